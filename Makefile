@@ -1,4 +1,4 @@
-# What a newcomer types: `make demo`, `make test`. Each sets up what it needs, once.
+# Start with `make demo` or `make test`. The first run of any target creates .venv.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,10 +7,10 @@ STAMP := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
-setup: $(STAMP)  ## a virtual environment in .venv with what the project needs
+setup: $(STAMP)  ## create a virtual environment in .venv with all dependencies
 
 $(STAMP): pyproject.toml examples/node/package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
@@ -21,52 +21,53 @@ $(STAMP): pyproject.toml examples/node/package-lock.json
 	@$(BIN)/python -m compileall -q server/compactd || true
 	@touch $@
 
-demo: $(STAMP)  ## the main job on a real session: no key, no network
+demo: $(STAMP)  ## compact a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
-test: $(STAMP)  ## all tests that need nothing but this machine's Python
+test: $(STAMP)  ## run all tests that need only Python
 	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
-test-system: $(STAMP)  ## tests that need system packages (jq, git, zsh, fish, groff); installs them where it may
+test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fish, groff); install them if allowed
 	@sh tests/system-packages.sh
 	@$(BIN)/python -m pytest -m "(system or git) and not editor"
 
-test-editors: $(STAMP)  ## the extensions in real editors, without a screen; installs them where it may
+test-editors: $(STAMP)  ## run the extensions in real editors, without a screen; install the editors if allowed
 	@BIN=$(BIN) sh tests/editors/setup.sh
 	@$(BIN)/python -m pytest -m editor
 
-lint: $(STAMP)  ## ruff, mypy, pyright, import rules
+lint: $(STAMP)  ## run ruff, mypy, pyright, import rules and the phrase linter
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/phrases.py
 
-bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode
+bench: $(STAMP)  ## measure speed, next to a bare loop, stock pygls and msgspec's decoder
 	@$(BIN)/python -m benchmarks
 
-against: $(STAMP)  ## the same work by other projects, side by side; sets them up outside the tree (2 GB)
+against: $(STAMP)  ## measure other projects at the same work; installs them outside the tree (2 GB)
 	@$(BIN)/python -m benchmarks.against
 
-retention: $(STAMP)  ## what a compaction keeps of what the agent needs later, beside what others do
+retention: $(STAMP)  ## measure how much of what the agent needs later a compaction keeps, next to other methods
 	@$(BIN)/python -m benchmarks.retention
 
-proof: $(STAMP)  ## faults, attacks and fuzz, two minutes each; what came of them stands in docs/proof.md
+proof: $(STAMP)  ## run faults, attacks and fuzzing, two minutes each; writes the results to docs/proof.md
 	@PYTHONPATH=tests $(BIN)/python -m proof
 
-proof-full: $(STAMP)  ## one of them in full: make proof-full PART=faults, attacks or fuzz
+proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, attacks or fuzz
 	@PYTHONPATH=tests $(BIN)/python -m proof --part $(PART)
 
-breaks: $(STAMP)  ## breaks the daemon on purpose, and says what finds each
+breaks: $(STAMP)  ## break the daemon on purpose, and print which test finds each break
 	@PYTHONPATH=tests $(BIN)/python -m faults.breaks
 
-dist:  ## wheel and source archive in build/dist, made by the pinned backend and nothing else
+dist:  ## build wheel and source archive in build/dist, with the pinned backend only
 	@$(PYTHON) -m venv --clear build/backend
 	@build/backend/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
 
-docs: $(STAMP)  ## the site of docs/, in build/site
+docs: $(STAMP)  ## build the site of docs/ in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 clean:  ## remove the virtual environment and caches

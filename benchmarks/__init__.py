@@ -1,1 +1,1 @@
-"""`python -m benchmarks`: how fast the daemon is, side by side with what it could be compared to."""
+"""Benchmarks of the daemon's speed and memory, with comparisons: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""Measures, prints one table, and writes the figures as JSON where asked.
+"""Runs the benchmarks, prints one table, and writes the figures as JSON if asked.
 
 python -m benchmarks [--json FILE] [start wire append open compact first memory stream search look import]
 """
@@ -55,7 +55,7 @@ HOW = (
 
 
 def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row], list[str]]:
-    """The rows of these parts, and what else there is to say."""
+    """Return the rows of these parts, and notes about the run."""
     env = environment(folder, folder / "home")
     rows: list[Row] = []
     notes = [HOW]
@@ -94,7 +94,7 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
 
 
 def main() -> int:
-    """Runs what the command line says."""
+    """Run the command line. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast compactd is.")
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)}; default: all"

@@ -1,4 +1,4 @@
-"""The floor that the transport is measured against: a whole daemon that answers any request with `{}`.
+"""The lower bound for the transport's time: a minimal daemon that answers any request with `{}`.
 
 A thread that reads, an asyncio loop, a thread that writes, msgspec for the envelope; nothing is checked,
 bounded or protected. Framing: `Content-Length: N`, CRLF, and nothing else.
@@ -19,14 +19,14 @@ HEADER = b"Content-Length: "
 
 
 class Envelope(msgspec.Struct):
-    """What is looked at of a message."""
+    """The fields of a message that are read."""
 
     id: int | str | None = None
     method: str = ""
 
 
 class Answer(msgspec.Struct):
-    """What every request is given."""
+    """The answer to every request."""
 
     jsonrpc: str
     id: int | str | None

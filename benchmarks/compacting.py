@@ -1,4 +1,4 @@
-"""A million tokens compacted without a model: how long it takes, and what everybody else feels of it."""
+"""Compaction of a million tokens without a model: its time, and how long it blocks the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5")
 RUNS = 2
 
 PAUSE_S = 0.002
-"""Between two questions during a compaction."""
+"""Seconds between two requests during a compaction."""
 
 REST_S = 0.5
 REST_SHARE = 0.15
@@ -35,7 +35,7 @@ Times = dict[str, list[float]]
 
 
 class Stall(Struct, frozen=True):
-    """The loop stood still."""
+    """A time in which the event loop did not run."""
 
     at: float
     stall_ms: float
@@ -45,7 +45,7 @@ class Stall(Struct, frozen=True):
 
     @property
     def own_ms(self) -> float:
-        """Without what its thread waited for a core."""
+        """The stall's time without the time in which its thread waited for a core."""
         return max(0.0, self.stall_ms - self.waited_ms)
 
 
@@ -55,7 +55,8 @@ class _Result(Struct):
 
 
 def compactions(env: Mapping[str, str], folder: Path) -> tuple[list[Row], list[str]]:
-    """For an exact counter and an estimating one; then from a file. Rows, and where the loop was held."""
+    """Measure compactions with an exact and an estimating counter, then from a file. Return the rows and
+    where the event loop was blocked."""
     rows: list[Row] = []
     notes: list[str] = []
     for model in MODELS:
@@ -111,11 +112,11 @@ def _felt_row(what: str, values: list[float], machine: list[float]) -> Row:
 
 
 def _worst(name: str, stalls: Sequence[Stall], most: int = 4) -> list[str]:
-    """The longest stalls, each place once."""
+    """Return a line for each of the longest stalls, at most one per place in the code."""
     told: dict[str, str] = {}
     for stall in sorted(stalls, key=lambda stall: -stall.own_ms):
         if stall.where and stall.where[0].endswith("_collected"):
-            continue  # the watch itself, told of a collection that has an entry of its own
+            continue  # the watcher's own callback after a garbage collection, which has its own entry
         where = " < ".join(stall.where[:5]) or "?"
         kind = stall.kind or "unseen"
         told.setdefault(f"{kind} {where}", f"stall {stall.own_ms:.1f} ms ({name}, {kind}): {where}")
@@ -123,8 +124,8 @@ def _worst(name: str, stalls: Sequence[Stall], most: int = 4) -> list[str]:
 
 
 def _alone(env: Mapping[str, str], model: str) -> tuple[float, float]:
-    """Seconds of a compaction of what was appended a while ago in the same process, and of those with a
-    core."""
+    """Return wall and CPU seconds of a compaction of messages that were appended earlier in the same
+    process."""
     with Peer(COMPACTD, env) as peer:
         _begin(peer, model)
         took = _compact(peer, "long")
@@ -134,7 +135,7 @@ def _alone(env: Mapping[str, str], model: str) -> tuple[float, float]:
 
 
 def _cold(env: Mapping[str, str]) -> tuple[float, float]:
-    """The same of a session that was only just opened."""
+    """Return wall and CPU seconds of a compaction of a session that was just opened."""
     with Peer(COMPACTD, env) as peer:
         start(peer, SESSION)
         return _compact(peer, SESSION)
@@ -147,7 +148,7 @@ def _compact(peer: Peer, session_id: str) -> tuple[float, float]:
 
 
 def _felt(env: Mapping[str, str], model: str, folder: Path) -> tuple[Times, list[Stall]]:
-    """Milliseconds of questions during a compaction, and the stalls of the loop meanwhile."""
+    """Return the milliseconds of requests during a compaction, and the stalls of the event loop meanwhile."""
     file = folder / "stalls.json"
     command = (sys.executable, "-P", str(HERE / "watched_daemon.py"), str(file))
     texts = kilobytes()
@@ -200,7 +201,7 @@ def _append(text: str) -> dict[str, object]:
 
 
 def check(result: msgspec.Raw) -> None:
-    """Raises `PeerFailed` where nothing was compacted."""
+    """Raise `PeerFailed` if the answer says that nothing was compacted."""
     done = msgspec.json.decode(result, type=_Result)
     if not done.compacted:
         raise PeerFailed(f"nothing was compacted: {done.reason}")

@@ -1,4 +1,4 @@
-"""A long session of a coding agent, made of this repository's own files: the same for the same files.
+"""A long session of a coding agent, made of this repository's own files. Equal files give equal sessions.
 
 Its parts are as large as in recorded sessions (tool results 45–85 % of the tokens, arguments of calls
 11–44 %, the agent's text 1–12 %, the user's 0–8 %).

@@ -1,4 +1,4 @@
-"""What is driven under a profiler, by name: the work of each speed-up in `profiled.py`."""
+"""The workload of each speed-up that `profiled.py` profiles, by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLD, PLANNED, COUNTED = 3, 50, 3
 PINGS, LARGE, LARGE_BYTES = 10_000, 5, 55_000_000
 TOGETHER = 20
 SMALL_TOKENS = 6_000
-"""Of a session whose compaction brings what is loaded once."""
+"""The size of a first small session: its compaction loads the modules that are loaded only once."""
 
 
 def _opening(env: Mapping[str, str], sampled: Sampled) -> int:

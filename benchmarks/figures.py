@@ -1,4 +1,4 @@
-"""What was measured: a row a figure, beside it what it is compared to and what it should be."""
+"""The rows of a benchmark's table: a figure, what it is compared with, and its target."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rich.table import Table
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What a figure, or its ratio to a peer's, may be at most."""
+    """The limit for a figure, or for its ratio to a peer's figure."""
 
     most: float | None = None
-    """In the row's unit, inclusive."""
+    """The largest allowed value in the row's unit, inclusive."""
     most_ratio: float | None = None
-    """Of the figure to the peer named by `Row.to`, inclusive."""
+    """The largest allowed ratio of the figure to that of the peer named by `Row.to`, inclusive."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -28,19 +28,19 @@ class Row(Struct, frozen=True, kw_only=True):
     value: float
     unit: str
     beside: Mapping[str, float] = {}
-    """The same figure of others, in the same run."""
+    """The same figure of other programs, in the same run."""
     to: str | None = None
     """Which of them `ratio` is to."""
     target: Target = Target()
 
     @property
     def ratio(self) -> float | None:
-        """The figure ÷ the other's."""
+        """The figure divided by the peer's figure."""
         return None if self.to is None else self.value / self.beside[self.to]
 
     @property
     def is_met(self) -> bool | None:
-        """Whether it is as it should be; None where nothing is asked."""
+        """True if the target is met; None if there is none."""
         target, ratio = self.target, self.ratio
         verdicts = []
         if target.most is not None:
@@ -62,7 +62,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def machine() -> dict[str, str | int | float]:
-    """What it was measured on."""
+    """Describe the machine that the figures were measured on."""
     return {
         "cores": os.cpu_count() or 1,
         "cpu": _cpu_name(),
@@ -121,7 +121,7 @@ def _number(value: float, unit: str = "") -> str:
 def as_json(
     rows: Sequence[Row], notes: Sequence[str], on: Mapping[str, str | int | float]
 ) -> dict[str, object]:
-    """The same for programs."""
+    """Return the table as JSON, for programs."""
     return {
         "machine": on,
         "notes": list(notes),

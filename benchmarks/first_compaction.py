@@ -1,7 +1,7 @@
-"""The first compaction after an installation: how long the loop stands still while numpy comes from the disk.
+"""The first compaction after an installation: how long reading numpy from disk blocks the event loop.
 
-numpy is copied to a folder of the run's own, which the system is then told to forget: no other program keeps
-those files in memory.
+numpy is copied to a folder of the run and dropped from the page cache. No other program keeps these copies in
+memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPACT: dict[str, object] = {"session_id": "long", "strategy": "extract", "keep
 
 
 def first_compactions(env: Mapping[str, str], folder: Path) -> list[Row]:
-    """From a cold disk, then from a warm one."""
+    """Measure the first compaction with numpy's files not in memory, then with them in memory."""
     own = _copied(folder / "site")
     env = {**env, "PYTHONPATH": os.pathsep.join(filter(None, (str(own), env.get("PYTHONPATH"))))}
     _felt(env, folder)  # bytecode is written
@@ -88,7 +88,8 @@ def _forget(site: Path) -> None:
 
 
 def _felt(env: Mapping[str, str], folder: Path) -> tuple[float, float, list[float], list[float]]:
-    """Milliseconds: the loop's longest stall, the compaction, pings meanwhile, those of a bare loop."""
+    """Return milliseconds: the event loop's longest stall, the compaction, pings meanwhile, and pings of a
+    bare loop."""
     file = folder / "first.json"
     command = (sys.executable, "-P", str(HERE / "watched_daemon.py"), str(file))
     pings: list[float] = []

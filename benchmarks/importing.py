@@ -1,6 +1,6 @@
-"""Import of recorded session files, by format: parsed, counted, folded and on the disk when the answer comes.
+"""Import of recorded session files, by format: time until the session is parsed, counted and on disk.
 
-The recordings are no part of the repository: they are looked for in `COMPACTD_TEST_DATA`, then beside the
+The recordings are not part of the repository. They are searched in `COMPACTD_TEST_DATA`, then next to the
 checkout.
 """
 
@@ -20,7 +20,7 @@ from compactd.formats.files.detect import read
 
 RUNS = 5
 LEAST_BYTES = 500_000
-"""Below that what every session takes, whatever is in it, weighs more than the bytes do."""
+"""The smallest file that is measured: below it, costs of every session matter more than the bytes do."""
 
 MISSING = "import: no recordings, COMPACTD_TEST_DATA names none, and none are beside the checkout"
 
@@ -33,16 +33,16 @@ class _Imported(Struct):
 
 
 class _Taken(Struct, frozen=True):
-    """What one file took."""
+    """The costs of importing one file."""
 
     format: str
     size: int
     """Bytes."""
     import_s: float
     core_s: float
-    """Of the daemon, for one import."""
+    """CPU seconds of the daemon for one import."""
     read_s: float
-    """In this process, of a core: the file's bytes to messages, and nothing else."""
+    """CPU seconds in this process to parse the file into messages, and nothing else."""
 
 
 def recordings() -> list[Path]:
@@ -52,7 +52,7 @@ def recordings() -> list[Path]:
 
 
 def imports(env: Mapping[str, str]) -> list[Row]:
-    """The rows of the table; none where there are no recordings. Takes about twenty seconds."""
+    """Return the rows of the table; empty if there are no recordings. Takes about twenty seconds."""
     files = recordings()
     if not files:
         return []

@@ -1,6 +1,6 @@
-"""How fast the command line looks at a session file: `inspect` on a long one, `watch` on one that grows.
+"""Speed of the command line on a session file: `inspect` on a long one, `watch` on one that grows.
 
-Cores are counted on the scheduler's own clock (`/proc/PID/task/*/schedstat`, nanoseconds): on Linux.
+Core time is read from the scheduler (`/proc/PID/task/*/schedstat`, nanoseconds), so only on Linux.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an open session takes beside its journal's bytes: grown, read ahead, behind a compaction.
+"""Memory of an open session relative to its journal's size: after growing, reading ahead, and compacting.
 
-A daemon that has done all of it once in a small session is the ground: modules, ranks and numpy are not the
-session's. Resident memory, so what the allocator keeps for itself counts as well.
+The baseline is a daemon that has done all of it once in a small session, so that modules, encodings and
+numpy do not count. Resident memory is measured, so memory that the allocator keeps also counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOKENS = 2_000_000
 SMALL_TOKENS = 6_000
 MODEL = "openai/gpt-4o"
 RESTED_S = 6.0
-"""Behind a compaction, until what it leaves is given back."""
+"""Seconds to wait after a compaction until its memory was given back."""
 
 
 def memory(env: Mapping[str, str], home: Path) -> list[Row]:

@@ -1,8 +1,8 @@
-"""Opens a stored session again and again in one process, and lets msgspec decode the same journal between.
+"""Opens a stored session repeatedly in one process, alternating with msgspec's decoding of the same journal.
 
     python benchmarks/opened_inside.py SESSION_ID RUNS      (the data folder: COMPACTD_HOME)
 
-Prints a JSON object: seconds of each step, run by run.
+Prints a JSON object: seconds of each step, for each run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Record(Struct):
 
 
 async def opened(daemon: Daemon, store: FolderStore, session_id: str) -> dict[str, float]:
-    """Seconds of each step of an opening, and of the whole."""
+    """Return the seconds of each step of an opening, and of the whole."""
     gc.collect()
     began = perf_counter()
     journal, records = store.open(session_id, durability="os")
@@ -76,7 +76,7 @@ async def opened(daemon: Daemon, store: FolderStore, session_id: str) -> dict[st
 
 
 def decoded(data: bytes) -> float:
-    """Seconds that msgspec takes for all lines of the journal."""
+    """Return the seconds that msgspec needs to decode all lines of the journal."""
     gc.collect()
     decode = msgspec.json.Decoder(Record).decode_lines
     began = perf_counter()

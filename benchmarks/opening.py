@@ -1,4 +1,4 @@
-"""A long stored session: how long until it is open, against msgspec's decode of the same journal."""
+"""Opening of a long stored session, compared with msgspec's decoding of the same journal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def store_long(env: Mapping[str, str], tokens: int) -> int:
 
 
 def openings(env: Mapping[str, str], tokens: int) -> list[Row]:
-    """In the process, and as `session/start` of a daemon that has done nothing but a ping."""
+    """Measure openings inside one process, and as `session/start` of a daemon that has only answered a
+    ping."""
     done = subprocess.run(
         [sys.executable, "-P", str(HERE / "opened_inside.py"), SESSION, str(RUNS)],
         env=dict(env),

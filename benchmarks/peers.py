@@ -1,7 +1,7 @@
-"""The servers that are measured, as child processes, and a client whose own cost is a read and a write.
+"""The measured servers as child processes, and a client that costs only one read and one write per call.
 
-A peer is started as an installed program would be: with the bytecode that Python keeps of what it has once
-imported, in a folder of its own for the run. An environment that forbids bytecode is not passed on.
+A server is started like an installed program: Python may keep compiled bytecode of its imports, in a folder
+of the run. Environment variables that forbid bytecode are not passed on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PeerFailed(Exception):
 
 
 class Message(Struct, frozen=True):
-    """What a peer sent."""
+    """A message that a peer sent."""
 
     id: int | None = None
     method: str | None = None
@@ -70,9 +70,9 @@ class Peer:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], *, lines: bool = False) -> None:
         self.lines = lines
-        """One JSON object a line instead of LSP's headers."""
+        """Whether each message is one line of JSON, without LSP's headers."""
         self.events: list[Message] = []
-        """Everything that was no answer to what was waited for, oldest first."""
+        """Every message that was not the awaited answer, oldest first."""
         self._buffer = b""
         self._last_id = 0
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
@@ -127,13 +127,13 @@ class Peer:
         return self._last_id
 
     def timed(self, method: str, params: object = None) -> float:
-        """Seconds from the first byte of a request to the last of its answer."""
+        """Return the seconds from the first byte of a request to the last of its answer."""
         began = perf_counter()
         self.call(method, params)
         return perf_counter() - began
 
     def ping(self) -> float:
-        """The same for `daemon/ping`, with nothing else on the way."""
+        """Return the seconds of a `daemon/ping`, while nothing else is under way."""
         self._last_id += 1
         frame = self.framed(PING % self._last_id)
         began = perf_counter()
@@ -143,7 +143,7 @@ class Peer:
         return perf_counter() - began
 
     def core_s(self) -> float:
-        """Seconds that the peer has had a core so far; 0 where the system does not tell."""
+        """Return the CPU seconds of the peer so far; 0 if the system does not say."""
         try:
             fields = Path(f"/proc/{self.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:
@@ -170,7 +170,7 @@ class Peer:
             self._buffer += self.read()
 
     def read(self) -> bytes:
-        """What has come, or comes next."""
+        """Return the bytes that have arrived; wait if there are none yet."""
         if not select.select([self.from_peer], [], [], PATIENCE_S)[0]:
             raise PeerFailed("no answer")
         data = os.read(self.from_peer, _READ_BYTES)

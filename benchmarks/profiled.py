@@ -36,7 +36,7 @@ RATE = 1000
 """Samples a second."""
 
 ATTACHED_S = 1.0
-"""Until py-spy samples; what is measured begins only then."""
+"""Seconds until py-spy samples. The measured work begins only after that."""
 
 ROWS = 12
 OURS = "compactd/"
@@ -57,68 +57,68 @@ class Speedup(Struct, frozen=True):
 SPEEDUPS = (
     Speedup(
         "opening",
-        "Messages of a stored session stay bytes until somebody asks for them.",
+        "Messages of a stored session stay bytes until something needs them.",
         "a session of 1.1M tokens opened and closed again, ten times",
         before="883744f",
     ),
     Speedup(
         "compaction",
-        "What belongs to one message is learnt once, in idle moments; lines are weighed in arrays.",
+        "Facts about a message are computed once, in idle time; lines are weighted in arrays.",
         "a session of 1M tokens compacted without a model, in the process that appended it",
         before="fee931c",
     ),
     Speedup(
         "summary",
-        "A plan looks for constraints where words begin, a transcript is written in one pass, and what a "
-        "summary is checked with is read while the model writes.",
+        "A plan looks for constraints only at word starts, a transcript is written in one pass, and the "
+        "data for checking a summary is read while the model writes.",
         "a session of 200k tokens compacted with a model that answers after 2.5 s, five times",
         before="5e143f3",
     ),
     Speedup(
         "reading",
-        "What a compaction without a model reads for, it finds in fewer passes.",
+        "A compaction without a model reads the text in fewer passes.",
         "a stored session of 200k tokens opened and compacted without a model at once, three times",
         before="cfa1fec",
     ),
     Speedup(
         "plan",
-        "What a plan asks of each message is kept since its append.",
+        "What a plan needs of each message is computed at its append.",
         "a session of 1M tokens planned (`dry_run`, `plan_only`), fifty times",
         before="cfa1fec",
     ),
     Speedup(
         "counting",
-        "Much text is counted in two threads, both in the rows; a request waits for `count_each`.",
+        "Long texts are counted in two threads; the rows contain both. A request waits for `count_each`.",
         "1M tokens counted by gpt-4o's own ranks (`tokens/count`), three times",
         before="cfa1fec",
     ),
     Speedup(
         "pipelined",
-        "What one read brings is answered in one go.",
+        "All requests of one read are answered together.",
         "50,000 pings that are sent as fast as they are read",
         before="cfa1fec",
     ),
     Speedup(
         "small",
-        "Small requests are read on the loop itself, without a switch between threads.",
+        "Small requests are read in the event loop, without a switch between threads.",
         "10,000 pings, one at a time",
         before="388dd93",
     ),
     Speedup(
         "large",
-        "A large message is looked at while it comes, not behind its last byte.",
+        "A large message is checked while it arrives, not after its last byte.",
         "a message of 55 MB that is refused, five times",
         before="388dd93",
     ),
     Speedup(
         "dropping",
-        "Dropping the oldest reads what messages name, and not all they say.",
+        "Dropping the oldest messages reads only names in them, not their whole text.",
         "a stored session of 200k tokens opened and its oldest dropped at once, three times",
         before="cfa1fec",
     ),
     Speedup(
         "resting",
-        "Memory is given back once for many compactions; what small requests gain by it stands in load.md.",
+        "Memory is freed once for many compactions; load.md shows the effect on small requests.",
         "twenty sessions of 200k tokens compacted without a model at once",
         before="523d9ec",
     ),
@@ -126,22 +126,22 @@ SPEEDUPS = (
 
 
 class Profile(Struct, frozen=True):
-    """Samples of one state."""
+    """Samples of one state of the code."""
 
     runs: int
     samples: Mapping[str, int]
-    """By function of ours, those in which it or what it called ran; of one thread once."""
+    """For each function of compactd, the number of samples in which it was on a stack; once per thread."""
     total: int
     took_ms: float
-    """One run by the client's clock, the profiler beside it."""
+    """Wall time of one run, seen by the client, while the profiler runs."""
 
     def ms(self, samples: int) -> float:
-        """Milliseconds of one run."""
+        """Return the milliseconds per run that these samples stand for."""
         return 1000 * samples / RATE / self.runs
 
 
 def profiled(speedup: Speedup, revision: str | None, spy: str) -> Profile:
-    """Takes out the state, drives it, and reads the samples."""
+    """Check out `revision`, run the workload on it under the profiler `spy`, and return the samples."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         env = environment(folder, folder / "home")
@@ -213,13 +213,13 @@ def table(speedup: Speedup, before: Profile, after: Profile) -> list[str]:
     lines = [
         f"## {speedup.name.capitalize()}",
         "",
-        f"{speedup.what} Measured: {speedup.work}; before is `{speedup.before}`, after"
-        f" {f'`{speedup.after}`' if speedup.after else 'the state this page was made of'}.",
+        f"{speedup.what} Measured: {speedup.work}; before is `{speedup.before}`, after is"
+        f" {f'`{speedup.after}`' if speedup.after else 'the state of this page'}.",
         "",
-        "| function, with all that it calls | before, ms | after, ms |",
+        "| function, including what it calls | before, ms | after, ms |",
         "|---|---:|---:|",
-        f"| by the client's clock | {before.took_ms:.1f} | {after.took_ms:.1f} |",
-        f"| all of ours | {before.ms(before.total):.1f} | {after.ms(after.total):.1f} |",
+        f"| total, client's clock | {before.took_ms:.1f} | {after.took_ms:.1f} |",
+        f"| total in compactd | {before.ms(before.total):.1f} | {after.ms(after.total):.1f} |",
     ]
     for name in most[:ROWS]:
         then, now = before.ms(before.samples.get(name, 0)), after.ms(after.samples.get(name, 0))
@@ -232,14 +232,14 @@ def page(sections: Sequence[Sequence[str]]) -> str:
     on = machine()
     told = ", ".join(f"{name} {value}" for name, value in on.items())
     head = [
-        "# Where the time went",
+        "# Speedups",
         "",
-        "A profile before and after each of the larger speed-ups: made by `python -m benchmarks.profiled"
-        f" --document` on {datetime.now(UTC):%Y-%m-%d} ({told}). py-spy samples the daemon {RATE:,} times a"
-        " second from outside; a row counts the samples of threads that ran in a function or in what it"
-        " called, in milliseconds of one run, so rows hold each other. By the client's clock a run also"
-        " takes what no function of ours is running for: the system, other threads' turns, the profiler."
-        " Reading ahead in idle moments is left out.",
+        "Each section profiles the daemon before and after one larger speedup. `python -m benchmarks.profiled"
+        f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). py-spy samples the daemon"
+        f" {RATE:,} times per second from outside. A row counts the samples of threads that ran in a function"
+        " or in what it called, in milliseconds of one run, so rows overlap. The time by the client's clock"
+        " also contains what runs in no function of compactd: the system, other threads' turns, the profiler."
+        " Idle-time read-ahead is left out.",
         "",
     ]
     return "\n".join([*head, *(line for section in sections for line in section)]).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Search over many stored sessions: the index made anew, asked, and kept up with what is appended."""
+"""Search over many stored sessions: building the index, searching, and updating it after appends."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def searches(env: Mapping[str, str], sessions: int = SESSIONS) -> list[Row]:
 
 
 def _cores_s(peer: Peer) -> float:
-    """Seconds that the daemon's threads had a core so far; 0 where the system does not tell."""
+    """Return the CPU seconds of the daemon's threads so far; 0 if the system does not say."""
     tasks = Path(f"/proc/{peer.process.pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 

@@ -1,4 +1,4 @@
-"""What an agent's loop asks at every step, and whether a long session makes it dearer."""
+"""The calls that an agent makes at every step, and whether a long session makes them slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The peer that most people would write: pygls as its tutorial shows it, with two features.
+"""A typical server for comparison: pygls as its tutorial shows it, with two features.
 
 python benchmarks/stock_pygls.py
 """

@@ -1,4 +1,4 @@
-"""What the daemon adds to a model's own time: summaries by a model, streams side by side, aborts, memory."""
+"""What the daemon adds to a model's own time: model summaries, parallel streams, aborts, memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from benchmarks.transport import memory_mb
 TOKENS = 200_000
 KEEP = 20_000
 SUMMARISER = "openai/gpt-4.1"
-"""Its window takes the whole transcript in one request."""
+"""A model whose window takes the whole transcript in one request."""
 
 QUICK = "openai/gpt-4.1-mini"
 RUNS = 5
 SESSIONS = 10
 ASK_GAP_S = 0.01
-"""Between two questions while the sessions stream."""
+"""Seconds between two requests while the sessions stream."""
 
 PROMPTS = 500
 PROMPTS_A_SESSION = 100
@@ -35,8 +35,8 @@ WINDOW = 16_000
 
 WARM_PROMPTS = 300
 WARM_SESSIONS = 300
-"""Until memory is looked at for the first time: what is dropped is collected in bulk, so it swings; of
-sessions that end it grows by 4 MB over the first few hundred, and then no more (measured 2026-11)."""
+"""Sessions before memory is measured for the first time. Garbage is collected in bulk, so memory swings; with
+sessions that end it grows by 4 MB over the first few hundred and then no more (measured 2026-11)."""
 
 
 class _Event(Struct):
@@ -47,7 +47,7 @@ class _Event(Struct):
 
 
 class _Told(Struct):
-    """One request, as the server tells of it; seconds of the machine's monotonic clock."""
+    """One request, as the model server reports it; times are seconds of the monotonic clock."""
 
     came: float
     went: float
@@ -134,7 +134,7 @@ def _event(message: Message) -> _Event:
 
 
 def _summaries(peer: Peer, server: ModelServer) -> list[Row]:
-    """Milliseconds of our own around the summariser's."""
+    """Measure the milliseconds that compactd adds before and after the summariser's request."""
     told: dict[str, list[float]] = {"start": [], "before": [], "after": []}
     for run in range(RUNS):
         name = f"summary {run}"
@@ -179,7 +179,8 @@ def _row(what: str, values: list[float], most: float) -> Row:
 
 
 def _side_by_side(peer: Peer, server: ModelServer) -> list[Row]:
-    """How late each piece of ten streams is, and what `agent/state` takes meanwhile."""
+    """Measure how late each piece of ten parallel streams arrives, and how long `agent/state` takes
+    meanwhile."""
     names = [f"stream {number}" for number in range(SESSIONS)]
     for name in names:
         start(peer, name, model=f"openai/{STREAMS}")
@@ -244,7 +245,8 @@ def _aborts(peer: Peer, server: ModelServer) -> Row:
 
 
 def _growth(peer: Peer, server: ModelServer, prompts: int) -> list[Row]:
-    """What a prompt leaves behind: in sessions that end, and in one that goes on through its compactions."""
+    """Measure the memory that a prompt leaves: in sessions that end, and in one that continues through
+    compactions."""
     ended = max(prompts // PROMPTS_A_SESSION, 2)
     for number in range(WARM_SESSIONS):
         _session(peer, server, f"warm {number}", 1)

@@ -1,9 +1,9 @@
-"""A model server for the figures of `streaming`: OpenAI's chat on loopback, and when it read and wrote what.
+"""A fake model server for the benchmark `streaming`: OpenAI's chat API on loopback, with timestamps.
 
     python benchmarks/streaming_server.py
 
-Prints its address, then one JSON object a line for each request: seconds of the machine's monotonic clock.
-Serves until its stdin ends. What it answers depends on the model that is asked.
+Prints its address, then one line of JSON per request that says when it was read and answered, in seconds of
+the monotonic clock. Serves until its stdin ends. The answer depends on the requested model.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from time import monotonic
 
 DELTAS = 50
 GAP_S = 0.02
-"""Of the stream: so many pieces, so far apart; each says when it was written."""
+"""An answer is streamed in `DELTAS` pieces, `GAP_S` apart; each piece says when it was written."""
 
 SUMMARY_S = 2.5
 """How long a long summary takes, all at its end: no model reads 100 000 tokens and writes 200 in less."""
 
 LONG_BYTES = 200_000
-"""From here on a body is a long one."""
+"""A request body of at least this size is a long one."""
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -50,7 +50,7 @@ STREAMS, STALLS = "gpt-4o", "gpt-4o-mini"
 
 
 def chunk(text: str, stop: str | None = None) -> bytes:
-    """One piece of an answer, as one chunk of the body."""
+    """Return one piece of an answer, as one HTTP chunk of the body."""
     choice = {"index": 0, "delta": {"content": text} if text else {}, "finish_reason": stop}
     event = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     data = b"data: " + json.dumps(event).encode() + b"\n\n"
@@ -61,7 +61,7 @@ END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 
 async def answer(model: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
-    """Writes one answer; false where it never ends."""
+    """Write one answer. Return false if the answer never ends."""
     writer.write(HEAD)
     if model == STALLS:
         writer.write(chunk("Hm"))
@@ -80,7 +80,7 @@ async def answer(model: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
 
 
 async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serves one connection."""
+    """Serve one connection."""
     with suppress(ConnectionError, asyncio.IncompleteReadError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -99,7 +99,7 @@ async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
 
 
 async def serve() -> None:
-    """Serves until stdin ends."""
+    """Serve until stdin ends."""
     server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 26)
     print(json.dumps({"url": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"}), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

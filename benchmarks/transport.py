@@ -1,4 +1,4 @@
-"""The wire: how soon a daemon answers, how fast it does so again, and what it takes while idle."""
+"""The transport's speed: start, round trips, floods, and the memory and time of an idle daemon."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def starts(env: Mapping[str, str]) -> list[Row]:
 
 
 def _spent_s() -> float:
-    """Seconds that ended children had a core: what a busy machine changes least."""
+    """Return the CPU seconds of ended child processes: a busy machine changes them least."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -144,7 +144,7 @@ def _pipelined(peers: Mapping[str, Peer]) -> dict[str, float]:
 
 
 def flood(peer: Peer, count: int) -> float:
-    """Seconds for `count` pings that are sent as fast as the peer reads, until the last answer."""
+    """Return the seconds for `count` pings that are sent as fast as the peer reads, until the last answer."""
     view = memoryview(b"".join(peer.framed(PING % number) for number in range(1, count + 1)))
     os.set_blocking(peer.to_peer, False)
     answered, tail = 0, b""

@@ -39,7 +39,7 @@ class Watch:
         self._native = threading.get_native_id()
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Beats in `loop`, which this thread is about to run, and never stops."""
+        """Start the heartbeat in `loop`, which this thread will run next. It never stops."""
         gc.callbacks.append(self._collected)
         threading.Thread(target=self._look, name="watch", daemon=True).start()
         self._due = perf_counter() + BEAT_S
@@ -81,10 +81,10 @@ class Watch:
             sleep(BEAT_S)
             now = perf_counter()
             if now - before > STALL_S:
-                # Whoever held the interpreter gave it up at its first chance, right behind what it did.
+                # The thread that held the interpreter lock has just released it: its stack shows what it did.
                 self._seen = ("held", self._others())
                 if self.stalls and not self.stalls[-1]["kind"] and before < self._stalled_at:
-                    # The loop was first to go on.
+                    # The event loop woke up before this thread and recorded the stall already.
                     self.stalls[-1].update(kind="held", where=self._seen[1])
             elif now - self._beat_at > STALL_S and not self._seen[0]:
                 self._seen = ("loop", _stack(sys._current_frames().get(self._loop_thread)))
@@ -102,7 +102,8 @@ class Watch:
         return found
 
     def _waited_s(self) -> float:
-        """What the loop's thread has waited for a core so far; 0 where the system does not tell."""
+        """Return how many seconds the event loop's thread has waited for a core so far; 0 if the system does
+        not say."""
         try:
             with Path(f"/proc/self/task/{self._native}/schedstat").open("rb") as file:
                 return int(file.read().split()[1]) / 1e9
@@ -133,7 +134,7 @@ class _Policy(asyncio.DefaultEventLoopPolicy):
 
 
 def main(file: Path) -> int:
-    """As `compactd serve`, watched; its exit code."""
+    """Serve like `compactd serve`, and record stalls. Return the exit code."""
     fds = take_stdio()
     import msgspec
 

@@ -1,8 +1,8 @@
-"""An agent on Anthropic's SDK whose context never overflows: compactd holds the conversation.
+"""An agent with Anthropic's SDK whose context never overflows, because compactd manages the conversation.
 
     python -m examples.anthropic_agent MODEL "Which file is the largest?"
 
-`ANTHROPIC_API_KEY`. It may read files of this folder.
+It needs `ANTHROPIC_API_KEY`, and may read the files of the current folder.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TOOLS: list[ToolParam] = [
 
 
 class Agent:
-    """One conversation about one folder."""
+    """A conversation about one folder."""
 
     def __init__(self, client: Client, model: str, folder: Path) -> None:
         self._client = client
-        # A failed request is looked at before it is sent again.
+        # No automatic retries: a failed request is first reported to compactd.
         self._anthropic = anthropic.Anthropic(max_retries=0)
         self._model = model
         self._folder = folder
@@ -40,7 +40,7 @@ class Agent:
         self.session_id = started.session_id
 
     def ask(self, question: str) -> str:
-        """The model's answer, after as many tool calls as it wants."""
+        """Returns the model's answer, after as many tool calls as the model makes."""
         self._append({"role": "user", "content": question})
         while True:
             content = self._answered().content
@@ -58,7 +58,7 @@ class Agent:
             self._append({"role": "user", "content": results})
 
     def _answered(self) -> Message:
-        """What the model says next; a request that was too large is made smaller and sent again."""
+        """Returns the model's next message. A request that was too large is made smaller and sent again."""
         limit = MAX_TOKENS
         while True:
             self._client.turn_begin(session_id=self.session_id)

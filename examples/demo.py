@@ -1,7 +1,7 @@
-"""`make demo`: the main job of compactd on a real session, with no key and no network.
+"""`make demo`: shows what compactd does with a real session, without a key and without network.
 
-A daemon is started, the recorded session beside this file is appended, looked at, compacted, searched,
-undone, redone; then the daemon is killed and started again, and nothing is lost.
+It starts a daemon, appends the recorded session in this folder, shows its size, compacts it, searches it, and
+undoes and redoes the compaction. Then it kills the daemon and starts it again, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SESSION = Path(__file__).with_name("session.jsonl")
 MODEL = "anthropic/claude-sonnet-4-5"
 TARGET_TOKENS = 8_000
 NEEDLE = "'i̇', 2"
-"""Something a tool said once, early: what `'İ'.casefold()` is."""
+"""Something that a tool printed early in the session: the result of `'İ'.casefold()`."""
 
 SYSTEM_PROMPT = """You are a coding agent in the repository of compactd.
 Read before you change, run the tests, say what you did."""
@@ -46,18 +46,18 @@ console = Console(width=min(100, Console().width) if sys.stdout.isatty() else 10
 
 
 def step(text: str) -> None:
-    """A heading."""
+    """Prints a heading."""
     console.print(f"\n[bold]{text}[/bold]")
 
 
 def context_of(client: Client, session: str) -> list[str]:
-    """Ids of the messages that the next request would hold."""
+    """Returns the ids of the messages in the next request."""
     answer = client.call("session/context", {"session_id": session})
     return [str(message.get("entry_id")) for message in answer["messages"]]
 
 
 def append_all(client: Client, session: str) -> int:
-    """Appends the recorded session in a few calls; how many messages."""
+    """Appends the recorded session in a few calls. Returns the number of messages."""
     messages = [json.loads(line) for line in SESSION.read_text("utf-8").splitlines()]
     for start in range(0, len(messages), 50):
         client.call("session/append", {"session_id": session, "messages": messages[start : start + 50]})
@@ -65,7 +65,7 @@ def append_all(client: Client, session: str) -> int:
 
 
 def show_state(client: Client, session: str) -> Mapping[str, object]:
-    """The gauge, with where its numbers come from."""
+    """Prints the size of the context, and where the numbers come from."""
     state = client.call("agent/state", {"session_id": session})
     usage, budget = state["token_usage"], state["budget"]
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -82,7 +82,7 @@ def show_state(client: Client, session: str) -> Mapping[str, object]:
 
 
 def show_compaction(result: Mapping[str, object], took_s: float) -> None:
-    """Before and after, and the summary as the model will read it."""
+    """Prints the sizes before and after, and the summary that the model will read."""
     before, after = result["tokens_before"], result["tokens_after"]
     console.print(f"✓ Compacted {result['messages_removed']} messages")
     console.print(f"  Tokens: {before:,} → {after:,} (saved {result['tokens_saved']:,})")
@@ -104,7 +104,7 @@ def show_compaction(result: Mapping[str, object], took_s: float) -> None:
 
 
 def spawn(home: str) -> Client:
-    """A daemon with its own home, without keys and without a proxy to reach anything."""
+    """Starts a daemon with its own data folder, without keys and without a proxy."""
     environment = {
         name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_PROXY"))
     }
@@ -112,20 +112,20 @@ def spawn(home: str) -> Client:
 
 
 def play(home: str) -> None:
-    """The demonstration."""
+    """Runs the demonstration."""
     client = spawn(home)
     start = {"session_id": "demo", "model": MODEL, "system_prompt": SYSTEM_PROMPT, "tools": TOOLS}
-    step("1  A daemon is started; a real session of work on this repository is appended")
+    step("1  Start a daemon and append a real session of work on this repository")
     client.call("session/start", start)
     began = time.monotonic()
     count = append_all(client, "demo")
     console.print(
-        f"  {count} messages in {time.monotonic() - began:.2f} s, each durable when it was answered"
+        f"  {count} messages in {time.monotonic() - began:.2f} s, each stored durably before it was answered"
     )
     show_state(client, "demo")
     before = context_of(client, "demo")
 
-    step(f"2  It is compacted to {TARGET_TOKENS:,} tokens, with no key and no network")
+    step(f"2  Compact it to {TARGET_TOKENS:,} tokens, without a key and without network")
     began = time.monotonic()
     result = client.call("session/compact", {"session_id": "demo", "target_tokens": TARGET_TOKENS})
     show_compaction(result, time.monotonic() - began)
@@ -133,9 +133,9 @@ def play(home: str) -> None:
     console.print(f"\n  context before: {before[0]} … {before[-1]} ({len(before)} messages)")
     console.print(f"  context after:  {' '.join(after)}", soft_wrap=False)
 
-    step(f"3  Something that was compacted away is still found: {NEEDLE!r}")
+    step(f"3  Find something that was compacted away: {NEEDLE!r}")
     for hit in client.call("session/search", {"session_id": "demo", "query": NEEDLE})["hits"]:
-        where = "in the context" if hit["in_context"] else "not in the context, by session/expand"
+        where = "in the context" if hit["in_context"] else "not in the context; session/expand returns it"
         console.print(f"  {hit['entry_id']} {hit['role']} ({where}): {hit['snippet']}", markup=False)
 
     step("4  Undo and redo")
@@ -146,7 +146,7 @@ def play(home: str) -> None:
     redone = context_of(client, "demo")
     console.print(f"  redo: {len(redone)} messages; as after:  {redone == after}")
 
-    step("5  The daemon is killed (SIGKILL) and started again")
+    step("5  Kill the daemon (SIGKILL) and start it again")
     history = client.call("session/history", {"session_id": "demo"})
     os.kill(client.pid, signal.SIGKILL)
     client.close()
@@ -159,15 +159,16 @@ def play(home: str) -> None:
     )
     client.close()
     if not (same and again["resumed"] and undone == before and redone == after):
-        raise SystemExit("the demo found something lost: that is a bug, please report it")
+        raise SystemExit("the demo lost data. This is a bug; please report it")
 
 
 def main() -> None:
+    """Runs the demonstration in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="compactd-demo-") as home:
         play(home)
     command = Path(sys.executable).with_name("compactd")
     shown = os.path.relpath(command) if command.exists() else "compactd"
-    step("Now your own session (Claude Code, pi, an OpenAI message list):")
+    step("Now try it with your own session (Claude Code, pi, an OpenAI message list):")
     console.print(f"  {shown} compact PATH/TO/SESSION.jsonl --target 8k", soft_wrap=True)
 
 

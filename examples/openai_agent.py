@@ -1,8 +1,9 @@
-"""An agent on OpenAI's SDK whose context never overflows: compactd holds the conversation.
+"""An agent with OpenAI's SDK whose context never overflows, because compactd manages the conversation.
 
     python -m examples.openai_agent MODEL "Which file is the largest?"
 
-`OPENAI_API_KEY`, and `OPENAI_BASE_URL` for any server that speaks the same. It may read files of this folder.
+It needs `OPENAI_API_KEY`, and `OPENAI_BASE_URL` for another server with the same API. It may read the files
+of the current folder.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ TOOLS: list[ChatCompletionFunctionToolParam] = [
 
 
 class Agent:
-    """One conversation about one folder."""
+    """A conversation about one folder."""
 
     def __init__(self, client: Client, model: str, folder: Path) -> None:
         self._client = client
-        # A failed request is looked at before it is sent again.
+        # No automatic retries: a failed request is first reported to compactd.
         self._openai = openai.OpenAI(max_retries=0)
         self._model = model
         self._folder = folder
@@ -50,7 +51,7 @@ class Agent:
         self.session_id = started.session_id
 
     def ask(self, question: str) -> str:
-        """The model's answer, after as many tool calls as it wants."""
+        """Returns the model's answer, after as many tool calls as the model makes."""
         self._append({"role": "user", "content": question})
         while True:
             message = self._answered().choices[0].message
@@ -62,7 +63,7 @@ class Agent:
                     self._append({"role": "tool", "tool_call_id": call.id, "content": text})
 
     def _answered(self) -> ChatCompletion:
-        """What the model says next; a request that was too large is made smaller and sent again."""
+        """Returns the model's next message. A request that was too large is made smaller and sent again."""
         limit: int | None = None
         while True:
             self._client.turn_begin(session_id=self.session_id)

@@ -1,10 +1,10 @@
-"""Records examples/session.jsonl: a piece of work on this repository, played on a scratch copy of it.
+"""Records examples/session.jsonl: work on this repository, performed on a scratch copy of it.
 
-What people and agent say is written below. What the tools give back is real: every file read, search, edit
-and test run happens on the copy, with a bug put in first. `python -m examples.record` records it again;
-where the code has moved on and a scene no longer fits, it says which.
+The words of the user and the agent are written below. The tool results are real: every file read, search,
+edit and test run happens on the copy, in which a bug was planted first. `python -m examples.record` records
+the session again. If the code has changed and a scene no longer fits, it says which.
 
-Longer than other files: one session, scene after scene, to be read from top to bottom.
+This file is longer than others because it is one session, to be read from top to bottom.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ def _place(text: str, folded_at: int) -> int:
 
 
 def plant(scratch: Path) -> None:
-    """Puts the bug in: the place in the folded text is taken for one in the text; its tests go."""
+    """Plants the bug: a position in the folded text is used as a position in the text. Removes the tests for
+    it.
+    """
     file = scratch / SEARCH
     text = file.read_text("utf-8")
     if GOOD_PLACE not in text:
-        raise SystemExit(f"the scene no longer fits: {SEARCH} has changed")
+        raise SystemExit(f"the script no longer fits: {SEARCH} has changed")
     file.write_text(text.replace(GOOD_PLACE, "    return at\n"), "utf-8")
     (scratch / TESTS).unlink()
 
 
 def play(s: Stage) -> None:
-    """The session."""
+    """Runs the session."""
     asked(s)
     explored(s)
     reproduced(s)
@@ -61,6 +63,7 @@ def play(s: Stage) -> None:
 
 
 def asked(s: Stage) -> None:
+    """The user reports the bug and sets limits."""
     s.user(
         'session/search shows the wrong place. A user searched a German build log for "timeout" and the '
         "snippet began hundreds of characters too late; the word itself was not in it. Find out why and fix it.\n\n"
@@ -73,6 +76,7 @@ def asked(s: Stage) -> None:
 
 
 def explored(s: Stage) -> None:
+    """The agent reads the code."""
     s.say(
         "I'll look at where search lives and who calls it.",
         bash("ls server/compactd server/compactd/rpc"),
@@ -101,6 +105,7 @@ def explored(s: Stage) -> None:
 
 
 def reproduced(s: Stage) -> None:
+    """The agent reproduces the bug."""
     s.say(
         "There are none for the snippet. First the complaint as a script: a long German line with the word in "
         "the middle.",
@@ -129,6 +134,7 @@ def reproduced(s: Stage) -> None:
 
 
 def first_wrong_turn(s: Stage) -> None:
+    """The agent suspects the folding of white space, and is wrong."""
     s.say(
         "My first suspicion is the folding of white space: `_snippet` joins on single spaces after it has cut. "
         "I'll try to cut after the folding instead.",
@@ -151,6 +157,7 @@ def first_wrong_turn(s: Stage) -> None:
 
 
 def second_wrong_turn(s: Stage) -> None:
+    """The agent suspects the encoding of the text, and is wrong."""
     s.say(
         "Perhaps the text is not what was sent: bytes against code points in the journal or in the transport? "
         "`ß` is two bytes in UTF-8. I'll follow a message from the wire to the item.",
@@ -185,6 +192,7 @@ def second_wrong_turn(s: Stage) -> None:
 
 
 def decided_and_reversed(s: Stage) -> None:
+    """The agent decides to use `str.lower()`, then takes the decision back."""
     s.say(
         "Decision: use `str.lower()` instead of `casefold()`, because lower-casing keeps `ß` as one character, so "
         "places in both texts agree. Tests first.",
@@ -243,6 +251,7 @@ def decided_and_reversed(s: Stage) -> None:
 
 
 def fixed(s: Stage) -> None:
+    """The agent fixes the bug and tests the fix."""
     s.say(
         "Two red for two reasons. Back to casefold, with the place mapped: the folded length is summed up character by "
         "character, only for a text whose length changed, so it stays linear.",
@@ -273,6 +282,7 @@ def fixed(s: Stage) -> None:
 
 
 def words(s: Stage) -> None:
+    """The user asks for a limit on the length of snippets."""
     s.user(
         "Good. While you are there: a snippet must not be longer than 160 characters plus the two marks, whatever "
         "the query is. I think a query of 500 characters gives a snippet of 500. Prefer cutting the hit over "
@@ -323,6 +333,7 @@ def words(s: Stage) -> None:
 
 
 def speed(s: Stage) -> None:
+    """The agent measures the speed of the search."""
     s.user(
         "How long does a search take in a session of 1M tokens? It must not hold up other sessions: at most "
         "200 ms, and it has to run in a worker. Show me numbers, not opinions."
@@ -382,6 +393,7 @@ def speed(s: Stage) -> None:
 
 
 def undo(s: Stage) -> None:
+    """The user asks whether a hit's `in_context` is right after undo; the agent adds a test."""
     s.user(
         "Last thing: `in_context` of a hit. After a compaction it must be false for what was compacted away, and "
         "true again after session/undo. Is that so? Read, don't guess; then a test through the wire in tests/e2e."
@@ -462,6 +474,7 @@ def undo(s: Stage) -> None:
 
 
 def paging(s: Stage) -> None:
+    """The user asks whether paging returns every entry once; the agent tests it and documents it."""
     s.user(
         "One thing a client author asked: session/history with `limit` gives `next`. If they go on from `next`, do "
         "they get every entry exactly once, compactions included? Show it with limits of 1, 2 and 7. If it is "
@@ -530,6 +543,7 @@ def paging(s: Stage) -> None:
 
 
 def finished(s: Stage) -> None:
+    """The agent runs all checks and reports."""
     s.say(
         "Before I call it done: everything near it, and the import rules.",
         bash(
@@ -562,6 +576,7 @@ def finished(s: Stage) -> None:
 
 
 def main() -> int:
+    """Records the session. Returns the exit code."""
     with tempfile.TemporaryDirectory(prefix="compactd-record-") as folder:
         scratch = Path(folder).resolve() / "repo"
         scratch.mkdir()

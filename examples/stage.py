@@ -1,4 +1,6 @@
-"""A stage for a recorded session: authored words, and tools that really run on a copy of this repository."""
+"""Records a session from a script: the words are given, and the tools really run on a copy of this
+repository.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 OUTPUT_CHARS = 24_000
-"""Of one tool's output, as agents limit it."""
+"""The most characters of one tool's output, like the limits of real agents."""
 
 SCRUBBED = (
     (re.compile(r"\bin \d+\.\d+s\b"), "in 0.4s"),
@@ -21,11 +23,11 @@ SCRUBBED = (
     (re.compile(r"\b0x[0-9a-f]{8,}\b"), "0x7f00deadbeef"),
     (re.compile(r"\bPython 3\.\d+\.\d+\b"), "Python 3"),
 )
-"""What tells one machine or one run from another: durations, addresses, versions."""
+"""What differs between machines or runs, and its replacement: durations, addresses, versions."""
 
 
 class Stage:
-    """Collects the messages of a session while it plays."""
+    """Collects the messages of a session while the script runs."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -33,11 +35,13 @@ class Stage:
         self.messages: list[dict[str, object]] = []
 
     def user(self, text: str) -> None:
-        """What the person says."""
+        """Adds a message of the user."""
         self.messages.append({"role": "user", "content": text})
 
     def say(self, text: str, *calls: tuple[str, dict[str, object]]) -> None:
-        """What the agent says, with the tools it calls: reads side by side, all else one after another."""
+        """Adds a message of the agent and runs its tools. Reads run in one turn, other tools one after
+        another.
+        """
         if any(name != "read" for name, _ in calls):
             for number, call in enumerate(calls):
                 self._turn(text if number == 0 else "", call)
@@ -87,7 +91,7 @@ class Stage:
         text = file.read_text("utf-8")
         if text.count(old_string) != 1:
             raise SystemExit(
-                f"the scene no longer fits: {path} holds {text.count(old_string)} times:\n{old_string}"
+                f"the script no longer fits: {path} has this {text.count(old_string)} times:\n{old_string}"
             )
         file.write_text(text.replace(old_string, new_string), "utf-8")
         return f"edited {path}"
@@ -126,7 +130,7 @@ class Stage:
         return text
 
     def save(self, path: Path) -> None:
-        """Writes the session: a message a line, numbered, a minute apart."""
+        """Writes the session, one message per line, numbered and one minute apart."""
         lines = []
         for number, message in enumerate(self.messages, 1):
             stamped = {"id": f"m{number}", **message, "created_at": 1_790_000_000 + 60 * number}
@@ -135,7 +139,7 @@ class Stage:
 
 
 def scratch_copy(target: Path) -> None:
-    """The repository's files without caches, in `target`."""
+    """Copies the repository's files without caches to `target`."""
     ignored = shutil.ignore_patterns(
         ".git", ".venv", "__pycache__", "node_modules", ".*_cache", "session.jsonl"
     )
@@ -148,21 +152,21 @@ def scratch_copy(target: Path) -> None:
 
 
 def bash(command: str) -> tuple[str, dict[str, object]]:
-    """A shell command."""
+    """Returns the call of a shell command."""
     return "bash", {"command": command}
 
 
 def read(path: str, offset: int | None = None, limit: int | None = None) -> tuple[str, dict[str, object]]:
-    """Lines of a file."""
+    """Returns the call that reads lines of a file."""
     given = {"offset": offset, "limit": limit}
     return "read", {"path": path, **{name: value for name, value in given.items() if value is not None}}
 
 
 def edit(path: str, old: str, new: str) -> tuple[str, dict[str, object]]:
-    """One place of a file replaced."""
+    """Returns the call that replaces one place of a file."""
     return "edit", {"path": path, "old_string": old, "new_string": new}
 
 
 def write(path: str, content: str) -> tuple[str, dict[str, object]]:
-    """A whole file."""
+    """Returns the call that writes a whole file."""
     return "write", {"path": path, "content": content}

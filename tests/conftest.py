@@ -1,8 +1,8 @@
-"""What every test may count on: this machine can reach itself, and Ctrl-C reaches what a test starts.
+"""Set-up for all tests: this machine can reach itself, and Ctrl-C reaches the programs that a test starts.
 
-With the network cut off (`unshare -n make test`) the loopback interface is there and down: it is brought up
-where we may, so that the servers the tests start can be reached and nothing else can. A job that a script put
-into the background has Ctrl-C ignored, and would hand that on to every program it starts.
+Without network (`unshare -n make test`) the loopback interface exists but is down. It is brought up if that
+is allowed, so that the tests' own servers can be reached and nothing else. A job that a script started in the
+background ignores Ctrl-C and would pass that on to every program that it starts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def pytest_configure() -> None:
 
 
 def bring_up(interface: str) -> None:
-    """Raises `OSError` where there is no such interface, or it is down and we may not change that."""
+    """Bring a network interface up. Raise `OSError` if it does not exist, or is down and may not be
+    changed."""
     import fcntl
 
     asked = struct.pack(REQUEST, interface.encode(), 0)

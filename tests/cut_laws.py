@@ -1,4 +1,4 @@
-"""What an outline says of a view's messages, found by looking all of them over: one small law a rule."""
+"""Definitions of an outline's parts, each computed from all messages of a view, to compare outlines with."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def moved(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
 
 
 def shown_tokens(items: Iterable[Item]) -> int:
-    """Tokens of all messages but empty ones."""
+    """Return the tokens of all messages that are not empty."""
     return sum(item.tokens for item in items if not all(is_blank(block) for block in item.message.content))
 
 
@@ -100,7 +100,7 @@ def newest_spoken(items: Sequence[Item]) -> int | None:
 
 
 def stop_of_walk(items: Sequence[Item], keep_tokens: int, start: int, *, inclusive: bool) -> int | None:
-    """Where a walk back from the end stops, message by message."""
+    """Return where a walk back from the end stops, checked message by message."""
     total = 0
     for index in range(len(items) - 1, start - 1, -1):
         total += items[index].tokens
@@ -124,7 +124,8 @@ def _by_message(places: Iterable[Place]) -> dict[int, tuple[int, ...]]:
 
 
 def _outside(length: int, spans: Sequence[tuple[int, int]]) -> list[bool]:
-    """For each cut 0 to `length`, whether it lies in no span: above its first index, up to its last."""
+    """Return for each cut, 0 to `length`, whether it is in no span. A cut is in a span if it is above its
+    first index and not above its last."""
     reach = [0] * (length + 2)
     for first, last in spans:
         reach[first + 1] += 1

@@ -89,7 +89,7 @@ def resolved(**given: object) -> Resolved:
 
 
 def standing_of(settings: Resolved, estimated: int, window: int | None = None) -> Standing:
-    """Where a session of this estimated size stands."""
+    """Return the budget decision for a session of this estimated size."""
     known = Window() if window is None else Window(window=window, confidence="fact", source="registry")
     return stand(settings, known, Size(estimated=estimated))
 
@@ -102,7 +102,7 @@ def inputs_of(
     request: CompactRequest = MANUAL,
     **given: object,
 ) -> Inputs:
-    """What a plan is made of, counted as four characters a token."""
+    """Return the inputs of a plan, counted as four characters per token."""
     settings = resolved(**given)
     return Inputs(
         view=view,

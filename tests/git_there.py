@@ -1,7 +1,7 @@
-"""What tests of git are marked with: `make test` runs them where git is; `make test-system` installs it.
+"""The pytest marks of tests that need git. `make test` runs them if git is installed.
 
-None of them is skipped: where there is no git they are not among those that `make test` chooses, and the
-tests of what the daemon does without git are (e2e/test_diff_without_git.py).
+Without git they are not skipped but deselected: `make test` does not choose them, and `make test-system`,
+which installs git, does. Tests of the daemon without git are in e2e/test_diff_without_git.py.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pytest
 T = TypeVar("T")
 
 needs_git = [pytest.mark.git] if shutil.which("git") else [pytest.mark.git, pytest.mark.system]
-"""For `pytestmark`."""
+"""The marks, as a value for `pytestmark`."""
 
 
 def of_git(test: T) -> T:
-    """The same for a single test."""
+    """Mark a single test as one that needs git."""
     for mark in needs_git:
         test = mark(test)
     return test

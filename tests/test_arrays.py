@@ -1,4 +1,4 @@
-"""numpy is loaded by a worker before it is imported, and only when it is asked for."""
+"""A worker loads numpy's libraries before numpy is imported, and only if numpy is needed."""
 
 from __future__ import annotations
 

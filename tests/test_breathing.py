@@ -1,4 +1,4 @@
-"""Others get the interpreter while a worker imports or computes in short calls."""
+"""Other threads keep running while a worker imports modules or computes in short calls."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_what_is_imported_is_the_same(tmp_path: Path) -> None:
 
 
 def test_who_walks_along_the_finders_meanwhile_passes_over_none() -> None:
-    """A finder that was taken out in front of a thread that walked had it pass over the next, now and then:
-    `ModuleNotFoundError` for a module that is there."""
+    """Removing a finder while another thread iterates over `sys.meta_path` could make that thread skip the
+    next finder and raise `ModuleNotFoundError` for a module that exists."""
     for finders_passed in range(1, len(sys.meta_path) + 1):
         with breathing_imports():
             walk = iter(sys.meta_path)

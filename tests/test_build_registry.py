@@ -1,4 +1,4 @@
-"""The builder of models.jsonl: how one row is made of what several sources say."""
+"""The tool that builds models.jsonl: how one row is made from several sources."""
 
 from __future__ import annotations
 
@@ -230,5 +230,5 @@ def test_a_file_that_is_not_the_pinned_one_stops_the_build(tmp_path: Path) -> No
     for pin in downloads.PINS:
         (tmp_path / pin.file).write_bytes(b"something else")
 
-    with pytest.raises(SystemExit, match="is not what was pinned"):
+    with pytest.raises(SystemExit, match="has the wrong hash"):
         downloads.fetched(tmp_path, tmp_path)

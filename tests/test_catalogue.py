@@ -1,4 +1,4 @@
-"""The packaged models and the user's own."""
+"""The catalogue: the packaged models plus the user's own."""
 
 from __future__ import annotations
 

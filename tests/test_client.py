@@ -1,4 +1,4 @@
-"""The Python client, against the real daemon and against processes that misbehave."""
+"""The Python client, with the real daemon and with faulty processes."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_what_is_not_the_protocol_ends_the_conversation() -> None:
     with Client(python("print('hello')"), framing="lines") as client, pytest.raises(DaemonGone) as caught:
         client.call("daemon/ping")
 
-    assert "not the protocol" in caught.value.stderr
+    assert "does not follow the protocol" in caught.value.stderr
 
 
 def test_a_command_that_does_not_exist_is_told_at_once(tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""So many messages stay decoded as there is room for, the newest; others are bytes again and say the same."""
+"""The newest messages stay decoded within a memory limit; older ones are kept as bytes and read the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a newcomer types first, and the session it plays."""
+"""The demo command for newcomers, and the session that it plays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_demo_shows_the_whole_of_the_main_job() -> None:
         "## Constraints & Preferences",
         "## Key Decisions",
         "<modified-files>",
-        "not in the context, by session/expand",
+        "not in the context; session/expand returns it",
         "as before: True",
         "as after:  True",
         "context as it was: True",

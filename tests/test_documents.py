@@ -1,4 +1,4 @@
-"""What the documents say is true now."""
+"""Statements in the documents that can be checked are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of the package is what the imports say, and small enough to read."""
+"""The picture of the package's rooms matches the imports and is small enough to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handlers need later is imported in workers: the loop's thread imports none of it."""
+"""Modules that handlers need later are imported in workers, never in the event loop's thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was appended is read ahead while nobody asks for anything, and changes no byte of a compaction."""
+"""Appended messages are analysed in advance while the daemon is idle. No byte of a compaction changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of the daemon's own loop: read beside it, whatever becomes of the file."""
+"""The limits of the daemon's own agent loop: they are read in a thread, so a hanging file blocks nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_file_that_hangs_does_not_hold_the_loop_and_the_environment_stands(tmp
     assert asyncio.run(run()) == LoopLimits(steps=9)
     assert ticks > 10
     assert monotonic() - began < FOREVER_S
-    # Whoever still reads it gets its end.
+    # Open and close the pipe's writing end, so that the thread that still reads it ends.
     os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 

@@ -1,4 +1,4 @@
-"""The user's keys and limits: read beside the loop, and used as they were read last."""
+"""The user's keys and limits: read in a thread, not in the event loop; the values read last are used."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_file_that_hangs_does_not_hold_the_loop_and_the_environments_key_stand
     assert ticks > 10
     assert monotonic() - began < FOREVER_S
     assert access.provider("openai/gpt-4.1", None, None)[1] == "gpt-4.1"
-    # Whoever still reads it gets its end.
+    # Open and close the pipe's writing end, so that the thread that still reads it ends.
     os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 

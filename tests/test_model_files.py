@@ -1,4 +1,4 @@
-"""The packaged rows and the user's models.toml, whole and damaged."""
+"""The packaged model rows and the user's models.toml, valid and damaged."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_damaged_file_is_named_and_every_answer_is_a_guess(
 
     assert len(warnings) == 1
     assert warnings[0].startswith(f"compactd/models/data/{named} ")
-    assert "installed anew" in warnings[0]
+    assert "reinstalled" in warnings[0]
     assert str(packaged) not in warnings[0]
     assert (answer.context_window, answer.confidence) == (128_000, "guess")
 

@@ -1,4 +1,4 @@
-"""What client authors imported before the package had rooms still works, and says where it is now."""
+"""Old import paths of the package still work and warn with the new path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings from outside a session: read beside the loop, when a session is opened, and at no other time."""
+"""Settings from files: read in a thread, not in the event loop, and only when a session is opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HANGS_S = 0.05
 
 
 def said(outside: Outside, folder: Path) -> dict[str, int | None]:
-    """What each file sets as the prune's minimum."""
+    """Return the `prune_minimum` that each file sets."""
     layers: dict[str, GivenSettings] = dict(outside.layers(str(folder)))
     return {name: layer.prune_minimum for name, layer in layers.items() if name != "environment"}
 
@@ -48,7 +48,7 @@ async def test_a_folders_file_that_hangs_is_told_of_and_what_it_said_before_is_n
     tmp_path: Path,
 ) -> None:
     write(tmp_path, 5001)
-    os.mkfifo(tmp_path / "pipe")  # whoever reads it waits for a writer that never comes
+    os.mkfifo(tmp_path / "pipe")  # reading it blocks: it never gets a writer
     outside = Outside({}, tmp_path, HANGS_S, tmp_path)
     await outside.read(str(tmp_path))
 
@@ -72,7 +72,7 @@ async def test_the_users_file_that_hangs_is_told_of_and_what_it_said_before_stay
 
     assert said(outside, tmp_path) == {"config.toml": 5001}
     assert outside.warnings(None) == (
-        "config.toml could not be read within 0.05 seconds: what it said before stays in force",
+        "config.toml could not be read within 0.05 seconds: its earlier settings stay in force",
     )
 
 
@@ -102,7 +102,8 @@ async def test_a_file_that_hangs_holds_one_thread_however_many_ask_for_it(tmp_pa
 
 
 async def test_what_is_read_is_no_older_than_the_question(tmp_path: Path) -> None:
-    """The first reader holds a pipe; what is asked meanwhile is what stands there after it."""
+    """The first read blocks on a pipe. A second read that is asked for meanwhile sees the file that replaces
+    the pipe."""
     os.mkfifo(tmp_path / ".compactd.toml")
     outside = Outside({}, tmp_path / "config", 20, tmp_path)
     first = asyncio.ensure_future(outside.read(str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Messages are counted anew many at a time, and each has the tokens that it has by itself."""
+"""Recounting messages in batches gives each message the same tokens as counting it alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ O200K = Bpe("o200k_base", habits=Habits(call_tokens=7, keeps_thinking=False))
 
 
 class Letters(Struct):
-    """One token a code point; tells how often it was asked."""
+    """A counter with one token per code point, which records how often it was called."""
 
     habits: Habits = Habits(call_tokens=3)
     name: str = "letters"

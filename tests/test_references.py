@@ -1,5 +1,4 @@
-"""What docstrings and comments cite is in this repository: pages, titles of their sections, numbers of laws,
-and modules."""
+"""What docstrings and comments refer to exists in this repository: pages, their sections, laws, modules."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def folders() -> frozenset[str]:
 
 
 def wrong_in(text: str) -> Iterator[str]:
-    """What `text` cites and is not there."""
+    """Yield what `text` refers to and does not exist."""
     for page, quoted in PAGE.findall(text):
         if page in ELSEWHERE:
             continue
@@ -147,7 +146,7 @@ def test_a_citation_is_judged_by_what_the_page_has(text: str, wrong: list[str]) 
 
 DEVELOPERS = (ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "dev").rglob("*.md")))
 BASES = ("server/compactd", "tests", "docs", "docs/dev", "")
-"""Where the path of a file in these pages may begin."""
+"""Folders from which the paths in these pages may start."""
 MADE_AT_RUN_TIME = frozenset((".compactd.toml", "config.toml", "observed.jsonl"))
 
 

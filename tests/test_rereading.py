@@ -1,4 +1,4 @@
-"""What is looked at on disk after a compaction: files below the working directory, and never for long."""
+"""After a compaction, files below the working directory are compared with the disk, for a limited time."""
 
 from __future__ import annotations
 

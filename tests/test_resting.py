@@ -1,4 +1,4 @@
-"""Behind a compaction the messages that no request shows are bytes again, and nothing else has changed."""
+"""After a compaction, messages that no request contains become bytes again, and nothing else changes."""
 
 from __future__ import annotations
 

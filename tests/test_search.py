@@ -1,4 +1,4 @@
-"""Search: what is found, in which order, and what of it is shown."""
+"""Search: what is found, in which order, and the excerpt of each hit."""
 
 from __future__ import annotations
 

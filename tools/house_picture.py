@@ -1,9 +1,9 @@
-"""Draws docs/dev/house.svg, the picture of docs/dev/architecture.md: which room of the package imports which.
+"""Draws docs/dev/house.svg for docs/dev/architecture.md: which room of the package imports which.
 
     python tools/house_picture.py [--check]
 
-`--check` writes nothing and ends with 1 if the picture is stale. An arrow that others imply is left out: the
-picture shows the smallest set of arrows from which all imports follow.
+`--check` writes nothing and exits with 1 if the picture is out of date. An arrow that follows from others is
+left out: the picture has the smallest set of arrows from which all imports follow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ PACKAGE = ROOT / "server" / "compactd"
 PICTURE = ROOT / "docs" / "dev" / "house.svg"
 
 LEFT_OUT = ("_runtime", "__main__", "__init__")
-"""The start of the program, and what every room may import."""
+"""The start of the program, and modules that every room may import."""
 COLUMNS = {"cli": 0, "integrations": 0, "client": 0, "formats": 2}
-"""All others are in the middle, column 1."""
+"""Column of a room; rooms not named here are in column 1, the middle."""
 
 WIDTH, HEIGHT, BOX_WIDTH, ROW, COLUMN = 640, 40, 140, 78, 200
 
@@ -29,7 +29,7 @@ Imports = Mapping[str, frozenset[str]]
 
 
 def imported_by(file: Path) -> Iterator[str]:
-    """The rooms of compactd that `file` imports, anywhere in it."""
+    """Yields the rooms of compactd that `file` imports, anywhere in it."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         match node:
             case ast.Import(names=names):
@@ -44,7 +44,7 @@ def imported_by(file: Path) -> Iterator[str]:
 
 
 def imports() -> Imports:
-    """Each room, and the rooms that it imports."""
+    """Returns the rooms that each room imports."""
     rooms = {path.stem for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} - set(LEFT_OUT)
     return {
         room: frozenset(
@@ -58,9 +58,9 @@ def imports() -> Imports:
 
 
 def levels(rooms: Imports) -> dict[str, int]:
-    """How far above the ground each room is: one above the highest room that it imports.
+    """Returns the level of each room: one above the highest room that it imports.
 
-    Raises `RecursionError` if rooms import each other in a circle; import-linter forbids that.
+    Raises `RecursionError` if rooms import each other in a circle, which import-linter forbids.
     """
 
     @cache
@@ -71,7 +71,7 @@ def levels(rooms: Imports) -> dict[str, int]:
 
 
 def arrows(rooms: Imports) -> list[tuple[str, str]]:
-    """The imports that do not follow from others."""
+    """Returns the imports that do not follow from others."""
 
     @cache
     def reached(room: str) -> frozenset[str]:
@@ -86,7 +86,7 @@ def arrows(rooms: Imports) -> list[tuple[str, str]]:
 
 
 def drawn() -> str:
-    """The picture."""
+    """Returns the picture."""
     rooms = imports()
     at_level = levels(rooms)
     top = max(at_level.values())
@@ -117,11 +117,11 @@ def drawn() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Writes or checks the picture. Returns the exit code."""
     picture = drawn()
     if arguments == ["--check"]:
         if not PICTURE.is_file() or PICTURE.read_text("utf-8") != picture:
-            print("docs/dev/house.svg is stale: python tools/house_picture.py", file=sys.stderr)
+            print("docs/dev/house.svg is out of date; run: python tools/house_picture.py", file=sys.stderr)
             return 1
         return 0
     PICTURE.write_text(picture, "utf-8")

@@ -1,16 +1,16 @@
-"""What is installed, pinned by hash: `python tools/lock.py` writes the lock files, `--check` compares them.
+"""Writes the lock files of dependencies, pinned by hash: `python tools/lock.py`. `--check` compares them.
 
-`requirements.lock` is what the daemon needs to run, with the chat's full screen; `requirements-dev.lock` what
-its tests and checks need too; `requirements-build.lock` what makes the wheel: the build backend, and `build`,
-which calls it. Each holds for every platform and each Python from 3.11 on.
-`pip install --require-hashes -r requirements.lock` installs just these bytes and nothing else.
+`requirements.lock` contains what the daemon needs to run, including the full-screen chat.
+`requirements-dev.lock` adds what tests and checks need. `requirements-build.lock` contains what builds the
+wheel: the build backend, and `build`, which calls it. Each is valid for every platform and every Python from
+3.11 on. `pip install --require-hashes -r requirements.lock` installs exactly these files.
 
-pip fetches a backend of its own for each build, without hashes. `make dist` builds with the locked one
-(`--no-isolation`) instead, and the same sources give the same wheel, byte for byte.
+pip downloads its own backend for each build, without hashes. `make dist` builds with the locked one
+(`--no-isolation`), so that the same sources give the same wheel, byte for byte.
 
-Writing needs uv (`pip install uv`) and the package index: within what `pyproject.toml` allows, each package
-is taken as new as it is. `--check` needs neither: exit code 1 says that a lock does not hold what
-`pyproject.toml` asks for.
+Writing needs uv (`pip install uv`) and the package index; each package gets the newest version that
+`pyproject.toml` allows. `--check` needs neither; exit code 1 means that a lock does not match
+`pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {"requirements.lock": ("tui",), "requirements-dev.lock": ("tui", "dev")}
-"""Each with the extras of `pyproject.toml` that it holds."""
+"""Lock file -> the extras of `pyproject.toml` that it contains."""
 
 BUILD_LOCK = "requirements-build.lock"
 FRONTEND = "build"
-"""Of the extra `dev`: the program that calls the backend."""
+"""The program in the extra `dev` that calls the backend."""
 
 HEAD = "# Written by tools/lock.py from pyproject.toml. Install it with: pip install --require-hashes -r {}\n"
 
@@ -45,18 +45,20 @@ class Pinned(NamedTuple):
     name: str
     version: str
     marker: str
-    """Where it is needed, as PEP 508 says it; empty: everywhere."""
+    """Where it is needed, as a marker of PEP 508; empty means everywhere."""
     sha256: tuple[str, ...]
-    """Of each file of this version in the index: a wheel for every platform, and the source."""
+    """Hashes of all files of this version in the index: a wheel for every platform, and the source."""
 
 
 def normal(name: str) -> str:
-    """A package's name as the index compares it (PEP 503)."""
+    """Returns a package's name as the index compares it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read(path: Path) -> tuple[Pinned, ...]:
-    """The packages of a lock. Raises `ValueError` with the line that is neither a pin nor a hash."""
+    """Returns the packages of a lock. Raises `ValueError` with the line that is neither a
+    package nor a hash.
+    """
     found: list[Pinned] = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line or line.startswith("#"):
@@ -72,7 +74,7 @@ def read(path: Path) -> tuple[Pinned, ...]:
 
 
 def asked(extras: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(name, limits) of what `pyproject.toml` asks for itself."""
+    """Yields (name, limits) of the direct dependencies in `pyproject.toml`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     optional = project["optional-dependencies"]
     for text in [*project["dependencies"], *(one for extra in extras for one in optional[extra])]:
@@ -80,14 +82,14 @@ def asked(extras: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def asked_to_build() -> tuple[str, ...]:
-    """What a build needs, as `pyproject.toml` writes it."""
+    """Returns the build requirements in `pyproject.toml`."""
     file = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     tools = file["project"]["optional-dependencies"]["dev"]
     return (*file["build-system"]["requires"], *(text for text in tools if _parted(text)[0] == FRONTEND))
 
 
 def _parted(requirement: str) -> tuple[str, str]:
-    """(name, limits)."""
+    """Splits a requirement into (name, limits)."""
     name = re.match(r"[A-Za-z0-9._-]+", requirement)
     assert name is not None
     return normal(name.group()), requirement[name.end() :].partition(";")[0]
@@ -101,7 +103,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def fits(version: str, limits: str) -> bool:
-    """Whether a release is within limits such as `>=1.2,<2`."""
+    """Returns whether a version is within limits such as `>=1.2,<2`."""
     at = _numbers(version)
     for sign, text in _LIMIT.findall(limits):
         limit = _numbers(text)
@@ -119,7 +121,7 @@ def fits(version: str, limits: str) -> bool:
 
 
 def problems() -> Iterator[str]:
-    """What is wrong with the locks, in words; nothing where they hold what is asked for."""
+    """Yields the differences between the locks and `pyproject.toml`, in words."""
     wanted_by = {name: tuple(asked(extras)) for name, extras in LOCKS.items()}
     wanted_by[BUILD_LOCK] = tuple(_parted(text) for text in asked_to_build())
     for name, requirements in wanted_by.items():
@@ -141,10 +143,10 @@ def problems() -> Iterator[str]:
 
 
 def write() -> None:
-    """Asks uv for each. Raises `CalledProcessError` where it finds no answer."""
+    """Writes all locks with uv. Raises `CalledProcessError` if uv finds no solution."""
     for name, extras in LOCKS.items():
         _compile(name, ["pyproject.toml", *(f"--extra={extra}" for extra in extras)])
-    # With the versions of the other lock: what is tested is what builds.
+    # Constrained to the versions of the other lock, so that the tested versions build the wheel.
     _compile(BUILD_LOCK, ["-", "--constraint=requirements-dev.lock"], "\n".join(asked_to_build()))
 
 
@@ -152,7 +154,7 @@ def _compile(name: str, sources: Sequence[str], requirements: str = "") -> None:
     command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--quiet", "--generate-hashes"]
     command += ["--no-annotate", "--no-header", "--python-version", "3.11"]
     command += ["--no-emit-index-url", "--no-emit-find-links"]
-    # Without --output-file: an old lock would be kept to.
+    # Without --output-file, because uv would keep the versions of the old lock.
     done = subprocess.run(
         [*command, *sources], cwd=ROOT, check=True, capture_output=True, input=requirements.encode()
     )
@@ -160,9 +162,9 @@ def _compile(name: str, sources: Sequence[str], requirements: str = "") -> None:
 
 
 def main() -> int:
-    """The exit code."""
+    """Writes the locks, or only checks them. Returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; say what does not fit")
+    parser.add_argument("--check", action="store_true", help="write nothing; print the differences")
     if not parser.parse_args().check:
         write()
     found = list(problems())

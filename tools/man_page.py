@@ -1,6 +1,6 @@
-"""The manual: `compactd.1` and the site's page of commands, out of the commands themselves.
+"""Generates the manual page `compactd.1` and the site's page of commands from the commands themselves.
 
-`python tools/man_page.py --write` brings docs/compactd.1 up to date; a test fails where it is not.
+`python tools/man_page.py --write` updates docs/compactd.1. A test fails if it is out of date.
 """
 
 from __future__ import annotations
@@ -19,26 +19,33 @@ from compactd.cli.framework.command import Argument, Command, CommandGroup
 MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"
 COMMAND = "python tools/man_page.py --write"
 
-SUMMARY = "holds conversations with language models, counts them, and compacts them before they overflow"
+SUMMARY = (
+    "stores conversations with language models, counts their tokens, and compacts them before they overflow"
+)
 
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "failed; of doctor: something is wrong with the file"),
+    ("1", "failed; doctor: the file has problems"),
     ("2", "the command line is wrong, or the file cannot be read"),
-    ("3", "nothing to do: nothing to compact, nothing found"),
+    ("3", "nothing to do, for example nothing to compact or nothing found"),
     ("130", "ended by Ctrl-C"),
 )
 ENVIRONMENT = (
-    ("COMPACTD_HOME", "where sessions, their index and learned windows are kept"),
-    ("COMPACTD_LOG", "how much the daemon writes to standard error: debug, info, warning, error"),
-    ("ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, ...", "keys of providers; keys.toml has them, too"),
-    ("PAGER, LESS", "how long output is shown in a terminal; less, told FRX, where they are not set"),
-    ("NO_COLOR, FORCE_COLOR", "no colours; colours and bars in a pipe, too"),
+    ("COMPACTD_HOME", "the folder for sessions, their index and learned windows"),
+    ("COMPACTD_LOG", "what the daemon logs to standard error: debug, info, warning or error"),
+    (
+        "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, ...",
+        "API keys of providers; they can also be in keys.toml",
+    ),
+    ("PAGER, LESS", "the pager for long output in a terminal, and its options; by default less with FRX"),
+    ("NO_COLOR, FORCE_COLOR", "use no colours; use colours and bars also in a pipe"),
 )
 
 
 def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
-    """(its words, itself) of every command, those of groups behind them; in the order of the help."""
+    """Yields (name, command) of every command, each group followed by its subcommands, in the order of the
+    help.
+    """
     for name in COMMANDS:
         command = importlib.import_module(f"compactd.cli.commands.{name}").COMMAND
         yield name, command
@@ -49,13 +56,13 @@ def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
 
 
 def usage_of(words: str, command: Command | CommandGroup) -> tuple[click.Context, str]:
-    """(a context to ask its parameters in, its command line)."""
+    """Returns (a click context for the command's parameters, its usage line)."""
     ctx = click.Context(command, info_name=f"compactd {words}", help_option_names=["-h", "--help"])
     return ctx, " ".join((ctx.command_path, *command.collect_usage_pieces(ctx)))
 
 
 def params_of(ctx: click.Context, command: click.Command) -> list[tuple[str, str]]:
-    """(how it is written, what it does) of each argument and option."""
+    """Returns (spelling, description) of each argument and option."""
     rows: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
@@ -66,7 +73,7 @@ def params_of(ctx: click.Context, command: click.Command) -> list[tuple[str, str
 
 
 def man_page() -> str:
-    """The whole of it, in man(7)'s macros."""
+    """Returns the manual page with man(7) macros."""
     lines = [
         '.\\" Generated: ' + COMMAND,
         f'.TH COMPACTD 1 "" "compactd {__version__}" "User Commands"',
@@ -79,8 +86,8 @@ def man_page() -> str:
         "\\fICOMMAND\\fR [\\fIOPTIONS\\fR] ...",
         ".SH DESCRIPTION",
         roff(
-            "A client of the daemon, and the daemon itself (compactd serve). What long output there is goes"
-            " through a pager in a terminal; in a pipe it is plain, one record a line."
+            "compactd is a client of the daemon, and the daemon itself (compactd serve). In a terminal,"
+            " long output goes through a pager. In a pipe it is plain text, one record per line."
         ),
         ".SH COMMANDS",
     ]
@@ -102,7 +109,7 @@ def man_page() -> str:
 
 
 def block(text: str) -> list[str]:
-    """Paragraphs as they are; lines that begin with blanks stay lines."""
+    """Returns paragraphs as roff. Paragraphs with indented lines keep their line breaks."""
     lines: list[str] = []
     for paragraph in text.strip("\n").split("\n\n"):
         is_table = any(line.startswith(" ") for line in paragraph.split("\n"))
@@ -114,16 +121,16 @@ def block(text: str) -> list[str]:
 
 
 def roff(text: str) -> str:
-    """`text` as it stands, for roff."""
+    """Escapes `text` for roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
-    # As groff_char(7) has them: ' and ` and ^ and ~ are typographic signs else.
+    # Escapes from groff_char(7). Unescaped, ' ` ^ and ~ become typographic characters.
     for sign, name in (("'", "\\(aq"), ("`", "\\(ga"), ("~", "\\(ti"), ("^", "\\(ha"), ("…", "...")):
         text = text.replace(sign, name)
     return f"\\&{text}" if text.startswith((".", " ")) else text
 
 
 def page() -> str:
-    """The same for the site."""
+    """Returns the page of commands for the site."""
     lines = ["# The command line", "", f"`compactd` {SUMMARY}. Each command takes `--help`.", ""]
     for words, command in commands():
         ctx, usage = usage_of(words, command)
@@ -161,7 +168,7 @@ def page() -> str:
 
 
 def main() -> int:
-    """Prints it, or writes it."""
+    """Prints the manual page, or writes it."""
     if "--write" in sys.argv[1:]:
         MAN_PAGE.write_text(man_page(), "utf-8")
     else:

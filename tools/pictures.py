@@ -1,8 +1,8 @@
-"""Draws docs/inspect.svg, the picture of the README: by the real program, of the session that ships with it.
+"""Draws docs/inspect.svg, the picture of the README, with the real program and the session in examples/.
 
     python tools/pictures.py [--check]
 
-`--check` writes nothing and ends with 1 where the picture is not what the program draws now.
+`--check` writes nothing and exits with 1 if the picture is out of date.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SESSION = ROOT / "examples" / "session.jsonl"
 PICTURE = ROOT / "docs" / "inspect.svg"
 MODEL = "anthropic/claude-sonnet-4-5"
-"""The example names no model; with one the picture shows a window that is known."""
+"""The example names no model. With this one, the picture shows a known window."""
 
 
 def drawn() -> bytes:
-    """The picture, drawn in a home of its own: no setting of this machine has a say."""
+    """Draws the picture in a temporary home folder, so that no setting of this machine has an effect."""
     with tempfile.TemporaryDirectory() as home:
         target = Path(home) / "inspect.svg"
         env = {
@@ -36,11 +36,11 @@ def drawn() -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Writes or checks the picture. Returns the exit code."""
     picture = drawn()
     if arguments == ["--check"]:
         if not PICTURE.is_file() or PICTURE.read_bytes() != picture:
-            print("docs/inspect.svg is stale: python tools/pictures.py", file=sys.stderr)
+            print("docs/inspect.svg is out of date; run: python tools/pictures.py", file=sys.stderr)
             return 1
         return 0
     PICTURE.write_bytes(picture)

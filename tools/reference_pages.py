@@ -1,14 +1,17 @@
-"""What the site says of profiles and providers, out of the tables that the daemon itself acts by.
+"""Tables and examples in docs/profiles and docs/providers, generated from the tables that the daemon uses.
 
-A page holds `<!-- profile: opal -->`, `<!-- provider: openai -->` or `<!-- request: anthropic -->`; the
-site's build puts the table there.
+A page marks the place with `<!-- profile: opal -->`, `<!-- provider: openai -->` or
+`<!-- request: anthropic -->`, and `<!-- end -->` after it. `python tools/reference_pages.py --write`
+updates the text in between; `--check` lists stale pages, and a test fails if there are any.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import assert_never
 
 from msgspec import Raw
@@ -33,71 +36,94 @@ from compactd.models.providers.factory import KNOWN, WireName
 from compactd.models.providers.protocol import ModelRequest
 from compactd.models.providers.response import Wire
 
-MARK = re.compile(r"<!-- (profile|provider|request): ([a-z_-]+) -->")
+DOCS = Path(__file__).parents[1] / "docs"
+COMMAND = "python tools/reference_pages.py --write"
+MARK = re.compile(
+    r"(?P<start><!-- (?P<kind>profile|provider|request): (?P<name>[a-z_-]+) -->\n)"
+    r"(?:(?!<!-- ).)*(?P<end><!-- end -->)",
+    re.DOTALL,
+)
 
 SIZES: Mapping[SizeRule, str] = {
-    "prompt": "input and cache of the last report, and an estimate of what came after it",
-    "total": "input, cache and output of the last report, and an estimate of what came after it",
-    "context_size": "input, cache and output of the last report; what came after it does not count",
-    "finished": "input, cache read and output of the last finished answer's report",
-    "estimate": "our estimate of everything",
+    "prompt": "input and cache tokens of the last usage report, plus an estimate of later messages",
+    "total": "input, cache and output tokens of the last usage report, plus an estimate of later messages",
+    "context_size": "input, cache and output tokens of the last usage report; later messages do not count",
+    "finished": "input, cache read and output tokens of the last finished answer's usage report",
+    "estimate": "compactd's estimate of the whole request",
 }
 
 
 def filled(markdown: str) -> str:
-    """`markdown` with its tables. Raises `KeyError` for one that there is not."""
-    return MARK.sub(lambda found: TABLES[found[1]](found[2]), markdown)
+    """`markdown` with its tables up to date. Raises `KeyError` for an unknown name."""
+    return MARK.sub(
+        lambda mark: f"{mark['start']}\n{TABLES[mark['kind']](mark['name'])}\n\n{mark['end']}", markdown
+    )
+
+
+def stale_pages() -> dict[Path, str]:
+    """Pages that differ from what the tables say, each with its new text."""
+    pages = [page for folder in ("profiles", "providers") for page in sorted((DOCS / folder).glob("*.md"))]
+    new = {page: filled(page.read_text("utf-8")) for page in pages}
+    return {page: text for page, text in new.items() if text != page.read_text("utf-8")}
 
 
 def profile(name: str) -> str:
-    """A profile's behaviour, and the settings that are its own."""
+    """A profile's behaviour, and the settings in which it differs."""
     settings = PROFILES[name]
     rules = settings.rules
     rows = [
-        ("due where the size is", _due(rules)),
-        ("the size is", SIZES[rules.size]),
-        ("stays word for word", _kept(rules.keep)),
-        ("after a rejection stays", _kept(rules.overflow_keep)),
-        ("the walk back stops where the total is", "≥ that" if rules.stop_inclusive else "> that"),
-        ("a turn that is cut", _split(settings)),
-        ("window unknown", _unknown(rules.unknown)),
-        ("without a model", f"`{rules.without_model}`"),
+        ("a compaction is due if the size is", _due(rules)),
+        ("what counts as the size", SIZES[rules.size]),
+        ("what stays word for word", _kept(rules.keep)),
+        ("what stays after a rejection", _kept(rules.overflow_keep)),
+        (
+            "the kept tail ends when its total is",
+            "≥ that amount" if rules.stop_inclusive else "> that amount",
+        ),
+        ("a split turn", _split(settings)),
+        ("if the window is unknown", _unknown(rules.unknown)),
+        ("summary without a model", f"`{rules.without_model}`"),
         ("summary prompt", f"`{rules.prompt}`"),
         ("first line of a summary", f"`{rules.lead}`"),
     ]
     if rules.end:
-        rows.append(("its last line", f"`{rules.end}`"))
+        rows.append(("last line of a summary", f"`{rules.end}`"))
     if rules.too_short:
-        rows.append(("too short", "a conversation of at most `keep_messages` + 1 messages is left alone"))
+        rows.append(("too short to compact", "a conversation of at most `keep_messages` + 1 messages"))
     if settings.prune:
-        rows.append(("prune", _pruned(settings)))
+        rows.append(("pruning", _pruned(settings)))
     if settings.auto_continue:
-        rows.append(("after an automatic compaction", "a user's message says to continue (`auto_continue`)"))
+        rows.append(
+            ("after an automatic compaction", "a user message tells the agent to continue (`auto_continue`)")
+        )
     if rules.bodiless_is_overflow:
-        rows.append(("a 400 or 413 without a body", "is an overflow"))
+        rows.append(("a 400 or 413 without a body", "counts as an overflow"))
     if not rules.sub_agents_compact:
-        rows.append(("sub-agents", "skip the check of the threshold"))
-    rows.append(("counted by", f"`{settings.estimator}`"))
+        rows.append(("sub-agents", "do not check the threshold"))
+    rows.append(("token estimator", f"`{settings.estimator}`"))
     switches = (*rules.auto_off, *rules.prune_off)
-    rows.append(("switched off by", ", ".join(f"`{switch}`" for switch in switches)))
-    return table(("", ""), rows)
+    rows.append(("environment variables that switch it off", ", ".join(f"`{switch}`" for switch in switches)))
+    return table(("rule", f"`{name}`"), rows)
 
 
 def provider(name: str) -> str:
-    """A provider's address, keys and wire."""
+    """A provider's address, keys and wire format."""
     known = KNOWN[name]
     rows = [
-        ("address", f"`{known.base_url}`" if known.base_url else "your own: there is no other"),
-        ("another one", _names((*known.urls, "`base_url` in keys.toml", "`base_url` of the request"))),
-        ("key", _names(known.keys) + ("" if known.needs_key else ", if it wants one")),
-        ("sent as", f"`{known.header}`"),
+        ("address", f"`{known.base_url}`" if known.base_url else "none: you must give one"),
+        (
+            "where to set another address",
+            _names((*known.urls, "`base_url` in keys.toml", "`base_url` of the request")),
+        ),
+        ("key", _names(known.keys) + ("" if known.needs_key else " (optional)")),
+        ("header of the key", f"`{known.header}`"),
         ("wire", f"`{known.wire}`"),
     ]
-    return table(("", ""), rows)
+    return table(("what", "value"), rows)
 
 
 def request(wire: str) -> str:
-    """What is posted, as the wire makes it of two messages."""
+    """The HTTP request for two messages, in this wire format."""
     made, shown = _WIRES[wire]()
     body = json.dumps(json.loads(made.body(shown)), indent=2, ensure_ascii=False)
     return f"```text\nPOST {made.path(shown)}\n\n{body}\n```"
@@ -122,26 +148,26 @@ def _due(rules: Rules) -> str:
     match trigger:
         case Ratio():
             of = (
-                "the cap, the smallest of window, input limit and observed"
+                "the cap (the smallest of window, input limit, observed window)"
                 if trigger.of == "cap"
                 else "the window"
             )
             text = f"{sign} {trigger.ratio:.0%} of {of}"
             if trigger.guess_ratio is not None:
-                text += f"; {trigger.guess_ratio:.0%} where the window is a guess"
+                text += f"; {trigger.guess_ratio:.0%} if the window is a guess"
             if trigger.unknown is not None:
-                text += f"; {sign} {trigger.unknown:,} tokens where no window is known"
+                text += f"; {sign} {trigger.unknown:,} tokens if the window is unknown"
             return text
         case Reserve():
             reserve = f"{trigger.tokens:,}"
             if trigger.divisor is not None:
-                reserve = f"the smaller of {reserve} and a {_part(trigger.divisor)} of it"
-            return f"{sign} the window less {reserve}"
+                reserve = f"the smaller of {reserve} and a {_part(trigger.divisor)} of the window"
+            return f"{sign} the window minus {reserve} tokens"
         case Usable():
             most = f"{trigger.output_tokens:,}"
             return (
-                f"{sign} the input limit; where there is none, {sign} the window less the output limit,"
-                f" of which at most {most} count, and {most} where it is unknown"
+                f"{sign} the input limit; without an input limit, {sign} the window minus the output limit"
+                f" (at most {most} tokens; {most} if the output limit is unknown)"
             )
         case _:
             assert_never(trigger)
@@ -151,14 +177,18 @@ def _kept(rule: KeepRule) -> str:
     match rule:
         case KeepShare():
             text = f"a {_part(rule.divisor)} of the window"
-            return text + (f"; {rule.manual_tokens:,} tokens by hand" if rule.manual_tokens else "")
+            return text + (
+                f"; {rule.manual_tokens:,} tokens if you start the compaction yourself"
+                if rule.manual_tokens
+                else ""
+            )
         case KeepTokens():
             least = f", at most {rule.ratio:.0%} of the window" if rule.ratio else ""
             return f"{rule.tokens:,} tokens{least}"
         case KeepMessages():
             return f"the last {rule.messages} messages"
         case KeepRequest():
-            return "the newest request alone"
+            return "only the newest request"
         case _:
             assert_never(rule)
 
@@ -175,17 +205,18 @@ def _split(settings: Settings) -> str:
 
 
 def _unknown(unknown: UnknownWindow) -> str:
-    text = "the one that the last usage report names, else " if unknown.from_report else ""
-    text += "nothing is due" if unknown.window is None else f"{unknown.window:,}, which is called a guess"
+    text = "the window that the last usage report names; otherwise " if unknown.from_report else ""
+    text += "nothing is due" if unknown.window is None else f"{unknown.window:,}, reported as a guess"
     if unknown.after_rejection:
-        text += f"; after a rejection that names none: {unknown.after_rejection:,}"
+        text += f"; {unknown.after_rejection:,} after a rejection that names no window"
     return text
 
 
 def _pruned(settings: Settings) -> str:
     return (
-        f"old tool output becomes a stub where that saves more than {settings.prune_minimum:,} tokens; the"
-        f" newest {settings.prune_protect:,} stay, and that of {_names(settings.protected_tools)}"
+        f"old tool output becomes a stub if that saves more than {settings.prune_minimum:,} tokens; the"
+        f" newest {settings.prune_protect:,} tokens of it stay, and so does output of"
+        f" {_names(settings.protected_tools)}"
     )
 
 
@@ -241,3 +272,11 @@ _WIRES: Mapping[WireName, Callable[[], tuple[Wire, ModelRequest]]] = {
     "gemini": _gemini,
     "ollama": _ollama,
 }
+
+if __name__ == "__main__":
+    stale = stale_pages()
+    if sys.argv[1:] == ["--write"]:
+        for page, text in stale.items():
+            page.write_text(text, "utf-8")
+    elif stale:
+        sys.exit("\n".join((f"stale: run `{COMMAND}`", *(str(page) for page in stale))))

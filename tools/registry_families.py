@@ -1,8 +1,9 @@
-"""Native windows of open weights: what a model was made for, whoever serves it, and with how much of it.
+"""Collects the native windows of open weights: what a model supports, no matter who serves it.
 
 xinference lists families with their sizes; models.dev marks rows of open weights at their hosts. A family
-becomes one row of the provider `open-weights` for each of its windows: `id` is the family's name as
-`core.model_weights` reads any spelling of it, `sizes` are those that exist. An invented size finds no row.
+becomes one row of the provider `open-weights` for each of its windows. `id` is the family's name as
+`core/models/open_weights.py` parses any spelling of it; `sizes` are the existing sizes. A size that does not
+exist finds no row.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from compactd.core.models.rows import Row
 FOLDER = "xinference/model/llm/models/"
 
 AGREE = 0.06
-"""Windows that differ by no more than this share are one window, rounded."""
+"""Windows that differ by at most this share are the same window, rounded."""
 
 ORDER = ("xinference", "models.dev", "litellm", "tokencost")
 
 FAR = 4
-"""How many times more than its hosts a native window may be."""
+"""How many times larger than its hosts' windows a native window may be."""
 
 Sizes = dict[str | None, int]
-"""Size → native window; None is the family's name without a size."""
+"""Size -> native window. None is the family's name without a size."""
 
 Hosts = dict[str, dict[str | None, dict[str, tuple[int, str]]]]
-"""Stem → size → host → (window, the list that says so)."""
+"""Stem -> size -> host -> (window, the list that states it)."""
 
 
 def xinference(wheel: Path) -> dict[str, Sizes]:
-    """Stem → its sizes. Sizes in an id count as written there; else the family's own, in billions."""
+    """Returns the sizes of each stem. A size in an id is used; otherwise the family's size in billions."""
     families: dict[str, Sizes] = defaultdict(dict)
     with zipfile.ZipFile(wheel) as archive:
         names = sorted(
@@ -56,9 +57,11 @@ def xinference(wheel: Path) -> dict[str, Sizes]:
 
 
 def hosted(lists: dict[str, list[Known]]) -> Hosts:
-    """Stem → size → host → (the window that it gives to open weights, the list that says so): rows that
-    models.dev marks so, and those of any list whose name has a size. Where lists differ, the larger
-    window."""
+    """Returns stem -> size -> host -> (the host's window for open weights, the list that states it).
+
+    It uses rows that models.dev marks as open weights, and rows of any list whose name has a size. If lists
+    differ, the larger window is used.
+    """
     seen: Hosts = defaultdict(lambda: defaultdict(dict))
     for source, rows in lists.items():
         for row in rows:
@@ -73,8 +76,9 @@ def hosted(lists: dict[str, list[Known]]) -> Hosts:
 
 
 def usual(windows: list[int]) -> int:
-    """The window that most give, those that are the same number rounded taken together; the smaller of
-    two."""
+    """Returns the most common window; windows that are equal after rounding count together. The smaller one
+    of two.
+    """
     counts = Counter(windows)
     alike = {
         one: sum(n for other, n in counts.items() if one * (1 - AGREE) <= other <= one) for one in counts
@@ -85,23 +89,24 @@ def usual(windows: list[int]) -> int:
 
 
 def saying(window: int, pairs: list[tuple[int, str]]) -> set[str]:
-    """The lists that give `window`, rounded."""
+    """Returns the lists that state `window`, rounded."""
     return {source for other, source in pairs if abs(other - window) <= AGREE * window}
 
 
 def families(native: dict[str, Sizes], hosts: Hosts) -> list[Row]:
-    """The rows of `OPEN_WEIGHTS`.
+    """Returns the rows of `OPEN_WEIGHTS`.
 
-    Hosts often give less than a model can hold; but where two or more all give less than a quarter, the
-    native window gives way to the largest of theirs, disputed (xinference has 1,024,000 for Mistral Nemo, as
-    its configuration says; its makers and hosts say 128,000). Families that only hosts know need two of them,
-    and get their usual window; disputed unless all agree."""
+    Hosts often offer a smaller window than a model supports. But if two or more all offer less than a
+    quarter, the largest of theirs is used instead of the native window, and the row is disputed. (For Mistral
+    Nemo, xinference has 1,024,000, like its configuration; its makers and hosts say 128,000.) Families that
+    only hosts know need two of them, and get their usual window, disputed unless all agree.
+    """
     found: list[Row] = []
     for stem in sorted({*native, *hosts}):
         by_window: dict[tuple[int, bool], list[tuple[str | None, set[str]]]] = defaultdict(list)
         for size in sorted({*native.get(stem, {}), *hosts.get(stem, {})}, key=str):
             of_stem = hosts.get(stem, {})
-            # A host's id without a size is the whole family's.
+            # A host's id without a size is for the whole family.
             pairs = [*of_stem.get(size, {}).values(), *(of_stem.get(None, {}).values() if size else ())]
             windows = [window for window, _ in pairs]
             told = native.get(stem, {}).get(size)

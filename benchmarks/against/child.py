@@ -1,4 +1,4 @@
-"""A peer's process, as the harness sees it: told a row and a session, it answers with its own time."""
+"""The benchmark's side of a contender's child process: sends it a row and a session, and reads its times."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _TOLD_CHARS = 300
 
 
 class CannotDo(Exception):
-    """A peer did not do what it was asked, and why: for the table."""
+    """A peer did not do what it was asked. The text says why, for the table."""
 
 
 class Answer(Struct, frozen=True):
-    """A line of a peer's."""
+    """One line of a peer's output."""
 
     version: str = ""
     s: float = 0.0
     core_s: float = 0.0
-    """Of a core, all threads together: what a busy machine changes least."""
+    """CPU time in seconds, of all threads together: a busy machine changes it least."""
     told: dict[str, int | float | str | None] = {}
     rss: int = 0
     rss_before: int = 0
@@ -37,11 +37,11 @@ _decode = msgspec.json.Decoder(Answer).decode
 
 
 class Child:
-    """One peer's process. Use it in a `with`: at its end it is killed, if it still runs."""
+    """One peer's process. Use it in a `with` block: at its end the process is killed if it still runs."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], patience_s: float) -> None:
         self.patience_s = patience_s
-        """How long one answer may take."""
+        """How many seconds one answer may take."""
         self._buffer = b""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         began = perf_counter()
@@ -58,7 +58,7 @@ class Child:
             raise CannotDo(f"does not start: {error}") from None
         self.greeting = self._receive()
         self.start_s = perf_counter() - began
-        """From its spawn until its imports were done."""
+        """Seconds from its spawn until its imports were done."""
 
     def __enter__(self) -> Child:
         return self
@@ -68,11 +68,11 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """False once it has ended."""
+        """False after the process has ended."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Ends it, whatever it does."""
+        """Kill the process."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -81,7 +81,7 @@ class Child:
                 pipe.close()
 
     def ask(self, **request: str) -> Answer:
-        """Its answer. Raises `CannotDo` where there is none in time, or it says why not."""
+        """Return the peer's answer. Raises `CannotDo` if none comes in time or the peer refuses."""
         if self._process.stdin is None:
             raise CannotDo("it has no input")
         try:

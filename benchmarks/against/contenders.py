@@ -1,4 +1,4 @@
-"""Who takes part in which row, and who cannot, with the reason."""
+"""The contenders: who takes part in which row, and who cannot and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Contender(Struct, frozen=True, kw_only=True):
     side: str
     """The file of `drivers/` that speaks for it."""
     place: str | None = None
-    """Where it is installed; None: with this project."""
+    """The name of the environment in which it is installed; None if that is this project's own."""
     kind: Kind = "peer"
     """`floor`: does less than the row asks for, and shows what anything could reach."""
     rows: Mapping[str, str]
@@ -130,7 +130,7 @@ CONTENDERS = (
             "trim": "trim_messages, by its approximate count",
             "load": "messages_from_dict of one JSON file",
         },
-        cannot={"count": NO_EXACT, "cut": "counts anew for each cut: see the plan", "compact": ASKS_MODEL},
+        cannot={"count": NO_EXACT, "cut": "counts again for each cut: see the plan", "compact": ASKS_MODEL},
     ),
     Contender(
         name="strands",
@@ -187,7 +187,7 @@ CONTENDERS = (
 
 
 def place_of(contender: Contender) -> Place | None:
-    """Where it is installed."""
+    """Return the environment in which a contender is installed."""
     return next((place for place in PLACES if place.name == contender.place), None)
 
 
@@ -200,7 +200,7 @@ def why_not_there(contender: Contender) -> str | None:
 
 
 def command_of(contender: Contender) -> list[str]:
-    """What starts its side."""
+    """Return the command that starts a contender's child process."""
     place = place_of(contender)
     if place is None:
         return [sys.executable, "-m", f"benchmarks.against.drivers.{contender.side}"]
@@ -225,7 +225,8 @@ QUIET = {
 
 
 def environment_of(contender: Contender, ours: Mapping[str, str], ranks: Path) -> dict[str, str]:
-    """Its environment. `ours`: this project's own servers'; `ranks`: tiktoken's folder."""
+    """Return the environment variables of a contender. `ours` is for this project's own servers, `ranks` is
+    the folder of tiktoken's cache."""
     if contender.place is None:
         return {**ours, "PYTHONPATH": str(ROOT)}
     foreign = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
@@ -234,5 +235,5 @@ def environment_of(contender: Contender, ours: Mapping[str, str], ranks: Path) -
 
 
 def all_versions() -> dict[str, list[str]]:
-    """By place, all that is installed there."""
+    """Return all installed packages, by environment."""
     return {place.name: versions_of(place) for place in PLACES if is_there(place)}

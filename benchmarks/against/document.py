@@ -1,4 +1,4 @@
-"""docs/peers.md and its plots, from a run."""
+"""Writes docs/peers.md and its plots from the results of a run."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from benchmarks.against.workload import size
 
 DOCS = ROOT / "docs"
 
-HEAD = """# Speed against everybody
+HEAD = """# Speed of other projects at the same work
 
     python -m benchmarks.against             # installs the peers once, then measures: nightly
     python -m benchmarks.against --quick     # small sessions, two minutes
     python -m benchmarks.against --document  # writes this page and its plots
     python -m benchmarks.against --quick count load    # some parts
 
-The peers come from PyPI and npm into environments of their own under `~/.cache/compactd-peers` (2 GB;
-`COMPACTD_PEERS` names another folder), each version pinned in `benchmarks/against/places.py`. Who cannot be
-installed is left out, and the reason is told below.
+The peers are installed from PyPI and npm into separate environments below `~/.cache/compactd-peers` (2
+GB; `COMPACTD_PEERS` names another folder). `benchmarks/against/places.py` pins each version. A peer
+that cannot be installed is left out, and the reason is given below.
 
-Each peer is a process of its own and is given the same session; all take their turns in the same run. What
-it has to have before it can begin is made outside every clock. The first run of each is not counted; the
-figures are medians. **On a busy machine read the ratios.** The session is the long conversation of
-[Speed](benchmarks.md), made of this repository's own files: tool results, calls with their arguments, the
-agent's prose, a little of the user's. The same tree gives the same bytes.
+Each peer is a separate process and gets the same session; all take turns in the same run. Preparation
+is not timed. The first run of each is not counted; the figures are medians. **On a busy machine, read
+the ratios.** The session is the long conversation of [Speed](benchmarks.md), made from this
+repository's own files: tool results, calls with their arguments, the agent's text, a little of the
+user's. The same tree gives the same bytes.
 
-A name with · is a floor: it does less than the row asks for and shows what anything could reach. The ratio is
-how many times as long as compactd it takes (as much memory, as few a second); below 1 it is the quicker one.
+A name with · is a lower bound: it does less than the row requires and shows what is possible at best.
+The ratio says how many times as long as compactd it takes (or as much memory, or as few per second).
+Below 1, it is faster.
 """
 
 
@@ -125,7 +126,7 @@ def _plot(results: Sequence[Result]) -> str:
 
 
 def _left_out(results: Sequence[Result]) -> str:
-    lines = ["## Who is not in which row\n"]
+    lines = ["## Who is missing in which row\n"]
     lines += [f"- {name}: {'; '.join(whys)}." for name, whys in left_out(results).items()]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Where each peer is installed: one environment of its own outside the tree, every version named here."""
+"""Where each peer is installed: a separate environment outside the tree. All versions are named here."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Place(Struct, frozen=True, kw_only=True):
     least: tuple[int, int] = (3, 11)
     """The oldest Python it runs with."""
     size_mb: int
-    """What it takes on the disk, about: told before it is installed."""
+    """Its approximate size on disk, which is printed before the installation."""
 
     @property
     def key(self) -> str:
-        """Of everything that is installed: another version is another folder."""
+        """A name made from all that is installed: another version gets another folder."""
         return sha256(msgspec.json.encode((self.python, self.node))).hexdigest()[:12]
 
 
@@ -65,12 +65,12 @@ def cache() -> Path:
 
 
 def folder_of(place: Place) -> Path:
-    """Where `place` is, or would be."""
+    """Return the folder of an environment, whether it exists or not."""
     return cache() / f"{place.name}-{place.key}"
 
 
 def python_of(place: Place) -> Path:
-    """Its interpreter."""
+    """Return the Python interpreter of an environment."""
     scripts = "Scripts" if os.name == "nt" else "bin"
     return folder_of(place) / "venv" / scripts / "python"
 

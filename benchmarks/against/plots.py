@@ -1,5 +1,4 @@
-"""Time against the size of the session, both logarithmic, as SVG: no library, the same bytes for the same
-figures."""
+"""Plots of time against session size on logarithmic axes, as SVG. Equal figures give equal bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 64, 190, 34, 40
 COLOURS = ("#0b6bcb", "#c2410c", "#15803d", "#7e22ce", "#b45309", "#0f766e", "#be185d", "#475569")
 LABEL_PX = 14
-"""Between two names at the right: closer ones are moved apart."""
+"""The smallest distance between two names at the right. Closer ones are moved apart."""
 
 Points = Sequence[tuple[int, float]]
 

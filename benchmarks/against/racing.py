@@ -1,4 +1,4 @@
-"""The rows of the libraries: each contender its own process, the same session, taken in turns."""
+"""Measures the libraries: each contender has its own process and the same session, and they take turns."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Say = Callable[[str], None]
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How much time a run of the whole takes."""
+    """How much time a whole run may take."""
 
     main: int
-    """Tokens of the session of the table."""
+    """The size in tokens of the session for the table."""
     sizes: tuple[int, ...]
-    """Of the growth; `main` among them."""
+    """The sizes for the plots, in tokens; `main` is one of them."""
     rounds: int
     """Counted runs, at most."""
     budget_s: float
-    """What one contender may spend on a row at one size, beyond its first run."""
+    """Seconds that one contender may spend on a row at one size, beyond its first run."""
     patience_s: float
     """When a run is given up."""
     starts: int
@@ -63,7 +63,7 @@ class Race:
         self._exact: dict[int, float] = {}
         self._took: dict[tuple[str, str], tuple[int, float]] = {}
         self.versions: dict[str, str] = {}
-        """Of each that started."""
+        """The version of each contender that started."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Race:
@@ -73,7 +73,8 @@ class Race:
         self._stack.close()
 
     def starts(self) -> list[Figure]:
-        """From spawn until the imports are done, the first of each not counted; leaves each running."""
+        """Measure the time from spawn until the imports are done, the first run of each not counted. Leave
+        each running."""
         times: dict[str, list[float]] = {}
         first: dict[str, float] = {}
         for run in range(self._pace.starts + 1):
@@ -162,7 +163,8 @@ class Race:
         figures: tuple[Figure, ...],
         answers: Mapping[str, list[Answer]],
     ) -> tuple[Figure, ...]:
-        """How far each total is from the exact one. Who counts another is no peer of who counts exactly."""
+        """Note how far each total is from the exact one. A contender that does not count exactly is no peer
+        of one that does."""
         totals = {name: float(given[-1].told.get("tokens") or 0) for name, given in answers.items()}
         if row.key == "count" and "compactd" in totals:
             self._exact[workload.tokens] = totals["compactd"]

@@ -1,7 +1,7 @@
-"""tiktoken's own cache, filled from the ranks that compactd is packed with: nothing is fetched.
+"""Fills tiktoken's cache with the vocabularies in compactd's package, so that nothing is downloaded.
 
-tiktoken compares the file's hash with the one of the vocabulary that OpenAI publishes, so a difference would
-be told, not measured.
+tiktoken compares the file's hash with that of OpenAI's published vocabulary, so a different file would be an
+error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 from compactd.models.tokenizers.counters import unpack
 
 URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
-"""Where tiktoken 0.14 would fetch it; a cached file's name is this address's SHA-1 (tiktoken/load.py)."""
+"""The address from which tiktoken 0.14 would fetch the file. A cached file's name is the SHA-1 of this
+address (tiktoken/load.py)."""
 
 
 def write_ranks(folder: Path) -> None:

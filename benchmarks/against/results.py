@@ -1,4 +1,4 @@
-"""What was measured: a row's figures, one for each who can do it, and why the others cannot."""
+"""The results of a comparison: for each row, the figures of the contenders, and why the others have none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Better = Literal["less", "more"]
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """What is done."""
+    """One thing that is measured."""
 
     key: str
     what: str
@@ -22,7 +22,7 @@ class Row(Struct, frozen=True, kw_only=True):
     grows: bool = False
     """Measured at every size, and drawn."""
     about: str = ""
-    """What has to be known to read its figures."""
+    """What a reader must know to understand its figures."""
 
 
 LIBRARY_ROWS = (
@@ -98,14 +98,14 @@ class Figure(Struct, frozen=True, kw_only=True):
     who: str
     kind: Kind
     value: float
-    """In the row's unit."""
+    """The figure, in the row's unit."""
     core: float | None = None
-    """The same in ms of a core, all its threads together, where it was told."""
+    """CPU time in ms, of all threads together; None if it was not measured."""
     runs: int
-    """Counted ones; 0 where the first run took so long that it is the figure."""
+    """How many runs were counted; 0 if the first run took so long that it alone is the figure."""
     how: str = ""
     note: str = ""
-    """What came of it: the same total, an error, what is left."""
+    """A remark on the result: the same total, an error, what is left."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -113,19 +113,19 @@ class Result(Struct, frozen=True, kw_only=True):
 
     row: Row
     tokens: int | None
-    """None where no session is part of it."""
+    """The size of the session; None if the row needs no session."""
     workload: str
     figures: tuple[Figure, ...]
     cannot: Mapping[str, str]
 
     @property
     def ours(self) -> Figure | None:
-        """compactd's."""
+        """compactd's figure; None if it has none."""
         return next((figure for figure in self.figures if figure.who == "compactd"), None)
 
     @property
     def best_peer(self) -> Figure | None:
-        """The best of those that do the same; none where nobody else does."""
+        """The best figure of the other contenders that do the same work; None if there are none."""
         peers = [figure for figure in self.figures if figure.kind == "peer"]
         if not peers:
             return None
@@ -133,13 +133,13 @@ class Result(Struct, frozen=True, kw_only=True):
 
     @property
     def is_first(self) -> bool | None:
-        """True where no peer is better than compactd; None where there is nobody to compare."""
+        """Whether no peer is better than compactd; None if there is nothing to compare."""
         if self.ours is None or self.best_peer is None:
             return None
         return self.times(self.best_peer) >= 1
 
     def times(self, other: Figure) -> float:
-        """How many times better compactd is than `other`: above 1, compactd is."""
+        """Return how many times better compactd is than `other`; above 1 means that compactd is better."""
         if self.ours is None:
             return float("nan")
         one, two = other.value, self.ours.value

@@ -1,4 +1,4 @@
-"""One run of it all: the servers' rows, the libraries' rows, and what has to be said beside them."""
+"""One run of the whole comparison: measures the servers and the libraries, and notes machine and versions."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ SERVERS_QUICK = wire.Sizes(starts=3, rounds=4, pings=60, pipelined=3_000, floods
 
 
 class Again(Struct, frozen=True, kw_only=True):
-    """Rows that a later run measured anew."""
+    """Rows that a later run measured again."""
 
     rows: tuple[str, ...]
-    """What they are of."""
+    """The titles of these rows."""
     date: str
     seconds: float
     load_1_min: float
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """All of a run, as `--json` writes it."""
+    """All results of a run, as `--json` writes them."""
 
     date: str
     machine: dict[str, str | int | float]
@@ -66,14 +66,14 @@ class Run(Struct, frozen=True, kw_only=True):
     seconds: float
     results: tuple[Result, ...]
     versions: dict[str, str]
-    """By contender."""
+    """The version of each contender."""
     installed: dict[str, list[str]] = {}
-    """By environment, every package in it."""
+    """Every installed package, by environment."""
     again: tuple[Again, ...] = ()
 
 
 def joined(first: Run, then: Run) -> Run:
-    """`first` with each row that `then` measured anew for everybody who was in it, at all its sizes."""
+    """Return `first` with each row replaced that `then` measured again, for all its contenders and sizes."""
     anew = {key for key in _keys(first) if _who(first, key) <= _who(then, key)}
     results = [
         result
@@ -118,7 +118,8 @@ def run(
     contenders: Sequence[Contender] = CONTENDERS,
     is_quick: bool = False,
 ) -> Run:
-    """Measures. What it writes goes into `folder`. Collections of this process's garbage are put off."""
+    """Run the measurements and return the results. All files are written to `folder`. The garbage collector
+    of this process is off meanwhile."""
     began, on = perf_counter(), machine()
     env = environment(folder, folder / "home")
     results: list[Result] = []

@@ -1,8 +1,9 @@
-"""Installs the peers from PyPI and npm, each in its own environment: once, and never in the project's own.
+"""Installs the contenders from PyPI and npm, each once in its own environment, never in the project's own.
 
     python -m benchmarks.against.setting_up [NAME ...]
 
-Says what it installs before it does. A peer that cannot be installed is left out, and the table says why.
+Prints what it installs before it does. A contender that cannot be installed is left out, and the table says
+why.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ PAUSE_S = 5.0
 """Before the second try; twice that before the third."""
 
 PATIENCE_S = 1_500.0
-"""For one command of pip or npm."""
+"""Seconds for one command of pip or npm."""
 
 TOLD_CHARS = 300
-"""Of what a failed command said last."""
+"""How much of the end of a failed command's output is shown."""
 
 
 class NotInstalled(Exception):
@@ -73,7 +74,8 @@ def _npm(python: str) -> str:
 
 
 def _run(command: Sequence[str], folder: Path, say: Callable[[str], None]) -> str:
-    """What the command prints. Tried three times: registries have bad minutes. Raises `NotInstalled`."""
+    """Run a command and return what it prints. Try three times, because registries fail now and then. Raise
+    `NotInstalled` after that."""
     # A virtual environment's own variables, and pip's target ones, would install somewhere else.
     foreign = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
     env = {name: value for name, value in os.environ.items() if name not in foreign}

@@ -1,4 +1,4 @@
-"""The session as each contender keeps it on the disk, written by its own program before any clock runs."""
+"""Stores the session in each contender's format, with its own program, before anything is measured."""
 
 from __future__ import annotations
 

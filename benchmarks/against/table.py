@@ -1,4 +1,4 @@
-"""The figures for a person: a row each, compactd first, beside it everybody else with the ratio."""
+"""Prints the figures as a table: one line per row, compactd first, then each contender with its ratio."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOW = (
 
 
 def in_core_time(results: Sequence[Result]) -> list[Result]:
-    """The same results, each figure the ms of a core that it took: for a machine that is busy."""
+    """Return the results with CPU time in place of wall time, which is of no use on a busy machine."""
     made = []
     for result in results:
         figures = [
@@ -34,7 +34,7 @@ def in_core_time(results: Sequence[Result]) -> list[Result]:
 
 
 def show(results: Sequence[Result], on: Mapping[str, str | int | float], notes: Sequence[str]) -> None:
-    """Prints the table."""
+    """Print the table, then what was left out and the notes."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
@@ -55,7 +55,7 @@ def show(results: Sequence[Result], on: Mapping[str, str | int | float], notes: 
 
 
 def left_out(results: Sequence[Result]) -> dict[str, list[str]]:
-    """By contender, the rows that it has no figure in, and why: each reason once."""
+    """Return for each contender the rows in which it has no figure, grouped by reason."""
     rows: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for name, why in result.cannot.items():

@@ -1,4 +1,4 @@
-"""The rows of the servers: how soon they answer, how fast again, what a large message and idleness take."""
+"""Measures the servers: time to the first answer, round trips, large messages, and the cost of idling."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CC_S = 60.0
 
 
 class Server(Struct, frozen=True, kw_only=True):
-    """One of them."""
+    """One server that is measured."""
 
     name: str
     command: tuple[str, ...]
@@ -57,7 +57,7 @@ class Server(Struct, frozen=True, kw_only=True):
 
 
 class Sizes(Struct, frozen=True, kw_only=True):
-    """How often each thing is done."""
+    """How often each thing is measured."""
 
     starts: int
     rounds: int

@@ -1,4 +1,4 @@
-"""The session that everybody is given: the benchmarks' long conversation, cut off at a size."""
+"""The session that every contender gets: the benchmarks' long conversation, cut to a size."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Workload(Struct, frozen=True, kw_only=True):
     """About: what was asked for."""
     messages: int
     chars: int
-    """Of all that a model reads of it."""
+    """The number of characters that a model reads of it."""
     digest: str
-    """Of the file: the same for the same tree and size."""
+    """A hash of the file: equal for the same repository contents and size."""
 
     @property
     def keep(self) -> int:
-        """Tokens that a compaction of it leaves as they are: a fifth, at most 20,000."""
+        """The number of tokens that a compaction keeps unchanged: a fifth, at most 20,000."""
         return min(20_000, self.tokens // 5)
 
     @property
     def said(self) -> str:
-        """In words, for the table."""
+        """A description for the table."""
         return (
             f"{size(self.tokens)} tokens: {self.messages:,} messages, {self.chars / 1e6:.2f}M characters, "
             f"sha256 {self.digest}"
@@ -39,7 +39,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 
 CHARS_A_TOKEN = 3.3
-"""Of this conversation in o200k_base, about (measured 2026-11: 3.28)."""
+"""The approximate ratio for this conversation in o200k_base (measured 2026-11: 3.28)."""
 
 
 def make(folder: Path, tokens: int) -> Workload:

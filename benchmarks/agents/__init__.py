@@ -1,1 +1,1 @@
-"""What agents' own compactions keep, and what a hook puts back: `python -m benchmarks.agents`."""
+"""How much agents' own compactions keep, and how much the hook adds: `python -m benchmarks.agents`."""

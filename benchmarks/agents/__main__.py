@@ -1,8 +1,8 @@
-"""What agents' own compactions keep of what their agent used later, and what the hook puts back.
+"""How much of what an agent needed later its own compaction kept, and how much the hook adds.
 
-For each compaction that was recorded: the agent's own summary; that and what `compactd hook` gives back, at
-most 9,500 characters; a compaction of ours of the same sizes. The metric is docs/retention.md's.
-`--document` writes the tables of docs/agents.md.
+For each recorded compaction, three contexts are scored: the agent's own summary; that summary plus what
+`compactd hook` adds (at most 9,500 characters); and compactd's summary with the same token budget as each of
+the two. docs/retention.md describes the metric. `--document` writes the tables of docs/agents.md.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ HEAD = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. Return the exit code."""
     given = argparse.ArgumentParser(prog="python -m benchmarks.agents", description=__doc__)
     given.add_argument("--data", type=Path, metavar="DIR", help="the folder of recordings")
     given.add_argument(
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def scored(data: Path, options: argparse.Namespace) -> list[Compared]:
-    """The recorded compactions, in the order of the sessions' names."""
+    """Return the scored recorded compactions, in the order of the sessions' names."""
     kept = options.cache / "kept"
     sources = sessions.sources(data)
     common = scoring.common_of(sources, kept)
@@ -73,12 +74,12 @@ def scored(data: Path, options: argparse.Namespace) -> list[Compared]:
 
 
 def agent_of(source: Source) -> str:
-    """The agent that recorded it; `OTHERS` where only its messages are known, not its files."""
+    """Return the agent that recorded a session; `OTHERS` if only its messages are known, not its files."""
     return AGENTS.get(source.format, OTHERS)
 
 
 def each(found: Sequence[Compared]) -> str:
-    """A row a compaction, of the agents whose files are there."""
+    """Return a table with one row per compaction, for the agents whose own files are available."""
     rows = (
         [
             f"{one.session}, {one.agent}",
@@ -94,7 +95,7 @@ def each(found: Sequence[Compared]) -> str:
 
 
 def summed(found: Sequence[Compared]) -> str:
-    """Means by agent, of all, and of those that nothing was tuned on."""
+    """Return a table of means: by agent, of all, and of the sessions that nothing was tuned on."""
     parts = {
         agent: [one for one in found if one.agent == agent] for agent in sorted({o.agent for o in found})
     }

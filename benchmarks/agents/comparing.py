@@ -1,4 +1,6 @@
-"""Each recorded compaction four times: the agent's, that with what the hook puts back, ours at both sizes."""
+"""Scores each recorded compaction four times: the agent's summary, that plus what the hook adds, and
+compactd's summary at both sizes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Compared(Struct, frozen=True):
     session: str
     agent: str
     past: int
-    """Tokens that it removed."""
+    """Tokens of the removed messages."""
     summary: int
     """Tokens of the agent's own summary."""
     back: int
@@ -59,7 +61,7 @@ def held_of(past: Sequence[Record], folder: str) -> list[Held]:
 
 
 def put_back(cut: Cut, most: int = MOST_CHARS) -> Lost:
-    """What the hook gives back after the recorded compaction at `cut`."""
+    """Return what the hook gives back after the recorded compaction at `cut`."""
     held = held_of(cut.past, cut.folder)
     return what_was_lost(held, summary_of(cut), "", folder=cut.folder, most=most, count=characters)
 
@@ -95,7 +97,7 @@ def compared(agent: str, cuts: Iterable[Cut], most: int = MOST_CHARS) -> Iterato
 
 
 class Means(Struct, frozen=True):
-    """Of some compactions: over each session's, then over sessions."""
+    """Means over some compactions: first over those of each session, then over sessions."""
 
     sessions: int
     compactions: int
@@ -106,7 +108,7 @@ class Means(Struct, frozen=True):
 
 
 def means(found: Sequence[Compared]) -> Means:
-    """Of all of `found`."""
+    """Return the means over all of `found`."""
     scores = {name: score([one.rows[name] for one in found]) for name in METHODS}
     return Means(
         sessions=len({one.session for one in found}),
@@ -117,5 +119,5 @@ def means(found: Sequence[Compared]) -> Means:
 
 
 def aside(found: Sequence[Compared]) -> list[Compared]:
-    """Those of sessions that nothing was tuned on."""
+    """Return those of held-out sessions, which nothing was tuned on."""
     return [one for one in found if is_aside(one.session)]

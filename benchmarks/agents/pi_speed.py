@@ -1,5 +1,5 @@
-"""What integrations/pi adds to pi: a recorded session of 200,000 tokens through the extension itself, in
-Node, with the daemon behind it."""
+"""How much time integrations/pi adds to pi: a recorded session of 200,000 tokens goes through the extension
+in Node, with a real daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "integrations" / "pi"
 TOKENS = 200_000
 CHARS = 4
-"""A token."""
+"""Characters per token."""
 KEEP = 20
 """Messages that stay."""
 RECORDING = "pi-before-compaction"
@@ -28,23 +28,23 @@ RUNS = 3
 
 
 class Measured(Struct, frozen=True):
-    """Of one run."""
+    """The times of one run."""
 
     messages: int
     held_ms: float
     """The longest that a handler kept pi waiting for a message."""
     processor_ms: float
-    """Of pi's process, for a message."""
+    """CPU time of pi's process per message."""
     compaction_ms: float
-    """By the clock, from pi's event to our answer."""
+    """Wall time from pi's event to compactd's answer."""
     daemon_ms: float
-    """Of the daemon's processor meanwhile."""
+    """CPU time of the daemon meanwhile."""
     summary: int
     """Characters."""
 
 
 def packages(environ: Mapping[str, str]) -> Path | None:
-    """Where `tests/editors/pi/setup.sh` put pi; none where it was not run."""
+    """Return the folder where `tests/editors/pi/setup.sh` installed pi; None if it was not run."""
     lock = ROOT / "tests" / "editors" / "pi" / "package-lock.json"
     cache = Path(environ.get("COMPACTD_TEST_CACHE") or Path.home() / ".cache" / "compactd-tests")
     found = cache / f"pi-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}" / "node_modules"
@@ -52,7 +52,7 @@ def packages(environ: Mapping[str, str]) -> Path | None:
 
 
 def entries(recording: Path) -> list[object]:
-    """Its messages, as many as `TOKENS` need."""
+    """Return the messages of a recording, as many as `TOKENS` need."""
     found: list[object] = []
     left = TOKENS * CHARS
     for line in recording.read_bytes().splitlines():

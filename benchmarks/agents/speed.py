@@ -1,8 +1,8 @@
 """How long an agent waits for its hook, and pi for its extension: `python -m benchmarks.agents.speed`.
 
-A transcript of 50 MB of Claude Code's, made of recorded sessions: a history that was compacted, a stretch
-of a whole window, then 100 KB a run. Each row from spawn to exit: processor time, and by the clock, which
-counts only where nothing else is running.
+The input is a Claude Code transcript of 50 MB, made of recorded sessions: a history that was compacted, then
+as much as fills a context window, then 100 KB per run. Each row is measured from spawn to exit, in CPU time
+and in wall time; wall time means something only if the machine is idle.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUMMARY = {"type": "user", "isCompactSummary": True, "message": {"role": "user",
 
 
 def recorded_lines(data: Path) -> list[bytes]:
-    """The lines of Claude Code's recorded sessions, but for their compactions."""
+    """Return the lines of Claude Code's recorded sessions, except the records of compactions."""
     lines: list[bytes] = []
     for source in sessions.sources(data):
         if source.format == "claude-code":
@@ -41,7 +41,7 @@ def recorded_lines(data: Path) -> list[bytes]:
 
 
 def endless(lines: list[bytes]) -> Iterator[bytes]:
-    """The lines over and over, each time under ids of their own."""
+    """Yield the lines over and over, with new ids each time."""
     number = 0
     while True:
         number += 1
@@ -50,7 +50,7 @@ def endless(lines: list[bytes]) -> Iterator[bytes]:
 
 
 def taken(lines: Iterator[bytes], size_bytes: int) -> bytes:
-    """About so many bytes of lines."""
+    """Take lines until they have about `size_bytes` bytes. Return them joined."""
     found: list[bytes] = []
     size = 0
     while size < size_bytes:
@@ -61,11 +61,12 @@ def taken(lines: Iterator[bytes], size_bytes: int) -> bytes:
 
 
 def summary(number: int) -> bytes:
+    """Return the record of an agent's compaction, with this number in its id."""
     return json.dumps({**SUMMARY, "uuid": f"summary-{number}"}, separators=(",", ":")).encode() + b"\n"
 
 
 class Runs:
-    """A home with a transcript, and the commands on it."""
+    """A home folder with a transcript, and the commands that run on it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -73,7 +74,7 @@ class Runs:
         self.times: dict[str, list[tuple[float, float]]] = {}
 
     def run(self, row: str, command: str, told: dict[str, object]) -> bytes:
-        """One run of `compactd COMMAND claude-code`, noted under `row`; what it printed."""
+        """Run `compactd COMMAND claude-code`, note its times under `row`, and return its output."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
         done = subprocess.run(
@@ -90,15 +91,17 @@ class Runs:
         return done.stdout
 
     def hook(self, row: str, name: str, **more: str) -> bytes:
+        """Run the hook for the event `name`, note its times under `row`, and return its output."""
         event = {"transcript_path": str(self.transcript), "cwd": "/project", "hook_event_name": name, **more}
         return self.run(row, "hook", event)
 
     def add(self, data: bytes) -> None:
+        """Append bytes to the transcript."""
         with self.transcript.open("ab") as file:
             file.write(data)
 
     def again(self, times: int, act: Callable[[], object]) -> None:
-        """The same from the same state, so many times."""
+        """Run `act` several times, each time from the same state of the data folder."""
         kept = self.home / "kept"
         shutil.copytree(self.home / "data", kept)
         for _ in range(times):
@@ -109,7 +112,7 @@ class Runs:
 
 
 def measured(runs: Runs, lines: list[bytes]) -> int:
-    """Runs everything; characters that were put back."""
+    """Run everything. Return the number of characters that the hook adds."""
     source = endless(lines)
     runs.add(taken(source, HISTORY_BYTES) + summary(1) + taken(source, STRETCH_BYTES))
     for _ in range(5):
@@ -128,6 +131,7 @@ def measured(runs: Runs, lines: list[bytes]) -> int:
 
 
 def main() -> int:
+    """Run the command line. Return the exit code."""
     data = sessions.shared_data()
     if data is None:
         print(
@@ -147,7 +151,7 @@ def main() -> int:
 
 
 def of_pi(runs: list[Measured]) -> None:
-    """The rows of pi's extension."""
+    """Print the rows of pi's extension."""
     if not runs:
         print("pi's extension: not measured, for pi is not here (tests/editors/pi/setup.sh fetches it)")
         return

@@ -1,1 +1,1 @@
-"""What the daemon does under load: many sessions, much traffic, clients that misbehave, an hour of kills."""
+"""Load tests of the daemon: many sessions, much traffic, misbehaving clients, an hour with kills."""

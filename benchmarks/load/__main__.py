@@ -39,7 +39,7 @@ HOW = (
 
 
 async def measured(bench: Bench, parts: Sequence[str]) -> list[Row]:
-    """The rows of these parts, in the order of `PARTS`. Raises `Wrong` where something was lost."""
+    """Return the rows of these parts, in the order of `PARTS`. Raises `Wrong` if something was lost."""
     await bench.prepare()
     rows: list[Row] = []
     if "crowd" in parts:
@@ -58,7 +58,7 @@ async def measured(bench: Bench, parts: Sequence[str]) -> list[Row]:
 
 
 def main() -> int:
-    """Raises where something was lost."""
+    """Run the command line. Raises `Wrong` if something was lost."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART")
     size = parser.add_mutually_exclusive_group()

@@ -1,4 +1,4 @@
-"""What every part is given: the sizes, a folder, the command of the daemon; and the rows they share."""
+"""What all load tests share: sizes, a folder, the daemon's command, and common rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.load.watching import Asker, percentiles
 from benchmarks.peers import BARE, COMPACTD, HERE
 
 P50_MS, P99_MS, SLOWEST_MS = 2.0, 15.0, 50.0
-"""What a small request may take beside everything else."""
+"""The limits for small requests under load."""
 
 WARM = "warm"
 """A session that is there in every daemon, for the small requests."""
@@ -26,21 +26,22 @@ WARM = "warm"
 WHAT_CHARS = 80
 
 LATER = "import numpy, httpx, anyio._backends._asyncio, httpcore._backends.anyio, h11"
-"""What the first summary imports: an installation has its bytecode, a folder of the run's own has not."""
+"""The modules that the first summary imports. An installation has their bytecode; a new folder of a run does
+not."""
 
 STALL_MS = 10.0
-"""How long the loop may stand still."""
+"""The longest that the event loop may be blocked."""
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much of everything."""
+    """The sizes of all load tests."""
 
     model: str = "openai/gpt-4o"
-    """Of the sessions: which counter is used."""
+    """The model of the sessions, which decides the token counter."""
     sessions: int
     """Open in one daemon."""
     session_messages: int
-    """In each of them."""
+    """Messages in each session."""
     clients: int
     """That talk over one pipe."""
     traffic_s: float
@@ -54,7 +55,7 @@ class Size(Struct, frozen=True, kw_only=True):
     summary_deadline_s: float
     """When the provider that stalls is given up."""
     stored_tokens: int
-    """Of the session that is opened behind a kill."""
+    """The size of the session that is opened after a kill."""
     openings: int
 
 
@@ -119,7 +120,7 @@ class Bench(Struct, frozen=True):
 
     @property
     def stalls(self) -> Path:
-        """Where a watched daemon leaves them when it ends."""
+        """The file to which a watched daemon writes its stalls when it ends."""
         return self.folder / "stalls.json"
 
     @asynccontextmanager
@@ -165,7 +166,7 @@ class Bench(Struct, frozen=True):
 
 
 def latency_rows(what: str, asked: Mapping[str, Asker], alone: Asker) -> list[Row]:
-    """Of each small request its p50, p99 and slowest."""
+    """Return p50, p99 and maximum of each kind of small request."""
     machine = percentiles(alone.took_s)
     rows = []
     for name, asker in asked.items():
@@ -188,7 +189,8 @@ def latency_rows(what: str, asked: Mapping[str, Asker], alone: Asker) -> list[Ro
 
 
 def stalls_of(bench: Bench) -> list[Stall]:
-    """Of the watched daemon that ended last, the longest first; none where it was not watched."""
+    """Return the stalls of the watched daemon that ended last, the longest first; empty if it was not
+    watched."""
     if not bench.is_watched or not bench.stalls.exists():
         return []
     found = msgspec.json.decode(bench.stalls.read_bytes(), type=list[Stall])

@@ -1,4 +1,4 @@
-"""Many sessions in one daemon, many clients' traffic over one pipe, and whether anything grows."""
+"""Many sessions in one daemon, with the traffic of many clients over one pipe: does anything grow?"""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ async def crowd(bench: Bench) -> list[Row]:
             )
         took_s = perf_counter() - began
         rows += latency_rows(
-            f"beside {size.clients} clients over one pipe", {"agent/state": state, "ping": ping}, alone
+            f"during traffic of {size.clients} clients over one pipe",
+            {"agent/state": state, "ping": ping},
+            alone,
         )
         rows.append(
             Row(
@@ -119,7 +121,7 @@ async def _growth(bench: Bench, line: Line) -> list[Row]:
 
 
 async def _client(line: Line, number: int, speakers: list[Speaker], seconds: float) -> int:
-    """One of many, with its own sessions; how many requests it made."""
+    """Play one of many clients, with its own sessions. Return how many requests it made."""
     dice = random.Random(f"client {number}")
     own = speakers[number % len(speakers) :: max(1, min(len(speakers), _clients_of(speakers)))]
     until, made = perf_counter() + seconds, 0

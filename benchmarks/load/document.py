@@ -15,12 +15,12 @@ PAGE = DOCS / "load.md"
 TABLE = "<!-- the table: python -m benchmarks.load --full --docs -->\n"
 SOAK = "<!-- the soak: python -m benchmarks.load pictures -->\n"
 QUIET_LOAD = 1.0
-"""Above it, at the start, the machine is told as busy."""
+"""If the load average is above this at the start, the page says that the machine was busy."""
 
 
 def write_table(rows: Sequence[Row], on: Mapping[str, str | int | float], page: Path = PAGE) -> None:
-    """Puts the rows in the place of those that stand there."""
-    lines = ["| | measured | beside it | wanted |", "|---|--:|---|---|"]
+    """Replace the rows of the table in `page`."""
+    lines = ["| | measured | compared with | goal |", "|---|--:|---|---|"]
     lines += [
         f"| {row.what.strip()} | {_number(row.value, row.unit)} | {_beside(row)} | {_wanted(row)} |"
         for row in rows
@@ -44,7 +44,7 @@ def write_soak(found: Soak, page: Path = PAGE) -> list[Path]:
         f"| messages acknowledged, in {found.sessions} sessions | {found.acknowledged:,} |",
         f"| of them compared byte for byte, over all daemons | {found.looked_at:,} |",
         f"| lost | {found.lost} |",
-        f"| requests beside, compactions among them | {found.requests:,}, {found.compactions:,} |",
+        f"| other requests, compactions among them | {found.requests:,}, {found.compactions:,} |",
         f"| `agent/state`, median of all p50s | {_middle(p50s):.2f} ms |",
         f"| a bare loop's ping, the same | {_middle(bare):.2f} ms |",
         f"| the daemon's share of a core | {100 * _mean([one.core_share for one in samples]):.0f} % |",
@@ -69,7 +69,7 @@ def _put(page: Path, mark: str, text: str) -> None:
 def _machine(on: Mapping[str, str | int | float]) -> str:
     load = float(on["load_1_min"])
     busy = (
-        f" **The machine was busy (load {load:.1f}): read the bare loop beside.**"
+        f" **The machine was busy (load {load:.1f}): compare with the bare loop.**"
         if load > QUIET_LOAD
         else ""
     )

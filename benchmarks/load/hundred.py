@@ -1,4 +1,4 @@
-"""Many compactions at once, their summaries by one provider that stalls for some of them."""
+"""Many compactions at once, with summaries from one provider that stalls for some of them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def hundred(bench: Bench) -> list[Row]:
             after = taken(line.pid)
         told = [msgspec.json.decode(one.result, type=_Compacted) for one in done]
         strategies = Counter(one.strategy if one.compacted else "nothing" for one in told)
-        what = f"beside {size.compactions} compactions of {tokens / 1000:.0f}k tokens"
+        what = f"during {size.compactions} compactions of {tokens / 1000:.0f}k tokens"
         rows += latency_rows(
             what, {"agent/state": other, "agent/state of one of them": own, "ping": ping}, alone
         )
@@ -131,7 +131,8 @@ async def hundred(bench: Bench) -> list[Row]:
 
 
 def _batches(tokens: int) -> list[Raw]:
-    """Of a session of so many tokens or more, encoded once: the client is not to be what is measured."""
+    """Return the messages of a session of at least `tokens` tokens, encoded once, so that the client's own
+    cost is not measured."""
     messages = messages_of(6 * tokens)
     return [
         Raw(msgspec.json.encode(messages[start : start + BATCH])) for start in range(0, len(messages), BATCH)

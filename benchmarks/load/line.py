@@ -1,4 +1,4 @@
-"""A server as a child process that many ask at once over one pipe."""
+"""A server as a child process, to which many tasks send requests over one pipe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 class Gone(Exception):
-    """The server ended, so that nothing more is answered."""
+    """The server has ended, so no further answers come."""
 
 
 class Refused(Exception):
@@ -40,11 +40,11 @@ class Answer(msgspec.Struct, frozen=True):
 
     message: Message
     took_s: float
-    """From the moment it was asked to the read that held the answer's end."""
+    """Seconds from the request to the read that contained the end of the answer."""
 
     @property
     def result(self) -> Raw:
-        """Raises `Refused` for an error."""
+        """Return the result. Raises `Refused` for an error."""
         if bytes(self.message.error) != b"null":
             raise Refused(self.message.error)
         return self.message.result
@@ -75,7 +75,7 @@ class Line(asyncio.SubprocessProtocol):
 
     @classmethod
     async def open(cls, command: Sequence[str], env: Mapping[str, str], log: Path) -> Line:
-        """Starts a server; what it says on stderr goes to the end of `log`."""
+        """Start a server. Its stderr is appended to `log`."""
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         loop = asyncio.get_running_loop()
         line = cls(file)
@@ -98,7 +98,7 @@ class Line(asyncio.SubprocessProtocol):
     # --- asking -------------------------------------------------------------------------------------
 
     def ask(self, method: str, params: object = None) -> asyncio.Future[Answer]:
-        """Sends a request. `params` is a value, or `Raw` JSON."""
+        """Send a request. `params` is a value, or `Raw` JSON."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if self.ended.is_set() or self._to_peer is None:
             answer.set_exception(Gone("it ended"))
@@ -117,26 +117,26 @@ class Line(asyncio.SubprocessProtocol):
         return answer
 
     async def answered(self, method: str, params: object = None) -> Answer:
-        """The answer to a request; raises `Gone` where none comes any more."""
+        """Return the answer to a request. Raises `Gone` if none comes any more."""
         await self._has_room.wait()
         # Not wait_for, which in Python 3.11 forgets a cancellation that comes together with the answer.
         async with asyncio.timeout(PATIENCE_S):
             return await self.ask(method, params)
 
     async def call(self, method: str, params: object = None) -> Raw:
-        """The result of a request; raises `Refused` for an error."""
+        """Return the result of a request. Raises `Refused` for an error."""
         return (await self.answered(method, params)).result
 
     # --- its end ------------------------------------------------------------------------------------
 
     async def kill(self) -> None:
-        """SIGKILL; comes back when it is gone."""
+        """Kill the server with SIGKILL, and return when it has ended."""
         if self._transport is not None and not self.ended.is_set():
             self._transport.kill()
         await self.ended.wait()
 
     async def stop(self) -> None:
-        """Ends its input; comes back when it is gone."""
+        """Close the server's input, and return when it has ended."""
         if self._to_peer is not None:
             self._to_peer.close()
         try:
@@ -148,6 +148,7 @@ class Line(asyncio.SubprocessProtocol):
     # --- what comes -----------------------------------------------------------------------------------
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Collect the server's output, and give complete answers to those that wait."""
         at = perf_counter()
         self._buffer += data
         position = 0
@@ -173,15 +174,19 @@ class Line(asyncio.SubprocessProtocol):
             asked.answer.set_result(Answer(message, at - asked.at))
 
     def pause_writing(self) -> None:
+        """Note that the server's input pipe is full."""
         self._has_room.clear()
 
     def resume_writing(self) -> None:
+        """Note that the server's input pipe has room again."""
         self._has_room.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Handle the end of one of the server's pipes."""
         self._fail()
 
     def process_exited(self) -> None:
+        """Handle the end of the server."""
         self.ended.set()
         os.close(self._log)
         self._fail()

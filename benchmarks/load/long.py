@@ -1,4 +1,4 @@
-"""A session of ten million tokens: whether anything costs more for it than its size."""
+"""A session of ten million tokens: does any call cost more than its size explains?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.sessions import ROOMY
 SESSION = "long"
 BATCH = 100
 CHARS_A_TOKEN = 3.4
-"""Of the texts here, by the encoding of gpt-4o: measured."""
+"""Characters per token of these texts in gpt-4o's encoding, as measured."""
 STATES = 50
 KEEP = 20_000
 TENTH = 10
@@ -55,7 +55,8 @@ class At(Struct, frozen=True):
 
 
 async def long(bench: Bench) -> list[Row]:
-    """At a tenth of the size and at the whole of it: each figure ÷ the tokens should be the same."""
+    """Measure at a tenth of the size and at the whole size. Each figure divided by the tokens should be the
+    same."""
     size = bench.size
     texts = _texts(size.long_tokens, size.long_messages)
     next(texts)  # it reads files first, and the client is not to be what is measured
@@ -70,7 +71,7 @@ async def long(bench: Bench) -> list[Row]:
             async with beside(small, ping, alone):
                 at = await _life(bench, line, name, texts, messages)
             rows += latency_rows(
-                f"beside a session that grows to {at.tokens / 1e6:.2f}M tokens",
+                f"while a session grows to {at.tokens / 1e6:.2f}M tokens",
                 {"agent/state": small, "ping": ping},
                 alone,
             )

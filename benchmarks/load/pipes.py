@@ -19,8 +19,8 @@ STILL_S = 1.5
 """A daemon that takes no byte for so long has stopped reading."""
 MB = 1_000_000
 BOUND_MB = 64 + 8 + 2 * 64 + 50
-"""What may wait (protocol.md, Transport): unsent, unhandled, one message read and the same one decoded, and
-the daemon itself."""
+"""The most memory that waiting data may take (protocol.md, Transport): unsent, unhandled, one message as
+bytes and decoded, and the daemon itself."""
 CHUNK = 8 * MB
 PIECE = 1 << 20
 
@@ -144,7 +144,7 @@ def _allowed(bench: Bench, size: int) -> list[Row]:
             target=Target(most=BOUND_MB),
         ),
         Row(
-            what="  a ping behind each, p50",
+            what="  a ping after each, p50",
             value=pings.p50,
             unit="ms",
             beside={"p99": pings.p99, "slowest": pings.slowest},

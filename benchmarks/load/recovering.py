@@ -1,4 +1,4 @@
-"""How long a session takes to open behind a SIGKILL, against one that was closed."""
+"""How long a session takes to open after a SIGKILL, compared with one that was closed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recover(bench: Bench) -> list[Row]:
                 core[name].append(1000 * core_s)
     return [
         Row(
-            what=f"open {tokens / 1e6:.1f}M tokens behind a SIGKILL, median of {bench.size.openings}",
+            what=f"open {tokens / 1e6:.1f}M tokens after a SIGKILL, median of {bench.size.openings}",
             value=median(took["killed"]),
             unit="ms",
             beside={

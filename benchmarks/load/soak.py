@@ -1,6 +1,6 @@
-"""Mixed traffic for as long as is asked, a SIGKILL a minute, and a look at everything after each.
+"""Mixed traffic for as long as asked, with a SIGKILL per minute and a check of every session after each.
 
-What each session's client was told is the reference: its messages must be there once, in order, byte for
+The reference is what each session's client was told: its messages must be there once, in order, byte for
 byte.
 """
 
@@ -42,14 +42,14 @@ class Sample(Struct, frozen=True):
     at_s: float
     """Since the beginning."""
     daemon: int
-    """How many daemons there were before this one."""
+    """How many daemons ran before this one."""
     daemon_s: float
     """Since this one was started."""
     rss_mb: float
     descriptors: int
     threads: int
     core_share: float
-    """Seconds on a core ÷ seconds."""
+    """CPU seconds ÷ seconds."""
     state: Percentiles
     """`agent/state` of a session that nobody else uses."""
     ping: Percentiles
@@ -68,7 +68,7 @@ class Kill(Struct, frozen=True):
     unanswered: int
     """Messages that waited for their acknowledgement."""
     recovered_s: float
-    """From the next daemon's start until every live session is open."""
+    """Seconds from the next daemon's start until every live session is open."""
     looked_at: int
     """Acknowledged messages that were compared."""
 
@@ -106,7 +106,7 @@ class Soaking:
         self.found = Soak(seed=seed, began_at=time(), machine=machine())
 
     async def run(self, until: float, file: Path) -> Soak:
-        """Until that moment of the monotonic clock; `file` is written after every daemon."""
+        """Run until this moment of the monotonic clock. Write `file` after every daemon."""
         bare = await Line.open(BARE, self._env, self._folder / "bare.log")
         number = 0
         try:
@@ -167,7 +167,7 @@ class Soaking:
         await line.call("session/start", {"session_id": speaker.session_id, "compaction": settings})
 
     async def _look(self, line: Line) -> int:
-        """At the live sessions and one of the full ones."""
+        """Check the live sessions and one of the full ones."""
         looked_at = 0
         for speaker in self._live:
             looked_at += await speaker.look(line)
@@ -194,7 +194,7 @@ class Soaking:
         self.found.sessions = self._count
 
     async def _talk(self, line: Line, place: int) -> None:
-        """What the client of one place does, until its daemon is gone."""
+        """Play the client with the number `place` until its daemon is gone."""
         try:
             while True:
                 await asyncio.sleep(self._dice.expovariate(1 / STEP_S))

@@ -1,4 +1,4 @@
-"""What a session says, and the reference that knows it: every message's bytes, in order."""
+"""The messages of a load test's session, and the reference that knows the bytes of each, in order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.load.line import Line
 TEXT = """a the of to session journal cut plan test error file line value index path daemon keep never always
 über naïve 数据 données 😀 \\u0041 \\n {} [] " '"""
 WORDS = tuple(TEXT.split())
-"""With what JSON escapes, and what it need not."""
+"""Words, including characters that JSON must escape and others that it may escape."""
 
 
 class Entry(Struct, frozen=True):
-    """What is looked at of an entry of `session/history`."""
+    """The fields of an entry of `session/history` that are checked."""
 
     entry_id: str
     kind: str
@@ -30,7 +30,7 @@ class History(Struct, frozen=True):
 
 
 class Appended(Struct, frozen=True):
-    """What is looked at of the answer of `session/append`."""
+    """The fields of the answer of `session/append` that are checked."""
 
     entry_ids: list[str]
     duplicates: list[str]

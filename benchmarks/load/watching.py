@@ -1,4 +1,4 @@
-"""What a process takes, as Linux tells it, and how long a small request beside everything else takes."""
+"""Memory and CPU time of a process, from Linux's /proc, and the latency of small requests under load."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from benchmarks.figures import percentile
 from benchmarks.load.line import Gone, Line
 
 PAUSE_S = 0.02
-"""Between two small requests."""
+"""Seconds between two small requests."""
 
 
 class Taken(Struct, frozen=True):
-    """What a process holds at one moment; zeros where it is gone or the system does not tell."""
+    """What a process uses at one moment; zeros if it is gone or the system does not say."""
 
     rss_mb: float = 0.0
     peak_mb: float = 0.0
     descriptors: int = 0
     threads: int = 0
     core_s: float = 0.0
-    """Seconds on a core so far."""
+    """CPU seconds so far."""
 
 
 def taken(pid: int) -> Taken:
-    """Of a running process, by /proc (proc(5))."""
+    """Return what a running process uses, from /proc (proc(5))."""
     folder = Path(f"/proc/{pid}")
     try:
         told = dict(
@@ -48,7 +48,7 @@ def taken(pid: int) -> Taken:
 
 
 class Percentiles(Struct, frozen=True):
-    """Milliseconds."""
+    """Percentiles in milliseconds."""
 
     count: int
     p50: float
@@ -57,7 +57,7 @@ class Percentiles(Struct, frozen=True):
 
 
 def percentiles(took_s: Sequence[float]) -> Percentiles:
-    """Zeros where nothing was measured."""
+    """Return the percentiles in ms of some durations in seconds; zeros if there are none."""
     if not took_s:
         return Percentiles(0, 0.0, 0.0, 0.0)
     ms = [1000 * one for one in took_s]
@@ -81,7 +81,7 @@ class Asker:
         self.is_over = False
 
     async def run(self) -> None:
-        """Until it is over, it is cancelled, or the server is gone."""
+        """Send requests until the end is asked for, it is cancelled, or the server is gone."""
         try:
             while not self.is_over:
                 answer = await self._line.answered(self._method, self._params)
@@ -92,14 +92,14 @@ class Asker:
             return
 
     def take(self) -> list[float]:
-        """What was noted since the last time."""
+        """Return the times that were recorded since the last call."""
         took, self.took_s = self.took_s, []
         return took
 
 
 @asynccontextmanager
 async def beside(*askers: Asker) -> AsyncIterator[None]:
-    """These ask as long as the block runs."""
+    """Run these askers as long as the block runs."""
     tasks = [asyncio.create_task(asker.run()) for asker in askers]
     try:
         yield

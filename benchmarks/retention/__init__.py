@@ -1,1 +1,1 @@
-"""How much of what an agent needs later is there after a compaction: `python -m benchmarks.retention`."""
+"""How much of what an agent needs later is kept by a compaction: `python -m benchmarks.retention`."""

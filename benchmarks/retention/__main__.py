@@ -1,8 +1,8 @@
 """How much of what an agent needs later a compaction keeps: `make retention`.
 
-Scores `extract` beside what others do, at every cut of recorded sessions, and prints linked retention and CG
-for the sessions that were tuned on and those put aside, with paired differences. The metric is described in
-docs/retention.md. Without the shared recordings it measures the project's own session.
+Scores `extract` and other methods at every cut of recorded sessions. Prints linked retention and CG for the
+sessions that methods were tuned on and for the held-out ones, with paired differences. docs/retention.md
+describes the metric. Without the shared recordings it measures the session that is in the repository.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ from benchmarks.retention.sessions import Source
 
 BUDGETS = (2_000, 4_000, 8_000, 16_000)
 RIVALS = ("keep_last", "structured")
-"""What ours is compared with on the same cuts."""
+"""The methods that compactd is compared with on the same cuts."""
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     given = argparse.ArgumentParser(
         prog="python -m benchmarks.retention",
         description=__doc__,
@@ -77,6 +78,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. Return the exit code."""
     options = parser().parse_args(arguments)
     options.budgets = options.budgets or (ablations.BUDGETS if options.ablations else BUDGETS)
     data = None if options.own else options.data or sessions.shared_data()
@@ -135,7 +137,7 @@ def _jobs(
 
 
 def summed(rows: Sequence[Timed], budgets: tuple[int, ...], said: str) -> Figures:
-    """The figures of a run."""
+    """Return the figures of a run."""
     return figures([timed.row for timed in rows], budgets, said, OURS, RIVALS)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BUDGETS = (4_000, 8_000)
-"""Where nothing else is asked for: what helps at one budget may hurt at another."""
+"""The default budgets. There are two because what helps at one budget may hurt at another."""
 
 NEVER = 10**9
 """A divisor that leaves nothing."""
@@ -108,6 +108,7 @@ class EvenChances(Chances):
         self._features = statistics.features
 
     def weights(self, worth: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return the weights, with the features of each kind set to their kind's mean."""
         found = super().weights(worth).copy()
         for kind in range(KINDS):
             mine = (self._features % KINDS == kind) & (found > 0)
@@ -159,7 +160,7 @@ def varied(variant: Variant) -> Iterator[None]:
 class _Work(Struct, frozen=True):
     job: Job
     at: int
-    """Of the variant in `variants()`."""
+    """The index of the variant in `variants()`."""
     every: int
     first: int
     """Cuts of the sessions before, for `every`."""

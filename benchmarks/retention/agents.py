@@ -1,7 +1,7 @@
-"""Session files of other agents as records, as the metric's figures were made from them.
+"""Reads session files of other agents as records, which the retention metric is computed from.
 
-The engine's own readers (`compactd.formats`) mend, follow branches and keep more; figures are compared
-message by message, so that what a file says is taken here as it stands, and no more.
+The engine's own readers (`compactd.formats`) repair messages, follow branches and keep more. These readers
+take each message unchanged and nothing else, so that figures stay comparable message by message.
 """
 
 from __future__ import annotations
@@ -325,4 +325,4 @@ FORMATS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "openhands-log": _openhands,
     "aider-md": _aider,
 }
-"""By the name of the format in a manifest."""
+"""The reader of each format, by its name in a manifest."""

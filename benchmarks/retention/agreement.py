@@ -1,4 +1,4 @@
-"""How near our baselines come to the shared figures, cut by cut."""
+"""Compares this benchmark's versions of other methods with the scores in the shared file, cut by cut."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Shared(Struct, frozen=True):
 
 
 class Agreement(Struct, frozen=True):
-    """Of one method. Points are percent."""
+    """The agreement of one method. Points are percent."""
 
     compared: int
     within: int
-    """Where both figures are at most one point apart."""
+    """How many cuts have scores that differ by at most one point."""
     same_size: int
-    """Where the context has as many tokens."""
+    """How many cuts have a context of the same number of tokens."""
     farthest_linked: float
     farthest_cg: float
     mean_linked: float
@@ -45,7 +45,7 @@ class Agreement(Struct, frozen=True):
 
 
 def agreements(rows: Sequence[Row], data: Path | None) -> dict[str, Agreement]:
-    """By method; empty where there is nothing to compare with."""
+    """Return the agreement by method; empty if there is no shared file to compare with."""
     file = None if data is None else data / FILE
     if file is None or not file.exists():
         return {}

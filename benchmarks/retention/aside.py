@@ -1,7 +1,8 @@
-"""Which sessions are put aside: nothing is fitted or tuned on them, and they are reported by themselves.
+"""Which sessions are held out: nothing is fitted or tuned on them, and they are reported separately.
 
-The side of a session is the first byte of SHA-256 of its group's name: no seed, the same on every machine,
-and for sessions that come later. Parts of one recording (`name-0`, `name-12`) are one group.
+The first byte of the SHA-256 of a group's name decides. So there is no seed, the choice is the same on every
+machine, and it covers sessions that are added later. Parts of one recording (`name-0`, `name-12`) are one
+group.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ _PART = re.compile(r"-\d{1,3}\Z")
 
 
 def group_of(name: str) -> str:
-    """The recording that a session is a part of."""
+    """Return the name of the recording that a session is a part of."""
     return _PART.sub("", name)
 
 
 def source_of(name: str) -> str:
-    """Who recorded it: an atom that three of them share says nothing of a session."""
+    """Return who recorded a session. An atom that occurs in three sources is too common to be a probe."""
     return "entire" if name.startswith("entire") else name.partition("-")[0]
 
 
 def is_aside(name: str) -> bool:
-    """Whether the session `name` may be measured only: about a third of them."""
+    """Return whether the session `name` is held out, as about a third of all sessions are."""
     return hashlib.sha256(group_of(name).encode()).digest()[0] % 3 == 0

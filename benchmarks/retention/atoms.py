@@ -1,7 +1,7 @@
-"""Atoms, commands, words and sentences: what the metric looks for, as it defines them.
+"""Atoms, commands, words and sentences, as the metric defines them.
 
-`core/text/atoms.py` finds nearly the same for the engine. This definition is the judge's own: the engine's
-may drift from it, and all figures are compared by it.
+The engine's `core/text/atoms.py` finds nearly the same. This definition belongs to the judge: the engine's
+may change, while all figures are compared by this one.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def words(text: str) -> list[str]:
 
 
 def neighbours(text: str) -> set[str]:
-    """The words of a text that can say what stands beside them."""
+    """Return the words of a text that can be anchors of an atom next to them."""
     return {word.strip("./-") for word in words(text)}
 
 

@@ -1,7 +1,7 @@
-"""What others do, and simple rules: the methods that a compaction is compared with.
+"""The methods that `extract` is compared with: what other programs do, and simple rules.
 
-Each makes a context of at most `budget` tokens from a past, as one text. Messages are counted one by one,
-with one token for the line end between them.
+Each makes one text of at most `budget` tokens from a past. Messages are counted one by one, plus one token
+for each line end between them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from benchmarks.retention.records import Record, path_of
 from compactd.models.tokenizers.counters import load
 
 LEAST_CLIPPED = 30
-"""Tokens: of a message that does not fit whole, less than this is not worth keeping."""
+"""Tokens. If less than this of a message fits, it is dropped."""
 
 HEAD_DIVISOR = 4
-"""Of the budget, most that the first request takes."""
+"""The first request may take the budget divided by this."""
 
 KEPT_OUTPUTS = 10
 MASKED = "[observation omitted]"
@@ -31,12 +31,12 @@ CHANGING = frozenset(("edit", "write", "multiedit"))
 
 
 def first_tokens(text: str, tokens: int) -> str:
-    """At most so many tokens from the beginning of `text`."""
+    """Return at most `tokens` tokens from the beginning of `text`."""
     return load("o200k_base").decode(load("o200k_base").encode_ordinary(text)[: max(0, tokens)])
 
 
 def last_tokens(text: str, tokens: int) -> str:
-    """At most so many tokens from the end of `text`."""
+    """Return at most `tokens` tokens from the end of `text`."""
     return load("o200k_base").decode(load("o200k_base").encode_ordinary(text)[-tokens:] if tokens > 0 else [])
 
 
@@ -141,7 +141,7 @@ def identifiers(cut: Cut, budget: int) -> str:
 
 
 def recorded_summary(cut: Cut, budget: int) -> str:
-    """What the session's own model wrote when it was compacted."""
+    """Return the summary that the session's own model wrote at the recorded compaction."""
     return first_tokens(cut.summary, budget)
 
 
@@ -156,4 +156,4 @@ PLAIN: dict[str, Method] = {
     "opencode_prune": opencode_prune,
     "iddump": identifiers,
 }
-"""By the names that the shared figures have."""
+"""The methods, by their names in the shared figures."""

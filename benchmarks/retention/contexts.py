@@ -1,4 +1,4 @@
-"""What our `extract` makes of a cut: the new context, as the daemon would divide its tokens."""
+"""The new context that compactd's `extract` makes at a cut, with the daemon's token budgets."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ def shown(message: Message) -> str:
 
 
 def items_of(past: list[dict], count) -> list[Item]:
+    """Return the messages of a past, counted. System prompts are left out."""
     messages = [neutral(record) for record in past if record["role"] != "system"]
     return [
         Item(entry_id=f"e{n}", body=message, tokens=count(shown(message)))
@@ -81,6 +82,7 @@ def items_of(past: list[dict], count) -> list[Item]:
 
 
 def newest_request(items: list[Item]) -> int | None:
+    """Return the index of the newest request of the user, or None."""
     return next((i for i in range(len(items) - 1, -1, -1) if is_request(items[i])), None)
 
 

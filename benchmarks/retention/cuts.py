@@ -1,8 +1,8 @@
-"""The cuts that a compaction is judged at: recorded sessions parted into a past and a known future.
+"""The cuts at which a compaction is judged: recorded sessions split into a past and a known future.
 
-The judge (`probe.py`, which defines atoms, probes and scores) is not ours and is not copied: it is imported
-from the folder that `--tools` names. What it works out for a cut does not depend on the compaction under
-test, so it is kept in a file beside and read back at the next run.
+The judge (`probe.py`, which defines atoms, probes and scores) is not part of this project. It is imported
+from the folder that `--tools` names. What it computes for a cut does not depend on the compaction under test,
+so the result is cached in a file for the next run.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ CHARS_A_TOKEN = 3.6
 
 
 class Cut(NamedTuple):
+    """A recorded session, cut into a past and a future, with its probes and sizes."""
+
     session: str
     cwd: str
     past: list[dict]
@@ -37,7 +39,7 @@ class Cut(NamedTuple):
 
 
 def judge(tools: Path):
-    """The module that defines the metric."""
+    """Import the module that defines the metric, from the folder `tools`."""
     sys.path.insert(0, str(tools))
     module = importlib.import_module("probe")
     module.ntok = lambda s: len(s) // 4
@@ -78,11 +80,12 @@ def working_dir(messages: list[dict]) -> str:
 
 
 def group(name: str) -> str:
+    """Return the name of the source that recorded a session."""
     return "entire" if name.startswith("entire") else name.split("-")[0]
 
 
 def commonplace(probe, files: list[Path]) -> set:
-    """Atoms that three or more unrelated sources share: no probes."""
+    """Return the atoms that occur in three or more unrelated sources; they are too common to be probes."""
     where = collections.defaultdict(set)
     for file in files:
         head, messages = probe.load(str(file))
@@ -100,7 +103,7 @@ def stretches(starts: list[int], end: int) -> list[tuple[int, int]]:
 
 
 def cut_at(messages: list[dict], size: list[float], low: int, high: int, share: float) -> int:
-    """Where `share` of a stretch's tokens lie before, moved forward past tool results."""
+    """Return the index that has `share` of a stretch's tokens before it, moved forward past tool results."""
     wanted, so_far, at = share * sum(size[low:high]), 0.0, low
     for at in range(low, high):
         so_far += size[at]

@@ -35,7 +35,7 @@ class Published(Struct, frozen=True):
     ablations: tuple[Ablation, ...]
     ablations_every: int
     oracle: oracle.Scores = {}
-    """Of one that is told the future, by part and budget."""
+    """The scores of the oracle, which knows the future, by part and budget."""
 
 
 def published(
@@ -46,7 +46,7 @@ def published(
     every: int,
     processes: int,
 ) -> Published:
-    """With the ablations, which are measured for it."""
+    """Measure the ablations and return all published figures."""
     asked = [replace(job, budgets=ablations.BUDGETS) for job in jobs]
     return Published(found, agreed, tuple(ablations.measured(asked, every, processes)), every, foretold)
 
@@ -58,7 +58,7 @@ def blocks(shown: Published, cache: Path) -> dict[str, str]:
 
 
 def blocks_of(shown: Published) -> dict[str, str]:
-    """Of the blocks that follow from the figures alone."""
+    """Return the blocks that follow from the figures alone, by name."""
     found = shown.figures
     texts = {"data": f"Measured on {found.data}.", "agreement": agreement.table(shown.agreement)}
     for part in PARTS:
@@ -100,7 +100,7 @@ def filled(page: str, texts: Mapping[str, str]) -> str:
 
 
 def write(shown: Published, cache: Path) -> list[Path]:
-    """Writes page, pictures and JSON anew; their files."""
+    """Write the page, its pictures and the JSON again. Return the files."""
     PAGE.write_text(filled(PAGE.read_text("utf-8"), blocks(shown, cache)), "utf-8")
     JSON.write_bytes(msgspec.json.format(msgspec.json.encode(shown), indent=1) + b"\n")
     return [PAGE, JSON, *pictures.write(shown.figures, DOCS)]

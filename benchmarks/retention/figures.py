@@ -13,7 +13,7 @@ from benchmarks.retention.probes import CATEGORIES
 from benchmarks.retention.scoring import Row
 
 PARTS = ("tuned", "aside")
-"""Sessions that methods may be tuned on, and those put aside."""
+"""Sessions that methods may be tuned on, and held-out sessions."""
 
 RESAMPLES = 2_000
 INTERVAL = 0.95
@@ -33,7 +33,7 @@ class Score(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """How much one method is above another on the same cuts, in points."""
+    """How many points one method is above another on the same cuts."""
 
     mean: float
     low: float
@@ -41,14 +41,16 @@ class Difference(Struct, frozen=True):
     """Ends of the interval that resampled sessions give."""
     least: float
     most: float
-    """With one session left out in turn."""
+    """The largest mean if one session is left out, over all sessions."""
 
 
 def linked(row: Row) -> float | None:
+    """Return the row's linked retention, or None."""
     return row.linked
 
 
 def cg(row: Row) -> float | None:
+    """Return the row's CG, or None."""
     return row.cg
 
 
@@ -74,7 +76,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def score(rows: Sequence[Row]) -> Score:
-    """Of one method within one budget."""
+    """Return the score of one method within one budget."""
     scored = [row for row in rows if not row.is_refused]
     return Score(
         linked=percent(mean(by_session(rows, linked).values())),
@@ -86,7 +88,7 @@ def score(rows: Sequence[Row]) -> Score:
 
 
 def percent(share: float) -> float:
-    """In percent, to a hundredth."""
+    """Return a share in percent, rounded to a hundredth."""
     return round(100 * share, 2)
 
 
@@ -102,7 +104,8 @@ def categories(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def difference(ours: Iterable[Row], theirs: Iterable[Row], value: Value) -> Difference | None:
-    """On the cuts that both have a score at; none where there is none."""
+    """Return the paired difference of two methods, over the cuts at which both have a score; None if there
+    are no such cuts."""
     other = {(row.session, row.start, row.cut): row for row in theirs if not row.is_refused}
     pairs: dict[str, list[float]] = {}
     for row in ours:
@@ -123,7 +126,7 @@ def difference(ours: Iterable[Row], theirs: Iterable[Row], value: Value) -> Diff
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where the mean lies with `INTERVAL` chance, by drawing the values anew; the same at each run."""
+    """Return the bootstrap confidence interval (`INTERVAL`) of the mean. The seed is fixed."""
     draw = random.Random(len(values))
     means = sorted(mean(draw.choices(values, k=len(values))) for _ in range(RESAMPLES))
     edge = int(RESAMPLES * (1 - INTERVAL) / 2)
@@ -131,24 +134,24 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 class Figures(Struct, frozen=True):
-    """All that is shown, without the rows, in percent: by part, method, budget, category, session."""
+    """All published figures in percent, without single cuts: by part, method, budget, category, session."""
 
     data: str
-    """Which sessions, for a person."""
+    """A description of the sessions."""
     budgets: tuple[int, ...]
     scores: dict[str, dict[str, dict[str, Score]]]
-    """By part, method, budget (`own` for recorded compactions)."""
+    """Scores by part, method and budget (`own` for recorded compactions)."""
     differences: dict[str, dict[str, dict[str, dict[str, Difference]]]]
-    """Of ours, by part, rival, budget, figure."""
+    """compactd minus a rival, by part, rival, budget and figure."""
     categories: dict[str, dict[str, dict[str, float]]]
-    """Of all sessions, by method, budget."""
+    """Means over all sessions, by method, budget and category."""
     sessions: dict[str, dict[str, tuple[float, float]]]
     """(linked, CG) of all sessions within `sessions_budget`, by session and method."""
     sessions_budget: int
     made: int
-    """Compactions of ours whose summary holds an atom that its past does not."""
+    """How many of compactd's summaries contain an atom that their past does not contain."""
     over: int
-    """Compactions of ours of more than their budget and what the rendering of messages adds."""
+    """How many of compactd's compactions exceed their budget plus what rendering the messages adds."""
 
 
 OWN_SIZE = "own"

@@ -2,10 +2,10 @@
 
     python -m benchmarks.retention.fit [--data DIR] [--all] [--write]
 
-The sessions put aside (`aside.py`) are left out, unless `--all` says otherwise. Each other one is parted at
-several points. At each, a feature of the past counts as used again if the agent writes it in the future
-before a result or a user shows it. Logistic regression for each kind of feature, every cut with the same
-weight, L2 10; features not used again are sampled. Without `--write` the weights are printed.
+Held-out sessions (`aside.py`) are left out, except with `--all`. Each other session is cut at several points.
+At each, a feature of the past counts as used again if the agent writes it in the future before a tool result
+or a user shows it. There is one logistic regression per kind of feature (L2 10); every cut has the same
+weight, and features that are not used again are sampled. Without `--write` the weights are printed.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def logistic(np, x, y, w):
 
 
 def learned(rows) -> dict[str, list[float]]:
+    """Return the fitted weights of each kind of feature, from the samples of all cuts."""
     import numpy as np
 
     found = {}
@@ -138,6 +139,7 @@ def module(found: dict[str, list[float]]) -> str:
 
 
 def main() -> int:
+    """Run the command line."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     given.add_argument("--data", type=Path, default=Path(os.environ.get("COMPACTD_TEST_DATA", beside)))

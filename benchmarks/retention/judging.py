@@ -1,4 +1,4 @@
-"""Which probes a context still holds, linked to what they stood with; what it gives of the past's help."""
+"""Scores a context: the probes in it that are near their anchors, and its help in predicting the future."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WINDOW_CHARS = 200
 OCCURRENCES = 60
 SENTENCE_SHARE = 0.6
 PLACES = 400
-"""Of a word, the last ones looked at."""
+"""How many of a word's last occurrences are examined."""
 LEAST_PROBES = 3
-"""Of a category, to count in a cut."""
+"""The fewest probes of a category that make it count in a cut."""
 FUTURE_TOKENS = 15_000
 
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 24}]
@@ -62,7 +62,7 @@ def _is_linked(value: str, anchors: Collection[str] | None, lower: str) -> bool:
 
 
 class _Places:
-    """Where each content word of a text stands."""
+    """The positions of each content word of a text."""
 
     def __init__(self, text: str) -> None:
         self._places: dict[str, list[int]] = {}
@@ -92,20 +92,21 @@ class _Places:
 
 
 def tally(full: Collection[Probe], found: Collection[Probe]) -> dict[str, tuple[int, int]]:
-    """By category: (probes found, probes that the whole past holds)."""
+    """Return for each category (probes found, probes that the whole past contains)."""
     all_of = Counter(probe[0] for probe in full)
     found_of = Counter(probe[0] for probe in full if probe in found)
     return {name: (found_of[name], all_of[name]) for name in CATEGORIES if all_of[name]}
 
 
 def linked(tallied: Mapping[str, Sequence[int]]) -> float | None:
-    """Mean over the categories that count; none where none does."""
+    """Return the mean share over the categories with enough probes; None if no category has enough."""
     shares = [found / total for found, total in tallied.values() if total >= LEAST_PROBES]
     return sum(shares) / len(shares) if shares else None
 
 
 def written_and_seen(future: Sequence[Record], tokens: Sequence[int]) -> tuple[bytes, bytes]:
-    """What the agent wrote in the next tokens, and what it observed meanwhile. `tokens`: of each message."""
+    """Return what the agent wrote in the next tokens, and what it observed meanwhile. `tokens` has the size
+    of each message."""
     wrote: list[str] = []
     saw: list[str] = []
     spent = 0

@@ -1,4 +1,4 @@
-"""What a compaction lost, probe by probe: what it is, where it stood, where the agent needed it."""
+"""Reports each probe that a compaction lost: what it is, where it was, and where the agent needed it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""How far the frame itself reaches: the same record and cover, told what the agent will write again.
+"""An upper bound for `extract`: the same algorithm, but told what the agent will write again.
 
-In place of its learned chance, a feature that the agent writes in the future before it is shown has the
-chance 1; what is left of the budget goes to the others by their learned chances. All else is as it is: the
-worth of roles and kinds, the sections, the newest request, the tail. What lies between ours and this is lost
-by not knowing the future, what lies between this and 100 % by the frame and the budget.
+A feature that the agent writes in the future, before a tool result or a user shows it, gets the chance 1. All
+other features share what is left of the budget by their learned chances. Nothing else changes: the worth of
+roles and kinds, the sections, the newest request, the tail. The difference between `extract` and this bound
+is lost because the future is unknown; the difference between the bound and 100 % is lost because of the
+format and the budget.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNFORETOLD = 0.02
 """Factor for the learned chance of what is not written again: it only fills what is left."""
 
 Scores = dict[str, dict[str, Score]]
-"""By part and budget."""
+"""Scores by part and budget."""
 
 
 def written_again(cut: Cut, items: Sequence[Item]) -> frozenset[int]:
@@ -119,7 +120,7 @@ def _size(row: Row) -> str:
 
 
 def table(found: Figures, oracle: Scores, part: str) -> str:
-    """Ours beside the oracle, linked / CG, and the difference."""
+    """Return a table of `extract` and the oracle (linked retention / CG), with their difference."""
     mine = found.scores[part].get(OURS, {})
     sizes = [size for size in oracle.get(part, {}) if size in mine]
     pairs = [(mine[size], oracle[part][size]) for size in sizes]

@@ -1,7 +1,7 @@
-"""What `extract` makes of a cut: the next request of a session compacted to a target, as its text.
+"""The text of the next request after `extract` compacted a cut to a target size.
 
-`in_process` runs the same plan and compaction as the daemon, without journal and pipes; `Daemon` spawns the
-real one and asks it.
+`in_process` runs the daemon's plan and compaction without journal and pipes. `Daemon` starts a real daemon
+and asks it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Made(Struct, frozen=True):
     """A compacted context."""
 
     context: str
-    """Of the whole next request; empty where none could be made."""
+    """The text of the whole next request; empty if no compaction was possible."""
     summary: str
-    """The record in it."""
+    """The summary in it."""
     seconds: float
-    """From request to result."""
+    """How long the compaction took."""
 
 
 REFUSED = Made("", "", 0.0)
@@ -107,9 +107,9 @@ def _texts(blocks: Sequence[object]) -> str:
 
 
 def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = None) -> Made:
-    """The context that a session of these messages has after `session/compact`, strategy `extract`.
+    """Return the context of a session of these messages after `session/compact`, strategy `extract`.
 
-    Raises what the engine raises, but for the refusal of what cannot fit.
+    If the smallest request exceeds the budget, return `REFUSED`. Other errors of the engine are raised.
     """
     tokens = sum(item.tokens for item in items)
     settings = merge([])
@@ -168,7 +168,7 @@ class Daemon:
         self._client = Client()
 
     def compacted(self, records: Sequence[Record], budget: int) -> Made:
-        """The same as `in_process`, asked for over its pipes. Raises `RpcError` for other refusals."""
+        """Return the same as `in_process`, from a real daemon. Raise `RpcError` for other refusals."""
         ask = self._client.ask
         session_id = ask(
             "session/start", {"model": MODEL, "compaction": _OFF, "persist": False}, _Started

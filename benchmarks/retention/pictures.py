@@ -1,4 +1,4 @@
-"""The figures as pictures: retention against budget, by category, by session. SVG, no dependency."""
+"""Draws the figures as SVG, without dependencies: retention against budget, by category, by session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS = {
     "extract": "#16825d",
 }
 SHOWN = ("keep_last", "opencode_prune", "structured", "salience", "recorded_summary", "extract")
-"""Where all would be a thicket: of those who are near each other, the best."""
+"""The methods in pictures that would be too crowded with all: of several with similar scores, the best."""
 
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #333 } .grid { stroke: #ddd } .faint { stroke: #e4e4e4 }
@@ -158,7 +158,7 @@ def _rows(
 
 
 def by_category(found: Figures) -> str:
-    """What is kept of each category within the middle budget."""
+    """Draw the retention of each category within the middle budget."""
     size = str(found.sessions_budget)
     methods = [m for m in SHOWN if found.categories.get(m, {}).get(size)]
     values = [
@@ -171,7 +171,7 @@ def by_category(found: Figures) -> str:
 
 
 def by_session(found: Figures) -> str:
-    """Linked retention of each session within the middle budget, the lowest of ours first."""
+    """Draw linked retention by session, for the middle budget, sorted by compactd's value, lowest first."""
     size = size_title(str(found.sessions_budget))
     methods = [m for m in SHOWN if any(m in by for by in found.sessions.values())]
     order = sorted(

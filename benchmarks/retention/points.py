@@ -1,4 +1,4 @@
-"""The cuts that a compaction is judged at: a recorded session parted into a past and a known future."""
+"""The cuts at which a compaction is judged: a recorded session is split into a past and a known future."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from compactd.models.tokenizers.counters import counter_for
 
 SHARES = (0.5, 0.75)
 LEAST_STRETCH, LEAST_PAST, LEAST_FUTURE = 20_000, 12_000, 3_000
-"""Tokens, estimated: the cuts shall not depend on a tokenizer."""
+"""Estimated tokens, so that the cuts do not depend on a tokenizer."""
 CHARS_A_TOKEN = 3.6
 LEAST_MESSAGES = 6
 LEAST_PROBES = 8
 
 count = counter_for("tokenizer", "o200k_base").count
-"""Tokens of a text, as budgets are meant."""
+"""Counts the tokens of a text, in the unit of the budgets."""
 
 
 class Point(Struct, frozen=True):
-    """Where a session is cut. Indices of its messages."""
+    """Where a session is cut, as indices of its messages."""
 
     start: int
     """First message of the past."""
     cut: int
     """First message of the future."""
     end: int
-    """Behind the future's last."""
+    """The index after the future's last message."""
     summary: int = -1
-    """The message that holds a recorded summary of the past; -1 where the cut is ours."""
+    """The message that contains a recorded summary of the past; -1 if this benchmark chose the cut."""
 
 
 class Cut(Struct):
@@ -47,7 +47,7 @@ class Cut(Struct):
     future: tuple[Record, ...]
     probes: Probes
     full: frozenset[Probe]
-    """Those that the whole past passes: what a score is a share of."""
+    """The probes that the whole past contains; a score is a share of these."""
     wrote: bytes
     saw: bytes
     bits_nothing: int
@@ -55,18 +55,18 @@ class Cut(Struct):
     sizes: tuple[int, ...]
     """Tokens of each message of the past, rendered."""
     common: frozenset[Atom] = frozenset()
-    """Atoms that are no probes, for other sessions show them too."""
+    """Atoms that are not probes because they occur in other sessions too."""
     summary: str = ""
-    """The recorded one, rendered; empty where the cut is ours."""
+    """The recorded summary, rendered; empty if this benchmark chose the cut."""
 
 
 def estimated(records: Sequence[Record]) -> list[float]:
-    """Tokens of each message, from its characters."""
+    """Return the estimated tokens of each message, from its characters."""
     return [len(record.rendered) / CHARS_A_TOKEN for record in records]
 
 
 def summaries(records: Sequence[Record]) -> list[int]:
-    """Where recorded compactions are."""
+    """Return the indices of recorded compactions."""
     return [at for at, record in enumerate(records) if record.kind == SUMMARY]
 
 
@@ -76,7 +76,7 @@ def stretches(starts: Sequence[int], end: int) -> list[tuple[int, int]]:
 
 
 def cut_at(records: Sequence[Record], sizes: Sequence[float], low: int, high: int, share: float) -> int:
-    """Where `share` of a stretch's tokens lie before, moved forward past tool results."""
+    """Return the index that has `share` of a stretch's tokens before it, moved forward past tool results."""
     wanted = share * sum(sizes[low:high])
     before, at = 0.0, low
     while at < high:
@@ -121,7 +121,7 @@ def _is_wide(point: Point, sizes: Sequence[float]) -> bool:
 
 
 def cuts_of(session: Session, common: frozenset[Atom], points: Sequence[Point]) -> Iterator[Cut]:
-    """What there is to judge at each point; one with few probes is left out. O(length) each."""
+    """Yield the cut at each point, with its probes. Skip points with too few probes. O(length) per point."""
     folder = working_dir(session.records)
     atoms = Atoms(folder)
     for point in points:

@@ -1,8 +1,8 @@
-"""What the agent had to remember: the probes of a past, told from the future that followed it.
+"""The probes of a past: what the agent had to remember, found from the future that followed.
 
-A probe is an atom of the past whose first occurrence in the future is the agent's own writing; a command or
-a line that it writes again before it is shown; a sentence of the user's; a sentence that decides or an error,
-where its atoms are probes.
+A probe is one of: an atom of the past whose first occurrence in the future is written by the agent; a command
+or a line that the agent writes again before it is shown; a sentence of the user; a sentence with a decision
+or an error whose atoms are probes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Probes(Struct):
     atoms: dict[Atom, int]
     """Atoms and commands; where in the session the agent wrote them again."""
     sentences: dict[Probe, str]
-    """As they were written."""
+    """The sentences as they were written."""
     anchors: dict[Atom, frozenset[str]]
     """Words that stood with an atom on its last lines."""
     lines: dict[str, int]

@@ -1,7 +1,7 @@
-"""Summaries by simple rules, the strongest of what is easily built: sections by rules, lines by salience.
+"""Two simple rival methods: summaries with sections filled by rules, and summaries of the most salient lines.
 
-Both are built from their one-line descriptions, for nothing else of them is known: they come near the shared
-figures in the mean, not cut by cut.
+Both are built from one-line descriptions, because nothing else is known of the originals. Their scores are
+near the shared figures on average, not at each cut.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from benchmarks.retention.probes import ERROR_CHARS, OWN_WORDS_CHARS, REMINDER
 from benchmarks.retention.records import Record, path_of
 
 SHARES = {"User": 0.24, "Files": 0.06, "Commands": 0.08, "Errors": 0.06, "Notes": 0.08}
-"""Of the budget, most that a section takes; the tail gets the rest."""
+"""The largest share of the budget for each section; the tail gets what is left."""
 
 RANKED_SHARE = 0.8
-"""Of the budget, what the lines take; the tail gets the rest."""
+"""The share of the budget for the lines; the tail gets what is left."""
 
 PICKED_CHARS = range(8, 241)
 SPEAKING_WORDS = 4
@@ -100,14 +100,15 @@ def _notes(past: Sequence[Record], atoms: Atoms) -> Iterator[str]:
 class _Line(Struct):
     text: str
     at: int
-    """Its place among the lines."""
+    """Its index among the lines."""
     atoms: frozenset[Atom]
     tokens: int
     own: float
-    """What it is worth whatever it names."""
+    """Its own worth, independent of the atoms in it."""
 
     def worth(self, shown: Counter[Atom], covered: set[Atom]) -> float:
-        """For each token. `shown`: messages that show an atom; `covered`: atoms that pay no more."""
+        """Return the worth per token. `shown` counts the messages that show an atom; `covered` atoms add
+        nothing."""
         named = sum(math.log(1 + shown[atom]) for atom in sorted(self.atoms - covered))
         if len(self.text.split()) >= SPEAKING_WORDS:
             named *= 2
@@ -169,4 +170,4 @@ def _candidates(record: Record, folder: str, atoms: Atoms) -> Iterator[tuple[str
 
 
 RANKED: dict[str, Method] = {"structured": structured, "salience": salience}
-"""By the names that the shared figures have."""
+"""The methods, by their names in the shared figures."""

@@ -1,4 +1,4 @@
-"""Messages of a recorded session as the metric reads them: text, calls, and how both are written out."""
+"""The messages of a recorded session as the metric reads them: text, tool calls, and their rendering."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Record(Struct, frozen=True, dict=True):
     """One message."""
 
     at: int
-    """Its place in the session, from 0."""
+    """Its index in the session, from 0."""
     role: str
     """`system`, `user`, `assistant` or `tool`."""
     text: str = ""
     calls: tuple[Call, ...] = ()
     kind: str = ""
     call_id: str = ""
-    """Of the call that a tool's message answers."""
+    """The id of the call that a tool's message answers."""
     tool: str = ""
     is_error: bool = False
 
@@ -50,7 +50,7 @@ class Record(Struct, frozen=True, dict=True):
 
     @cached_property
     def rendered(self) -> str:
-        """As a context shows it: `[role] text`, then `[call] name key=value; …`."""
+        """The text in a context: `[role] text`, then `[call] name key=value; …`."""
         return "\n".join((f"[{self.role}] {self.text}", *map(call_line, self.calls)))
 
     @property

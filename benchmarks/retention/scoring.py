@@ -1,4 +1,4 @@
-"""Scores methods at the cuts of sessions, side by side on all cores; what does not change is kept on disk."""
+"""Scores methods at the cuts of sessions, on all cores. Results that cannot change are cached on disk."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Row(Struct, frozen=True, omit_defaults=True):
     end: int
     method: str
     budget: int
-    """Tokens; of a recorded compaction, those of its summary."""
+    """Tokens; at a recorded compaction, those of its summary."""
     tokens: int
     linked: float | None
     """Share of the probes, 0 to 1; none where no category has enough."""
     cg: float
     """Share of the past's help; above 1 where the context helps more."""
     found: dict[str, tuple[int, int]]
-    """By category: (probes found, probes)."""
+    """For each category (probes found, probes)."""
     is_recorded: bool = False
-    """At a recorded compaction, with its size."""
+    """Whether the cut is a recorded compaction, with the size of its summary."""
     is_refused: bool = False
     """The newest request alone does not fit: no score."""
     made: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Timed(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """What is scored of one session."""
+    """What to score in one session."""
 
     source: Source
     common: frozenset[Atom]
@@ -86,11 +86,11 @@ class Job(Struct, frozen=True):
     """Which engine makes ours; looked at once, for a file may change while a long run goes on."""
     by_daemon: bool = False
     is_recorded: bool = True
-    """At recorded compactions too."""
+    """Whether to score at recorded compactions too."""
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """Of the contents of files; of Python, however it is laid out."""
+    """Return a hash of the contents of files; for Python files, layout does not matter."""
     hashed = hashlib.sha256()
     for path in sorted(paths):
         data = path.read_bytes()
@@ -111,7 +111,7 @@ def engine() -> str:
 
 
 def remembered(cache: Path, key: str, make: Callable[[], T]) -> T:
-    """What `make` gives, from `cache` where it was made under the same key."""
+    """Return what `make` returns, from `cache` if it was made under the same key."""
     file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.pickle"
     if file.exists():
         return pickle.loads(file.read_bytes())
@@ -124,7 +124,8 @@ def remembered(cache: Path, key: str, make: Callable[[], T]) -> T:
 
 
 def common_of(found: Sequence[Source], cache: Path) -> frozenset[Atom]:
-    """The commonplace atoms of these sessions, but for the project's own: figures shall compare."""
+    """Return the atoms that are common to these sessions. The project's own session is not counted, so that
+    figures with and without it stay comparable."""
     others = [source for source in found if source.name != sessions.OWN_NAME]
     key = "common " + _code(*METRIC) + fingerprint(source.file for source in others)
 
@@ -156,7 +157,7 @@ def _session_key(job: Job) -> str:
 
 
 def key_of(job: Job) -> str:
-    """Of what ours makes of a job's session: the session, the metric, the engine."""
+    """Return the cache key of a job for compactd: the session, the metric, the engine."""
     return f"{_session_key(job)} {job.engine} {_code('ours', 'ablations')}"
 
 
@@ -245,7 +246,7 @@ def keep_memory() -> None:
 
 
 MALLOC_TRIM_THRESHOLD, MALLOC_MMAP_MAX = -1, -4
-"""Of glibc's mallopt(3)."""
+"""The names of two options of glibc's mallopt(3)."""
 
 
 def all_scored(jobs: Sequence[Job], processes: int) -> list[Timed]:

@@ -1,4 +1,4 @@
-"""Where the sessions are that are measured, and how they are read."""
+"""Finds and reads the sessions that are measured."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ class Source(Struct, frozen=True):
     name: str
     file: Path
     format: str
-    """Of `agents.FORMATS`; `neutral` for lines of the metric's own form; else told from the file."""
+    """A name in `agents.FORMATS`; `neutral` for lines of the metric's own form; otherwise found from the
+    file."""
 
 
 def shared_data() -> Path | None:
-    """The folder of recorded sessions: `COMPACTD_TEST_DATA`, else beside the repository; none without it."""
+    """Return the folder of recorded sessions: `COMPACTD_TEST_DATA`, otherwise `shared/data` next to the
+    repository; None if it does not exist."""
     given = os.environ.get("COMPACTD_TEST_DATA")
     folder = Path(given) if given else REPOSITORY.parent / "shared" / "data"
     return folder if (folder / "sessions" / "MANIFEST.json").exists() else None

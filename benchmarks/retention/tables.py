@@ -1,4 +1,4 @@
-"""The figures as tables of Markdown, for the terminal and the page alike."""
+"""Markdown tables of the figures, for the terminal and docs/retention.md."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _pair(score: Score | None) -> str:
 
 
 def differences(found: Figures, part: str) -> str:
-    """How much ours is above each rival on the same cuts."""
+    """Return a table of how many points compactd is above each rival on the same cuts."""
     sizes = sizes_of(found)
     rows = (
         [f"{TITLES[rival]}, {title}", *(_difference(by.get(size, {}).get(name)) for size in sizes)]

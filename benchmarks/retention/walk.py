@@ -1,4 +1,4 @@
-"""The project's own session compacted to 4k, part by part: what is in it, why, and what was lost."""
+"""Explains the compaction of the project's own session to 4k tokens: what is kept, why, and what is lost."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Parts labelled rows: 60 % to write on, 40 % put aside: `python benchmarks/truth/aside.py FILE --out SEEN`.
+"""Splits labelled rows, 60 % seen and 40 % held out: `python benchmarks/truth/aside.py FILE --out SEEN`.
 
-Whoever writes a classifier looks at the seen part only; the other part is scored once, and that first figure
-is the honest one. A whole group of rows is on one side, so that no wording of an aside row was ever read:
+The author of a classifier looks at the seen part only. The held-out part is scored once, and that first
+figure is the honest one. All rows of a group are in the same part, so that the wording of a held-out row was
+never read:
 
-- rows of errors (`provider`, `label`, `code`): a group is a provider; the rows of a frequent provider (10 and
-  more) are grouped by (provider, label, code), for each of these is a family of wordings;
-- rows of models (`query`, `kind`): a group is (provider, kind of naming).
+- Rows of errors (`provider`, `label`, `code`): a group is a provider. The rows of a frequent provider (10 and
+  more) are grouped by (provider, label, code), because each of these is a family of wordings.
+- Rows of models (`query`, `kind`): a group is (provider, kind of naming).
 
-The side of a group is the first byte of SHA-256 of its name: no seed, the same on every machine and for rows
-that come later. An aside row whose letters are those of a seen row (same sentence, other numbers) is given to
-the seen part, for it was read.
+The first byte of the SHA-256 of a group's name decides its part: no seed, the same on every machine and for
+rows that are added later. A held-out row with the same letters as a seen row (same sentence, other numbers)
+is moved to the seen part.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ Row = dict[str, Any]
 
 SEEN_SHARE = 0.6
 FREQUENT = 10
-"""Rows from which on one provider is parted in families: OpenAI's alone would be a sixth of all rows."""
+"""A provider with at least this many rows is split into families: OpenAI's rows alone are a sixth of all."""
 
 
 def is_seen(group: str) -> bool:
-    """Whether the rows of `group` may be read. Cost: one hash."""
+    """Return whether the rows of `group` are in the seen part. Cost: one hash."""
     return hashlib.sha256(group.encode()).digest()[0] < 256 * SEEN_SHARE
 
 
 def groups(rows: Iterable[Row]) -> list[str]:
-    """The group of each row, in order."""
+    """Return the group of each row, in order."""
     rows = list(rows)
     frequent = Counter(row["provider"] for row in rows if "provider" in row)
     named = []
@@ -51,12 +52,12 @@ def groups(rows: Iterable[Row]) -> list[str]:
 
 
 def words_of(row: Row) -> str:
-    """Lower-case letters of a row's text alone; empty where it has none."""
+    """Return only the letters of a row's text, in lower case; empty if it has no text."""
     return re.sub(r"[^a-z]+", " ", (row.get("body") or "").lower()).strip()
 
 
 def part(rows: list[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows in order as (seen, aside). Cost: O(characters)."""
+    """Split the rows into (seen, held out), both in order. Cost: O(characters)."""
     sides = [is_seen(group) for group in groups(rows)]
     read = {words_of(row) for row, seen in zip(rows, sides, strict=True) if seen} - {""}
     sides = [seen or words_of(row) in read for row, seen in zip(rows, sides, strict=True)]
@@ -67,11 +68,12 @@ def part(rows: list[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows of a JSONL file, in order."""
+    """Return the rows of a JSONL file, in order."""
     return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--out", type=Path, help="where the seen rows are written, as JSONL")

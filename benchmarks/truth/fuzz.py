@@ -1,8 +1,8 @@
-"""Throws anything at classify, lookup and count: `python -m benchmarks.truth.fuzz --minutes 10`.
+"""Sends random input to classify, lookup and count: `python -m benchmarks.truth.fuzz --minutes 10`.
 
-A real daemon on pipes. Texts and names come from hypothesis, from bytes, and from real ones that are cut,
-doubled, nested and mixed. What counts: every request is answered, none with -32603; a ping between them is
-answered quickly; the process does not grow after the first minute. Exit code 1 where that is not so.
+It uses a real daemon on pipes. Texts and names come from hypothesis, from random bytes, and from real ones
+that are cut, doubled, nested and mixed. Every request must be answered, none with -32603; a ping between them
+must be answered quickly; the process must not grow after the first minute. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ def _once(text: str, dice: random.Random) -> str:
 
 
 def main() -> None:
+    """Run the command line. Exits with code 1 if a check failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))

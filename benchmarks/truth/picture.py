@@ -1,4 +1,4 @@
-"""The scores of tokens as a picture: median to 90th percentile of each method, on a log scale."""
+"""Draws the scores of the size prediction: median to 90th percentile of each method, on a log scale."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recorded sessions as the score of tokens needs them: messages, and the reports that stand between them.
+"""Recorded sessions for the score of the size prediction: messages, and the usage reports between them.
 
-Claude Code's files tell of one answer in several records, with the results of its calls between them and the
-same report on each: an answer is put together again here, with its last report, as the program sends it.
+Claude Code's files split one answer into several records, with tool results between them and the same report
+on each. Here each answer is one message with its last report, as the program sends it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compactd.formats.messages.base import read_messages
 from compactd.protocol.messages import Message, Usage
 
 ASIDE_PERCENT = 40
-"""Of the sessions, by the hash of their name: put aside before anything was tuned."""
+"""The percentage of sessions that are held out, chosen by the hash of their name before any tuning."""
 
 LEAST_REPORTS = 3
 
@@ -47,7 +47,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 def is_aside(name: str) -> bool:
-    """Whether the session of this name was put aside."""
+    """Return whether the session of this name is held out."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % 100 < ASIDE_PERCENT
 
 

@@ -1,11 +1,11 @@
 """Scores the registry: `python benchmarks/truth/score_models.py FILE [--part seen|aside|all] [--sources]`.
 
-FILE holds one JSON object a line: `query{model, provider, base_url?}`, `expect{context, input, output}` or
-null, `kind`. `aside.py` says which rows were read while the ladder was written. Each answer is one of: ok
-(the window is equal), near (93 to 100 % of it), under (less), over (more), false (a number presented as more
-than a guess for a model that nobody knows), miss (only the fallback for one that is known). `cap` compares
-what a request may hold: the input limit where there is one, else the window. `--sources` scores the same
-ladder on the rows of one source alone, and a plain look-up of the exact id."""
+Each line of FILE is a JSON object: `query{model, provider, base_url?}`, `expect{context, input, output}` or
+null, `kind`. `aside.py` says which rows were seen while the look-up rules were written. Each answer is one
+of: ok (the window is equal), near (93 to 100 % of it), under (less), over (more), false (for an unknown
+model, a number that is presented as more than a guess), miss (for a known model, only the fallback). `cap`
+compares the largest request: the input limit if there is one, otherwise the window. `--sources` also scores
+the rules with the rows of one source alone, and a plain look-up of the exact id."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SOURCES = (
 
 
 def verdict(expected: int | None, found: int, confidence: str, how: str) -> str:
-    """One word for one answer."""
+    """Return the word (ok, near, ...) for one answer."""
     if expected is None:
         return "ok" if confidence == "guess" else "false"
     if found == expected:
@@ -54,13 +54,13 @@ def verdict(expected: int | None, found: int, confidence: str, how: str) -> str:
 
 
 def asked(registry: Registry, case: Case) -> Lookup:
-    """The registry's answer to a case."""
+    """Return the registry's answer to a case."""
     query = case["query"]
     return registry.lookup(query["model"], query.get("provider"), query.get("base_url"))
 
 
 def scored(registry: Registry, cases: list[Case]) -> list[str]:
-    """A word for each case."""
+    """Return the verdict on each case."""
     words = []
     for case in cases:
         answer, expect = asked(registry, case), case["expect"]
@@ -71,7 +71,7 @@ def scored(registry: Registry, cases: list[Case]) -> list[str]:
 
 
 def exact(registry: Registry, cases: list[Case]) -> list[str]:
-    """As `scored`, for a look-up of provider and id as they are written, and nothing else."""
+    """Return the verdicts as `scored` does, for a plain look-up of the exact provider and id."""
     known = {(row.provider, row.id): row.context for row in registry.rows()}
     words = []
     for case in cases:
@@ -87,13 +87,14 @@ def exact(registry: Registry, cases: list[Case]) -> list[str]:
 
 
 def is_told_by(row: Row, sources: tuple[str, ...]) -> bool:
-    """Whether `sources` alone would give a row; a native window only where no other list was heard for it."""
+    """Return whether `sources` alone would give a row. A native window counts only if no other list has the
+    row."""
     told = {*row.src}
     return told <= {*sources} if row.provider == OPEN_WEIGHTS else bool(told & {*sources})
 
 
 def line(name: str, words: list[str]) -> str:
-    """One row of the table."""
+    """Return one line of the table."""
     counts = Counter(words)
     good = counts["ok"] + counts["near"]
     share = f"{good / len(words):6.1%}" if words else "  none"
@@ -101,7 +102,7 @@ def line(name: str, words: list[str]) -> str:
 
 
 def speed(registry: Registry, cases: list[Case]) -> str:
-    """Times of lookups that no cache answers, after the indexes are made."""
+    """Return a line with the times of uncached look-ups, after the indexes are built."""
     took = []
     for case in cases:
         begun = time.perf_counter()
@@ -113,6 +114,7 @@ def speed(registry: Registry, cases: list[Case]) -> str:
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--part", choices=("seen", "aside", "all"), default="all")

@@ -1,10 +1,9 @@
 """Scores the overflow classifier: `python benchmarks/truth/score_overflow.py FILE [--part
 seen|aside|all]`.
 
-FILE holds one JSON object a line: an error (`status`, `code`, `body`, `provider`) or an answer's usage
-(`usage`, `window`, `stop_reason`), and what is true of it (`label`, `overflow`, `limit`, `requested`,
-`fixable_by_lowering_max_tokens`). `aside.py` says which rows were read while the classifier was
-written.
+Each line of FILE is a JSON object: an error (`status`, `code`, `body`, `provider`) or the usage of an answer
+(`usage`, `window`, `stop_reason`), with its true label (`label`, `overflow`, `limit`, `requested`,
+`fixable_by_lowering_max_tokens`). `aside.py` says which rows were seen while the classifier was written.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from compactd.core.overflow.classify import Failure, Verdict, classify
 
 
 def failure_of(row: Row) -> Failure:
-    """A row as the daemon would see it. A session's own count (`client_estimate`) goes before a report's."""
+    """Return a row as the failure that the daemon would see. A session's own count (`client_estimate`) is
+    used before a usage report."""
     usage = row.get("usage") or {}
     reported = sum(usage.get(key) or 0 for key in ("input", "cache_read", "cache_write")) if usage else None
     return Failure(
@@ -40,7 +40,7 @@ def failure_of(row: Row) -> Failure:
 
 
 def wrongs(row: Row, verdict: Verdict) -> list[str]:
-    """What is wrong with a verdict, a phrase each."""
+    """Return what is wrong with a verdict, one phrase per mistake."""
     found = []
     if verdict.overflow != row["overflow"]:
         found.append(f"overflow {verdict.overflow}, expected {row['overflow']}")
@@ -57,10 +57,12 @@ def wrongs(row: Row, verdict: Verdict) -> list[str]:
 
 
 def share(right: int, total: int) -> str:
+    """Return `right/total` with the ratio, or "none" if there are no rows."""
     return f"{right}/{total} = {right / total:.3f}" if total else "none"
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--part", choices=("seen", "aside", "all"), default="all")

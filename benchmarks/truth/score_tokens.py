@@ -1,14 +1,14 @@
-"""Scores the current size between reports: `python -m benchmarks.truth.score_tokens SESSIONS [--svg FILE]`.
+"""Scores the predicted context size: `python -m benchmarks.truth.score_tokens SESSIONS [--svg FILE]`.
 
-SESSIONS is a folder with MANIFEST.json and session files that hold usage reports. Each session is told to the
-daemon's own fold, message by message and report by report. At each report it predicts, from that report and
-the messages alone, the size that the tenth report after it gives; and how much the next one grows, where that
-is 500 tokens or more. Compared with it: no change at all; o200k_base alone; o200k_base × the median ratio of
-growth so far, which is what a plain slope does.
+SESSIONS is a folder with MANIFEST.json and session files that contain usage reports. Each session is fed to
+the daemon's own fold, message by message and report by report. At each report, the fold predicts the size
+that the tenth report after it will give, from that report and the messages alone. It also predicts the growth
+until the next report, if that is 500 tokens or more. It is compared with three baselines: no change;
+o200k_base alone; o200k_base × the median ratio of growth so far, as a plain slope would do.
 
-"After n reports": the session begins at any of its reports, and n were seen when the prediction is made. A
-window is left out where the model changes in it, or the other program compacted. 40 % of the sessions are put
-aside by the hash of their name: nothing was tuned on them.
+"After n reports": a session may begin at any of its reports, and n reports were seen when the prediction is
+made. Ten reports between which the model changes, or the other program compacts, are left out. 40 % of the
+sessions are held out by the hash of their name: nothing was tuned on them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AHEAD = 10
 LEAST_GROWTH = 500
 
 STARTS = 4
-"""Of so many reports one is taken for the beginning of a session of its own."""
+"""One of this many reports is also used as the beginning of a session."""
 
 AFTER = (1, 3, 10)
 
@@ -48,7 +48,7 @@ Errors = dict[str, list[float]]
 
 
 class Counted(Struct, frozen=True):
-    """A step with its estimates: ours, and o200k's."""
+    """A step with two estimates of its tokens: compactd's and o200k_base's."""
 
     step: Step
     ours: int
@@ -56,11 +56,11 @@ class Counted(Struct, frozen=True):
 
 
 class Moment(Struct, frozen=True):
-    """What is known when a report came."""
+    """What is known at the moment when a report arrives."""
 
     size: int
     answer: int
-    """What the answer takes of the next request, in the model's tokens."""
+    """The tokens of the answer in the next request, counted by the model."""
     scale: Scale
     plain: float
     at: int
@@ -68,6 +68,7 @@ class Moment(Struct, frozen=True):
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--svg", type=Path, help="where the picture is written")
@@ -87,6 +88,7 @@ def main() -> None:
 
 
 def reports(session: Recorded) -> int:
+    """Return the number of steps of a session that have a usage report."""
     return sum(step.usage is not None for step in session.steps)
 
 
@@ -120,7 +122,7 @@ def scores(session: Recorded) -> dict[str, Errors]:
 
 
 def counted(session: Recorded) -> list[Counted]:
-    """The steps with their estimates. O(text)."""
+    """Return the steps of a session with their estimates. O(text)."""
     model = next((step.model for step in session.steps if step.model), None)
     ours, o200k = counter_of(model), Bpe("o200k_base", exact=False)
     return [
@@ -130,12 +132,13 @@ def counted(session: Recorded) -> list[Counted]:
 
 
 def counter_of(model: str | None) -> Counter:
+    """Return the token counter that the daemon would use for a model."""
     found = Catalogue().lookup(model) if model else None
     return counter_for("auto", found.tokenizer if found else None, model)
 
 
 def one_model(steps: list[Counted]) -> list[list[Counted]]:
-    """The session in parts in which neither the model changes nor the other program compacts."""
+    """Split a session where the model changes or the other program compacted."""
     parts: list[list[Counted]] = [[]]
     model = None
     for counted_step in steps:
@@ -148,7 +151,7 @@ def one_model(steps: list[Counted]) -> list[list[Counted]]:
 
 
 def told(part: list[Counted], start: int = 0, most: int | None = None) -> Iterator[Moment]:
-    """Tells a fold the steps from `start` on, and gives what it knows at each of the first `most` reports."""
+    """Feed the steps from `start` on to a fold. Yield what it knows at each of the first `most` reports."""
     fold = Fold(lambda raw: part[int(bytes(raw))].step.message)
     model = next(c.step.model for c in part if c.step.model)
     counter = counter_of(model)
@@ -183,8 +186,11 @@ def told(part: list[Counted], start: int = 0, most: int | None = None) -> Iterat
 
 
 def _ahead(part: list[Counted], at: int) -> tuple[int, int, int, int] | None:
-    """(size at the tenth report after the one at `at`, our estimate of what came between without the answer,
-    o200k's of the same, o200k's of the answer); none where there are fewer."""
+    """Return what is known about the tenth report after the one at `at`; None if there are fewer.
+
+    The tuple: the size that it reports, compactd's estimate of the messages between without the answer at
+    `at`, o200k_base's estimate of the same messages, and o200k_base's estimate of that answer.
+    """
     ours = o200k = left = 0
     for step in part[at + 1 :]:
         if step.step.usage is not None:
@@ -211,7 +217,7 @@ def _tenth(errors: Errors, part: list[Counted], moments: list[Moment], index: in
 
 
 def _tenth_of_nothing(errors: Errors, part: list[Counted], moments: list[Moment]) -> None:
-    """With no report: our estimate of all that was said, against what the request really took."""
+    """Add the error without any report: the estimate of all messages against the reported size."""
     ahead = _ahead(part, moments[0].at) if moments else None
     if ahead is None:
         return
@@ -235,6 +241,7 @@ def _add(errors: Errors, truth: int, *guesses: float) -> None:
 
 
 def print_table(scored: dict[str, Errors]) -> None:
+    """Print the median and 90th percentile of the errors, by situation and method."""
     print(
         f"{'median / 90th percentile, %':28}" + "".join(f"{method:>17}" for method in METHODS) + "        n"
     )

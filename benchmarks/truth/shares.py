@@ -1,4 +1,4 @@
-"""Shares of a list of errors."""
+"""Percentiles of a list of errors."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@
                (insert prompt)))))))))
 
 (defun compactd-chat-send ()
-  "Send what stands below the rule."
+  "Send the prompt below the rule."
   (interactive)
   (let ((prompt (string-trim (buffer-substring-no-properties compactd-chat--prompt (point-max))))
         (buffer (current-buffer)))

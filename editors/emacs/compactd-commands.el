@@ -245,11 +245,11 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
 
 ;;;###autoload
 (defun compactd-restart ()
-  "End the daemon and start it anew; sessions are opened again."
+  "Restart the daemon; sessions are opened again."
   (interactive)
   (compactd-daemon-restart
    (lambda (problem)
-     (message "compactd: %s" (or problem "the daemon was started anew")))))
+     (message "compactd: %s" (or problem "the daemon was restarted")))))
 
 (provide 'compactd-commands)
 ;;; compactd-commands.el ends here

@@ -37,7 +37,7 @@ Little enough that a key between two of them does not wait.")
     (compactd-text-message (plist-get entry :message))))
 
 (defun compactd-context--words (entry)
-  "Return what is to be said of ENTRY: pinned, pruned, a summary."
+  "Return what to say about ENTRY: pinned, pruned, a summary."
   (string-join
    (delq nil
          (list (cond ((eq t (plist-get entry :pinned)) "pinned")
@@ -286,7 +286,7 @@ All at once, so that nothing moves under point."
                (compactd-context--asked)))))))))
 
 (defun compactd-context--on-event (session event)
-  "Show the context of SESSION anew where EVENT changed it."
+  "Show the context of SESSION again if EVENT changed it."
   ;; After these it may be another one although its size is the same.
   (when (member (plist-get event :type)
                 '("compaction_end" "prune_end" "session_changed" "writer_changed" "resumed"))

@@ -348,7 +348,7 @@ stopped.  M-x compactd-log shows it")))))
       (compactd-daemon--start))))
 
 (defun compactd-daemon-restart (callback)
-  "End the daemon and start it anew; then CALLBACK, with nil or the problem."
+  "Restart the daemon; then call CALLBACK with nil or the problem."
   (compactd-daemon--kill)
   (funcall compactd-daemon-gone-function)
   (setq compactd-daemon-status 'none)
@@ -369,7 +369,7 @@ stopped.  M-x compactd-log shows it")))))
     t))
 
 (defconst compactd-daemon-gone -1
-  "Code of the error where nobody answered.")
+  "Code of the error if nothing answered.")
 
 (defun compactd-request (method params success &optional failure)
   "Ask the daemon METHOD with PARAMS; it is started if need be.

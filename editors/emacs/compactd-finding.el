@@ -203,7 +203,7 @@ Asks about one that came with the project, if it comes first."
             places))
 
 (defun compactd-daemon--advice (places)
-  "Return what to do where none of PLACES has a daemon."
+  "Return what to do if none of PLACES has a daemon."
   (if (eq (caar places) 'setting)
       (format "the daemon of `compactd-command' cannot be run: %s" (cadar places))
     (if-let ((untrusted (seq-find (lambda (place) (eq (nth 2 place) 'untrusted)) places)))
@@ -215,7 +215,7 @@ M-x compactd-restart asks again in a new Emacs; or set `compactd-command'" (cadr
 ;;; Whether it is one
 
 (defun compactd-daemon-judge (result)
-  "Return what is to be said of a daemon that answered `initialize' with RESULT.
+  "Return what to say about a daemon that answered `initialize' with RESULT.
 That is (problem . TEXT), (warning . TEXT), or nil."
   (let* ((block (plist-get (plist-get (plist-get result :capabilities) :experimental)
                            :compactd))

@@ -47,7 +47,7 @@ A text \"provider/id\", or a property list of :provider, :id and :base_url."
 
 (defvar compactd-event-functions nil
   "Called with a session and the properties of each of its events.
-Parts of answers come together, a screen's worth at once.  Beside the
+Parts of answers come together, a screen's worth at once.  Besides the
 daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
 
 (defface compactd-due '((t :inherit warning)) "A compaction is due, or a guess."
@@ -336,7 +336,7 @@ FAILURE is called as in `compactd-request'."
    failure))
 
 (defun compactd-session-with (act)
-  "Call ACT with the session that commands mean; where there is none, a new one."
+  "Call ACT with the session that commands mean, or with a new one."
   (let ((session (compactd-session-current)))
     (if session
         (funcall act session)
@@ -412,7 +412,7 @@ Each to look or to write, as before."
      (if (eq t (compactd-session-held session)) " open in another program" ""))))
 
 (defun compactd-gauge-face (session)
-  "Return the face of the gauge of SESSION: none where nothing needs attention."
+  "Return the face of the gauge of SESSION: none if nothing needs attention."
   (pcase (compactd-session-kind session)
     ('over 'compactd-over)
     ('due 'compactd-due)
@@ -420,7 +420,7 @@ Each to look or to write, as before."
             'compactd-due))))
 
 (defun compactd-gauge-long (session)
-  "Return what stands behind the gauge of SESSION, as lines."
+  "Return the details of the gauge of SESSION, as lines."
   (let ((usage (compactd-session-usage session)))
     (list
      (format "%s · %s · %s"

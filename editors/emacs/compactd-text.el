@@ -42,7 +42,7 @@ Line ends and tabs stay; an escape becomes `<1b>'."
       (truncate-string-to-width first width nil nil "…"))))
 
 (defun compactd-text-number (number)
-  "Return NUMBER with its thousands apart, `?' where nothing is known."
+  "Return NUMBER with its thousands apart, `?' if nothing is known."
   (if (not (numberp number))
       "?"
     (let ((digits (number-to-string (round number))))

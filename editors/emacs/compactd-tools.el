@@ -36,13 +36,13 @@
     (:type "object" :required ["path" "old_text" "new_text"]
      :properties (:path (:type "string" :description "Relative to the workspace.")
                   :old_text (:type "string" :description "Exactly as in the file, once in it.")
-                  :new_text (:type "string" :description "What stands there then."))))
+                  :new_text (:type "string" :description "The new text."))))
    (:name "run_command"
     :description "Runs a shell command in the workspace, with the person's consent."
     :input_schema
     (:type "object" :required ["command"]
      :properties (:command (:type "string" :description "For the shell."))))]
-  "The tools of chat, as the model is told of them.")
+  "The tools of chat, as the model sees them.")
 
 (defvar compactd-tools--granted nil
   "Pairs of session and tool for which the person said: always.")

@@ -1,7 +1,7 @@
-// A client of the daemon in Node, with VS Code's own JSON-RPC library: a conversation that outgrows its window.
+// A client of the daemon in Node, with VS Code's JSON-RPC library. A conversation that outgrows its window is compacted.
 //
-//   sh examples/node/setup.sh                                   once: npm ci
-//   node examples/node/session.cjs [COMMAND ARGUMENTS...]       without them: compactd --stdio
+//   sh examples/node/setup.sh                                   needed once; runs npm ci
+//   node examples/node/session.cjs [COMMAND ARGUMENTS...]       default command: compactd --stdio
 const { spawn } = require("node:child_process");
 const rpc = require("vscode-jsonrpc/node");
 
@@ -13,7 +13,7 @@ const daemon = rpc.createMessageConnection(
 );
 const ended = new Promise((resolve) => child.on("exit", resolve));
 
-// Events come between answers: what is used of the window, and when a compaction begins and ends.
+// Events arrive between answers: how full the window is, and when a compaction begins and ends.
 daemon.onNotification("agent/event", (event) => {
   if (event.type === "compaction_end" && event.status === "completed") {
     console.log(`event: ${event.result.messages_before} messages became ${event.result.messages_after}`);
@@ -33,13 +33,13 @@ async function main() {
   const appended = await daemon.sendRequest("session/append", { session_id, messages });
   console.log(`the next request: ${appended.decision.kind}`);
 
-  // Before each request to a model: compact where that is due. Then the messages to send, in its format.
+  // Before each request to a model: compact if that is due. Then get the messages to send, in the model's format.
   const begun = await daemon.sendRequest("turn/begin", { session_id });
   console.log(`compacted: ${begun.compaction.compacted}`);
   const request = await daemon.sendRequest("session/context", { session_id, format: "anthropic" });
   console.log(`to send: the first by the ${request.messages[0].role}, below 10,000 tokens: ${request.tokens < 10_000}`);
 
-  // An error has a code that says what can be done about it, see protocol.md.
+  // The code of an error says what can be done about it; see protocol.md.
   await daemon.sendRequest("session/context", { session_id: "nobody" }).catch((error) => {
     console.log(`refused: ${error.code} ${error.message}`);
   });

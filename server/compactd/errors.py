@@ -1,4 +1,6 @@
-"""The old place of `compactd.protocol.errors`. Importing it warns; the next release removes it."""
+"""Deprecated alias of the module `compactd.protocol.errors`. Importing it emits a `DeprecationWarning`; the
+next release removes the alias.
+"""
 
 import warnings
 

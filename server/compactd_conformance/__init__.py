@@ -1,5 +1,5 @@
-"""The laws and the wire as a black-box suite, for any program that speaks the protocol.
+"""The conformance suite: black-box tests of the protocol for any program that implements it.
 
-It starts the program, speaks bytes to it, kills it, cuts its files, and judges what comes back. Nothing here
-knows how our daemon is made: the same sentences hold for another team's.
+It starts the program, exchanges bytes with it, kills it, damages its files, and judges the answers. No check
+depends on how compactd's daemon works, so another implementation can be tested in the same way.
 """

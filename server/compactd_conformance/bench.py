@@ -1,4 +1,4 @@
-"""What a check is, and what it works with: programs, sessions, and one way to say what is wrong."""
+"""The definition of a check, and what a check uses: processes, sessions, and the report of a violation."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ HEADERS: tuple[Framing, ...] = ("headers",)
 BOTH: tuple[Framing, ...] = ("headers", "lines")
 
 SETTINGS: Mapping[str, object] = {"context_window": 100_000, "estimator": "chars4", "strategy": "extract"}
-"""Sizes are characters ÷ 4, and no summary asks a model."""
+"""Settings of every session: tokens are characters ÷ 4, and no summary asks a model."""
 
 SENT_SHOWN = 4
 
 
 class NotTried(Exception):
-    """The check cannot be made on this program, and why."""
+    """Raised by a check that is impossible with this program. The message says why."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One sentence of the protocol, and how it is tried."""
+    """One sentence of the protocol, and how it is tested."""
 
     name: str
     law: str
-    """Where the sentence stands: a law's number, or the contract's section."""
+    """Where the sentence is: the number of a law, or a section of the protocol."""
     says: str
     mend: str
-    """What to do where it does not hold."""
+    """How to fix a program that fails."""
     run: Callable[[Bench], None]
     framings: tuple[Framing, ...]
-    """Each is tried."""
+    """The framings of JSON-RPC in which the check is run: `headers`, `lines` or both."""
 
 
 def check(
     name: str, *, law: str, says: str, mend: str, framings: tuple[Framing, ...] = HEADERS
 ) -> Callable[[Callable[[Bench], None]], Check]:
-    """Makes a function a `Check`. The function raises `Broken` where the sentence does not hold."""
+    """Return a decorator that makes a `Check` of a function. The function must raise `Broken` if the program
+    violates the sentence `says`.
+    """
 
     def made(run: Callable[[Bench], None]) -> Check:
         return Check(name=name, law=law, says=says, mend=mend, run=run, framings=framings)
@@ -57,15 +59,15 @@ def check(
 
 
 def expect(holds: bool, expected: str, seen: object) -> None:
-    """Raises `Broken` unless it holds."""
+    """Raise `Broken`, which names what was `expected` and what was `seen`, unless `holds` is true."""
     if not holds:
         raise Broken(expected, shown(seen if isinstance(seen, bytes | str) else repr(seen)))
 
 
 class Bench:
-    """The command under test in one framing: processes of it, each on a folder in a temporary place.
+    """The processes of the command under test in one framing. Each of them has a temporary data folder.
 
-    Checks that ask for no process of their own share one, each with sessions of its own.
+    Checks that need no process of their own share one, each with its own sessions.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class Bench:
         self.framing: Framing = framing
         self.patience_s = patience_s
         self.model = HeldModel()
-        """Writes the summaries of `openai-chat/held`; a check that uses it begins with `hold`."""
+        """The model `openai-chat/held`, whose answers a check can hold back. Such a check first
+        calls `hold`.
+        """
         self._command = command
         self._environ = environ
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
@@ -82,30 +86,32 @@ class Bench:
         self._own: list[Peer] = []
         self._homes = 0
         self.sent_before: tuple[str, ...] = ()
-        """What an earlier check sent for what this one looks at."""
+        """What an earlier check sent to produce the `Seen` value that this check examines."""
 
     @property
     def peer(self) -> Peer:
-        """The process that checks share."""
+        """The process that checks share. It is started if it does not run."""
         if self._shared is None or not self._shared.is_alive:
             self._shared = self._start(self.home())
         return self._shared
 
     def home(self) -> Path:
-        """A new data folder, that is not there yet."""
+        """Return a new data folder that does not exist yet."""
         self._homes += 1
         place = Path(self._folder.name) / str(self._homes)
         place.mkdir()
         return place / "home"
 
     def fresh(self, home: Path | None = None) -> Peer:
-        """A process of this check's own, on this folder or a new one. It is killed when the check ends."""
+        """Start a process for this check only, with the data folder `home` or a new one. The process is
+        killed when the check ends.
+        """
         peer = self._start(home or self.home())
         self._own.append(peer)
         return peer
 
     def talk(self, *messages: Message, on: Peer | None = None, **params: object) -> Talk:
-        """A new session with these messages, in the shared process unless another is named."""
+        """Start a session with these messages, in the process `on` or, by default, in the shared one."""
         peer = on or self.peer
         settings = {**SETTINGS, **_table(params.pop("compaction", None))}
         talk = Talk.start(peer, {"compaction": settings, **params})
@@ -114,20 +120,20 @@ class Bench:
         return talk
 
     def sent(self) -> tuple[str, ...]:
-        """What this check sent last, of all its processes."""
+        """Return the last `SENT_SHOWN` messages that this check sent, to all of its processes."""
         peers = [*([self._shared] if self._shared is not None else []), *self._own]
         texts = (*self.sent_before, *(text for peer in peers for text in peer.sent))
-        # Pings only show that others were not waited for.
+        # Pings are left out: they only show that the program did not wait for something else.
         return (tuple(text for text in texts if "daemon/ping" not in text) or texts)[-SENT_SHOWN:]
 
     def begin(self) -> None:
-        """Forgets what the check before sent."""
+        """Forget what the previous check sent."""
         self.sent_before = ()
         if self._shared is not None:
             self._shared.sent.clear()
 
     def end(self, *, is_broken: bool) -> None:
-        """Ends what the check started; the shared process too, where it may be in a bad state."""
+        """Stop what the check started, and the shared process too if it may be in a bad state."""
         for peer in self._own:
             peer.end()
         self._own.clear()
@@ -136,7 +142,7 @@ class Bench:
             self._shared = None
 
     def close(self) -> None:
-        """Ends all, and removes the folders."""
+        """Stop everything and remove the folders."""
         self.end(is_broken=True)
         self.model.close()
         self._folder.cleanup()
@@ -147,14 +153,14 @@ class Bench:
 
 
 class Seen(Generic[T]):
-    """What several checks look at: the first of them has it made."""
+    """A value that several checks examine. The first check that needs it makes it, once per bench."""
 
     def __init__(self, make: Callable[[Bench], T]) -> None:
         self._make = make
         self._made: WeakKeyDictionary[Bench, tuple[T, tuple[str, ...]]] = WeakKeyDictionary()
 
     def on(self, bench: Bench) -> T:
-        """That of this bench."""
+        """Return the value for this bench."""
         if bench not in self._made:
             self._made[bench] = (self._make(bench), bench.sent())
         made, sent = self._made[bench]

@@ -1,4 +1,6 @@
-"""What was acknowledged, over kills, cuts, and other processes on the same files (laws 4 and 5)."""
+"""Checks that acknowledged data survives kills, damaged files, and other processes on the same files (laws 4
+and 5).
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,15 @@ from compactd_conformance.peer import Peer
 from compactd_conformance.talk import Message, Talk, contents, resumed, text, turns, user
 
 TRIES = 100
-"""Starts after which a killed owner's lock is surely gone, also where the command started another program."""
+"""After how many starts of a session the lock of its killed owner must be free. If the command is a wrapper,
+the program that it started may live a moment longer.
+"""
 
 
 def _taken_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
-    """As `resumed`, where the owner has just been killed."""
+    """Resume a session whose owner was just killed, up to `TRIES` times until it can be written. Return what
+    `resumed` returns.
+    """
     again, started = resumed(peer, talk)
     for _ in range(TRIES):
         if not started.read_only:
@@ -28,10 +34,11 @@ def _taken_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
 @check(
     "acknowledged-is-durable",
     law="Law 4",
-    says="A message whose append was answered is there after SIGKILL, under both durabilities.",
+    says="A message whose append was answered survives SIGKILL, with both values of `durability`.",
     mend="Answer an append only after the operating system has its bytes; for `disk`, after a sync.",
 )
 def acknowledged(bench: Bench) -> None:
+    """Append messages, kill the program, and read the messages again, with both values of `durability`."""
     for durability in ("disk", "os"):
         home = bench.home()
         peer = bench.fresh(home)
@@ -52,10 +59,12 @@ def acknowledged(bench: Bench) -> None:
 @check(
     "killed-in-a-compaction",
     law='Law 4; never again: a crash that leaves "running" behind',
-    says="A program that is killed in a compaction opens to the view before it, idle, with nothing lost.",
-    mend="Commit a compaction as one record; take a start without an end for failed.",
+    says="After a kill during a compaction, the session opens with the view before it, idle, and "
+    "nothing is lost.",
+    mend="Commit a compaction as one record; treat a start without an end as failed.",
 )
 def killed_in_compaction(bench: Bench) -> None:
+    """Kill the program while a compaction runs, and compare the view and the history before and after."""
     home = bench.home()
     held = held_compaction(bench, home)
     before, written = held.talk.context(), held.talk.written()
@@ -72,23 +81,24 @@ def killed_in_compaction(bench: Bench) -> None:
 
 
 def _file_with(home: Path, mark: bytes) -> Path:
-    """The file that holds what was appended; the largest, for others may be derived from it."""
+    """Return the file below `home` that contains `mark`, which a check appended. If there are several, return
+    the largest, because the others may be derived from it. Raise `NotTried` if there is none.
+    """
     found = [path for path in home.rglob("*") if path.is_file() and mark in path.read_bytes()]
     if not found:
-        raise NotTried(
-            "no file under COMPACTD_HOME holds the bytes that were appended: there is nothing to cut"
-        )
+        raise NotTried("no file below COMPACTD_HOME contains the appended bytes, so there is nothing to cut")
     return max(found, key=lambda path: path.stat().st_size)
 
 
 @check(
     "torn-records-are-told",
     law="Law 5",
-    says="A journal that is cut at any byte opens to a prefix of what was appended, and a torn record is "
-    "reported, never taken in.",
-    mend="Check every record as a whole; tell what was left out in `warnings[]` of `session/start`.",
+    says="A journal that is cut at any byte opens with a prefix of what was appended. An incomplete "
+    "record is reported and never used.",
+    mend="Verify every record as a whole; report what was left out in `warnings[]` of `session/start`.",
 )
 def torn(bench: Bench) -> None:
+    """Cut the journals of four sessions in their last record, and open them."""
     home = bench.home()
     peer = bench.fresh(home)
     cuts = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 0.98}
@@ -118,10 +128,12 @@ def torn(bench: Bench) -> None:
 @check(
     "damage-in-the-middle",
     law="Law 5",
-    says="A journal that is damaged in the middle answers 1003 with what could be saved, and is not changed.",
-    mend="Tell damage from a torn end: whole records stand behind it.",
+    says="Opening a journal that is damaged in the middle answers 1003 with what can be saved, and "
+    "does not change it.",
+    mend="Distinguish damage from an incomplete end: complete records follow damage.",
 )
 def damaged(bench: Bench) -> None:
+    """Change a byte in the middle of a journal, and open it."""
     home = bench.home()
     peer = bench.fresh(home)
     talk = bench.talk(on=peer, session_id="damaged")
@@ -141,11 +153,12 @@ def damaged(bench: Bench) -> None:
 @check(
     "one-writer",
     law="Values: read_only; errors: 1004",
-    says="A session that another process has open can be started: it is `read_only`, can be read, and "
-    "writes answer 1004; when the owner ends, the next start takes it over.",
-    mend="Hold a lock as long as the session is open.",
+    says="A session that another process has open can be started. It is `read_only`: reading works, "
+    "writes answer 1004. After the owner has ended, the next start can write.",
+    mend="Hold a lock while the session is open.",
 )
 def one_writer(bench: Bench) -> None:
+    """Open one session in two processes, then kill the owner."""
     home = bench.home()
     owner = bench.fresh(home)
     talk = bench.talk(user("Hello"), on=owner, session_id="shared")
@@ -166,11 +179,13 @@ ODD_IDS = ("../../../odd-id", "..", "a/b/../../../../odd-id", "odd\\..\\..\\id",
 @check(
     "an-id-is-no-path",
     law="Never again: delete with an unchecked id as a path",
-    says="A session id of 1 to 256 code points is a name, never a path: nothing outside the data folder is "
-    "written or deleted. Empty, longer, and ids with control characters are -32602.",
-    mend="Make file names from a hash of the id.",
+    says="A session id of 1 to 256 code points is a name, never a path: nothing outside the data "
+    "folder is written or deleted. Ids that are empty, longer or contain control characters "
+    "answer -32602.",
+    mend="Compute file names from a hash of the id.",
 )
 def id_is_no_path(bench: Bench) -> None:
+    """Use ids that look like paths, and watch the files around the data folder."""
     place = bench.home().parent
     home = place / "a" / "b" / "home"
     home.parent.mkdir(parents=True)
@@ -202,10 +217,11 @@ def _outside(place: Path, home: Path) -> set[Path]:
 @check(
     "looking-takes-no-lock",
     law="LSP: workspace/executeCommand",
-    says="`compactd.state` leaves the session to whoever wants to write.",
-    mend="Open to read, without the lock.",
+    says="`compactd.state` takes no lock, so another process can still write to the session.",
+    mend="Open the session for reading, without the lock.",
 )
 def looking(bench: Bench) -> None:
+    """Ask for the state of a closed session, and open it for writing in another process."""
     home = bench.home()
     agent, editor = bench.fresh(home), bench.fresh(home)
     talk = bench.talk(user("Hello"), on=agent, session_id="looked-at")
@@ -221,11 +237,14 @@ def looking(bench: Bench) -> None:
 @check(
     "a-reader-is-told",
     law="Values: read_only; notifications",
-    says="A process that reads a session is told of appended messages, compactions and the session's "
-    "deletion. What the writer is doing is `unknown` to it.",
-    mend="Read the journal along, and tell each record as the event that it was.",
+    says="A process that reads a session gets events for appended messages, compactions and the "
+    "session's deletion. The status of the writer is `unknown` to it.",
+    mend="Follow the journal, and send each record as the event that it was.",
 )
 def reader_is_told(bench: Bench) -> None:
+    """Change a session in one process, and examine the events that another process gets, which
+    only reads it.
+    """
     home = bench.home()
     talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
     other, _ = resumed(bench.fresh(home), talk)
@@ -254,4 +273,4 @@ CHECKS = (
     looking,
     reader_is_told,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

@@ -1,5 +1,7 @@
-"""Events, and what goes on while a compaction runs. "While" is told by the order of messages, not by a clock:
-the summary comes from a model of ours, which answers when the check lets it.
+"""Checks of events, and of what is answered while a compaction runs.
+
+"While" is decided by the order of messages, not by a clock: the summary comes from a model that answers when
+the check lets it.
 """
 
 from __future__ import annotations
@@ -16,11 +18,15 @@ from compactd_conformance.talk import KEEP, Talk, assistant, turns, user, worked
 MODEL = "openai-chat/held"
 
 FENCE = 50
-"""Pings after which an answer that waits for nothing is surely there."""
+"""How many pings a check waits for before it expects that every answer and event which does not wait for
+something else has arrived.
+"""
 
 
 def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
-    """Returns when what waits for nothing has surely come, or as soon as `is_there`."""
+    """Send `FENCE` pings one after the other, so that every message that does not wait for something else
+    arrives in the meantime. Return early as soon as `is_there` is true.
+    """
     for _ in range(FENCE):
         if is_there():
             return
@@ -28,7 +34,7 @@ def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
 
 
 class Held:
-    """A compaction that runs until `given`: its model has not answered yet."""
+    """A compaction that runs until `given` is called, because its model has not answered yet."""
 
     def __init__(self, bench: Bench, talk: Talk) -> None:
         self.talk = talk
@@ -40,22 +46,26 @@ class Held:
         self.start = self.peer.event(talk.id, "compaction_start", before)
 
     def end(self) -> Event:
-        """The event of its end."""
+        """Wait for the compaction's event `compaction_end` and return it."""
         return self.peer.event(self.talk.id, "compaction_end", self.start.at)
 
     def given(self, *ids: int) -> None:
-        """Gives the program every chance to answer these requests, then lets the compaction go on."""
+        """Give the program time to answer the requests with these ids, then let the compaction continue."""
         fence(self.peer, lambda: all(self.peer.answers(id) for id in ids))
         self._model.release()
 
     def expect_before_end(self, **asked: int) -> None:
-        """Each request, by name, was answered before the compaction ended."""
+        """Raise `Broken` unless each request was answered before the compaction ended. `asked`: name of a
+        request -> its id.
+        """
         late = [name for name, id in asked.items() if self.peer.answer(id).at > self.end().at]
         expect(not late, f"{', '.join(asked)} answered before compaction_end", f"after it: {', '.join(late)}")
 
 
 def held_compaction(bench: Bench, home: Path | None = None) -> Held:
-    """A compaction that runs: in the shared process, or in one of its own on `home`."""
+    """Start a compaction that runs until `Held.given` is called, in the shared process or, with `home`, in a
+    new process with that data folder.
+    """
     peer = bench.peer if home is None else bench.fresh(home)
     return Held(bench, bench.talk(*turns(6, 200), on=peer))
 
@@ -64,9 +74,10 @@ def held_compaction(bench: Bench, home: Path | None = None) -> Held:
     "state-does-not-wait",
     law="Transport: a running compaction",
     says="`agent/state`, `daemon/ping` and other sessions never wait for a running compaction.",
-    mend="Answer the state from what is in memory; keep the compaction off the loop that reads requests.",
+    mend="Answer from memory, and do not compact in the loop that reads requests.",
 )
 def state_does_not_wait(bench: Bench) -> None:
+    """Ask for the state, a ping and another session while a compaction runs."""
     held = held_compaction(bench)
     state = held.talk.ask("agent/state")
     ping = held.peer.ask("daemon/ping")
@@ -82,11 +93,12 @@ def state_does_not_wait(bench: Bench) -> None:
 @check(
     "reading-and-appending-go-on",
     law="Transport: a running compaction",
-    says="Append, context, history and search are answered while a compaction runs, and what was appended "
-    "follows the summary.",
-    mend="Let a compaction hold the session's compaction slot, not its queue.",
+    says="Append, context, history and search are answered while a compaction runs. What was appended "
+    "comes after the summary.",
+    mend="Let a compaction occupy the session's compaction slot, not its queue.",
 )
 def reading_goes_on(bench: Bench) -> None:
+    """Append and read while a compaction runs."""
     held = held_compaction(bench)
     asked = {
         "session/append": held.talk.ask("session/append", messages=[user("And one more thing.")]),
@@ -106,10 +118,11 @@ def reading_goes_on(bench: Bench) -> None:
 @check(
     "a-second-change-is-busy",
     law="Errors: 1002",
-    says="While a compaction runs, a second one, undo, redo and delete answer 1002.",
-    mend="Refuse at once what changes the view; never queue a second compaction.",
+    says="While a compaction runs, a second compaction, undo, redo and delete answer 1002.",
+    mend="Immediately refuse requests that change the view; never queue a second compaction.",
 )
 def second_change(bench: Bench) -> None:
+    """Send requests that change the view while a compaction runs."""
     held = held_compaction(bench)
     methods = ("session/compact", "session/undo", "session/redo", "session/delete")
     asked = {method: held.talk.ask(method) for method in methods}
@@ -123,11 +136,12 @@ def second_change(bench: Bench) -> None:
 @check(
     "a-cancelled-compaction",
     law="Transport: $/cancelRequest",
-    says="A cancelled request is answered once with -32800; a cancelled compaction ends as `cancelled` and "
-    "leaves the view as it was.",
-    mend="Stop the work, tell its end, answer once.",
+    says="A cancelled request is answered once, with -32800. A cancelled compaction ends as "
+    "`cancelled` and does not change the view.",
+    mend="Stop the work, send the end event, answer once.",
 )
 def cancelled(bench: Bench) -> None:
+    """Cancel a compaction while it runs, and compare the view before and after."""
     held = held_compaction(bench)
     before = held.talk.context()
     held.peer.notify("$/cancelRequest", {"id": held.id})
@@ -143,11 +157,12 @@ def cancelled(bench: Bench) -> None:
 @check(
     "an-empty-summary",
     law="Never again: an empty summary accepted",
-    says="An empty answer of the summariser is a failure, not a summary: another strategy takes its place, "
-    "and the transcript is not emptied.",
-    mend="Check the answer before it becomes the summary.",
+    says="An empty answer from the summariser is a failure, not a summary. Another strategy is used, "
+    "and the context is not emptied.",
+    mend="Check the answer before using it as the summary.",
 )
 def empty_summary(bench: Bench) -> None:
+    """Let the model answer with an empty summary, and examine what the compaction does."""
     bench.model.release("")
     done = bench.talk(*turns(6, 200)).compact(keep_recent=KEEP, strategy="summarize", model=MODEL)
     expect(not done.compacted or len(done.summary) > 50, "a summary by another strategy, or none", done)
@@ -158,7 +173,7 @@ def empty_summary(bench: Bench) -> None:
 
 
 def _eventful(bench: Bench) -> tuple[Event, ...]:
-    """All events of a session in which compactions were done, refused, skipped and cancelled."""
+    """Return all events of a session in which compactions were done, refused, skipped and cancelled."""
     talk = bench.talk(*worked(6))
     peer = talk.peer
     talk.compact(keep_recent=KEEP)
@@ -183,11 +198,12 @@ EVENTS = Seen(_eventful)
 @check(
     "every-start-has-its-end",
     law="Notifications",
-    says="Every `compaction_start` has exactly one `compaction_end` with its compaction_id, and a "
-    "`usage_update` after it: done, skipped, failed or cancelled.",
-    mend="Tell the end where every way out of a compaction meets.",
+    says="Every `compaction_start` is followed by exactly one `compaction_end` with its compaction_id "
+    "(done, skipped, failed or cancelled), and then by a `usage_update`.",
+    mend="Send the end in the one place that every outcome of a compaction passes.",
 )
 def start_has_end(bench: Bench) -> None:
+    """Count the ends and the usage updates after each `compaction_start`."""
     events = EVENTS.on(bench)
 
     starts = [event for event in events if event.type == "compaction_start"]
@@ -203,10 +219,11 @@ def start_has_end(bench: Bench) -> None:
 @check(
     "every-end-has-its-start",
     law="Notifications",
-    says="No `compaction_end` without the `compaction_start` of its compaction_id before it.",
-    mend="Tell no end of what never began: a refusal is an answer, not an event.",
+    says="Every `compaction_end` comes after a `compaction_start` with the same compaction_id.",
+    mend="Send no end for a compaction that never started: a refusal is an answer, not an event.",
 )
 def end_has_start(bench: Bench) -> None:
+    """Look for the `compaction_start` before each `compaction_end`."""
     open_ids: set[str] = set()
     for event in EVENTS.on(bench):
         if event.type == "compaction_start":
@@ -219,11 +236,12 @@ def end_has_start(bench: Bench) -> None:
 @check(
     "seq-has-no-gap",
     law="Notifications: seq",
-    says="`seq` starts at 1 at each opening and rises by one for each event of a session, and "
-    "`session/start` tells the last one sent.",
-    mend="Number events where they are sent, one counter a session.",
+    says="`seq` starts at 1 each time a session is opened and rises by one with each event. "
+    "`session/start` returns the last one sent.",
+    mend="Number events where they are sent, with one counter per session.",
 )
 def seq_without_gap(bench: Bench) -> None:
+    """Compare the numbers of all events, and of a session that is closed and opened again."""
     seqs = [event.seq for event in EVENTS.on(bench)]
     expect(seqs == list(range(1, len(seqs) + 1)), f"1 to {len(seqs)}", seqs)
 
@@ -246,11 +264,12 @@ def seq_without_gap(bench: Bench) -> None:
 @check(
     "usage-follows-an-append",
     law="Notifications: usage_update",
-    says="Each append is followed, after its answer, by a `usage_update`; what a request causes otherwise "
-    "comes before its answer.",
-    mend="Send a compaction's events before its answer, an append's `usage_update` after it.",
+    says="The answer to an append is followed by a `usage_update`. The events of every other request "
+    "come before its answer.",
+    mend="Send a compaction's events before its answer, and an append's `usage_update` after its answer.",
 )
 def usage_follows(bench: Bench) -> None:
+    """Compare the order of answers and events of an append and a compaction."""
     talk = bench.talk(*turns(6, 200))
     peer = talk.peer
     append = talk.ask("session/append", messages=[user("?")])
@@ -270,11 +289,11 @@ def usage_follows(bench: Bench) -> None:
 @check(
     "the-hook",
     law="Methods: session/compacting",
-    says="A client that announced `compaction_hook` is asked before a compaction, shown its plan, and may "
-    "cancel it.",
-    mend="Ask `session/compacting` after planning; go on without an answer in time.",
+    says="A client that announced `compaction_hook` receives the plan before a compaction and may cancel it.",
+    mend="Send `session/compacting` after planning; continue if there is no answer in time.",
 )
 def hook(bench: Bench) -> None:
+    """Cancel a compaction in the hook, then allow one."""
     talk = bench.talk(*turns(6, 200), client={"name": "conformance", "compaction_hook": True})
     before = talk.context()
     at = talk.peer.now
@@ -294,10 +313,11 @@ def hook(bench: Bench) -> None:
 @check(
     "the-summarize-phase-is-shown",
     law="Transport: progress",
-    says="With `workDoneToken` the phase in which a model writes the summary is shown while it lasts.",
-    mend="Send `$/progress` for each phase as it begins.",
+    says="With `workDoneToken`, the phase in which a model writes the summary is reported while it lasts.",
+    mend="Send `$/progress` at the beginning of each phase.",
 )
 def summarize_is_shown(bench: Bench) -> None:
+    """Wait for the progress of a compaction whose model has not answered."""
     talk = bench.talk(*turns(6, 200))
     bench.model.hold()
     asked = talk.ask(
@@ -319,9 +339,10 @@ def summarize_is_shown(bench: Bench) -> None:
     "no-other-strategy-than-the-one-asked-for",
     law="Errors: 1007",
     says="`strategy: summarize` without a model answers 1007 and changes nothing.",
-    mend="Fall back to another strategy only under `auto`.",
+    mend="Use another strategy only with `auto`.",
 )
 def no_other_strategy(bench: Bench) -> None:
+    """Ask for `summarize` in a session without a model."""
     talk = bench.talk(*turns(6, 200))
     before = talk.context()
     fault = talk.refusal("session/compact", keep_recent=KEEP, strategy="summarize")
@@ -332,10 +353,11 @@ def no_other_strategy(bench: Bench) -> None:
 @check(
     "changes-are-told",
     law="Notifications: session_changed",
-    says="A pin, a title, settings and tools that change are told as `session_changed`.",
-    mend="Send the event for each change that appends nothing.",
+    says="A change of a pin, the title, settings or tools sends `session_changed`.",
+    mend="Send the event for each change that appends no message.",
 )
 def changes_are_told(bench: Bench) -> None:
+    """Change a pin, the title, a setting and the tools, and read the events."""
     talk = bench.talk(*turns(2, 40))
     at = talk.peer.now
     tool = {"name": "read", "input_schema": {"type": "object"}}
@@ -368,4 +390,4 @@ CHECKS = (
     no_other_strategy,
     changes_are_told,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

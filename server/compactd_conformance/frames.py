@@ -1,4 +1,4 @@
-"""JSON-RPC messages as they come, and what is wrong with them."""
+"""JSON-RPC messages of the program under test, and the error for a violation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_CHARS = 400
 
 
 class Broken(Exception):
-    """The program did not do what the protocol says."""
+    """The program violated the protocol."""
 
     def __init__(self, expected: str, seen: str) -> None:
         super().__init__(f"expected {expected}; seen {seen}")
@@ -44,22 +44,22 @@ class _Message(Struct, frozen=True):
 
 
 class Got(Struct, frozen=True):
-    """One message of the program."""
+    """One message from the program."""
 
     at: int
-    """Its position among all that came."""
+    """Its position among all received messages."""
     body: bytes
     id: bytes
-    """As it came; empty where there is none."""
+    """The id's bytes; empty if there is none."""
     method: str
-    """Empty where it is an answer."""
+    """The method of a request or notification; empty for an answer."""
     params: Raw
     result: Raw
     error: Fault | None
 
 
 class Event(Struct, frozen=True):
-    """An `agent/event` as every one is."""
+    """The common fields of an `agent/event`."""
 
     session_id: str
     seq: int
@@ -67,14 +67,16 @@ class Event(Struct, frozen=True):
     compaction_id: str = ""
     status: str = ""
     at: int = 0
-    """Its position among all that came; not on the wire."""
+    """Its position among all received messages; not on the wire."""
 
 
 _decode = msgspec.json.Decoder(_Message).decode
 
 
 def taken(at: int, body: bytes) -> Got:
-    """`body` as the message that came at this position. Raises `Broken` where it is none."""
+    """Return the parsed message in `body`, which was received at the position `at`. Raise `Broken` if it is
+    not a JSON-RPC message.
+    """
     try:
         body.decode()
         message = _decode(body)
@@ -92,7 +94,7 @@ def taken(at: int, body: bytes) -> Got:
 
 
 def shown(value: bytes | str) -> str:
-    """`value` short enough for a report."""
+    """Return `value` as text of at most `SHOWN_CHARS` characters, for a report."""
     if isinstance(value, bytes):
         value, unit, size = value[: 4 * SHOWN_CHARS].decode("utf-8", "backslashreplace"), "bytes", len(value)
     else:
@@ -101,7 +103,7 @@ def shown(value: bytes | str) -> str:
 
 
 def request(id: object, method: str, params: object = None) -> bytes:
-    """The body of a request; without params where they are None."""
+    """Return the body of a request; without params if they are None."""
     body: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         body["params"] = params
@@ -109,7 +111,7 @@ def request(id: object, method: str, params: object = None) -> bytes:
 
 
 def read(raw: Raw, shape: type[T]) -> T:
-    """`raw` as `shape`. Raises `Broken` where it is something else."""
+    """Return `raw` decoded as `shape`. Raise `Broken` if it does not have the fields of `shape`."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:

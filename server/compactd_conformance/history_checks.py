@@ -1,4 +1,6 @@
-"""What was said can be had back: undo, search, expand, branches, restarts, copies (laws 4 and 9)."""
+"""Checks that everything said can be recovered: undo, search, expand, branches, restarts, copies (laws 4 and
+9).
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,12 @@ from compactd_conformance.talk import (
 @check(
     "a-restart-changes-nothing",
     law="Law 9",
-    says="Closing and opening, in the same process and in another, gives the same view, counts and epoch.",
-    mend="Keep nothing that the journal does not hold; rebuild the view from it alone.",
+    says="Closing and opening a session, in the same process and in another, gives the same view, "
+    "counts and epoch.",
+    mend="Keep no state that is not in the journal; rebuild the view from the journal alone.",
 )
 def restart(bench: Bench) -> None:
+    """Compare view, usage and history before and after reopening."""
     home = bench.home()
     peer = bench.fresh(home)
     talk = bench.talk(*worked(6), on=peer, session_id="replayed", system_prompt="Be brief.")
@@ -47,11 +51,12 @@ def restart(bench: Bench) -> None:
 @check(
     "undo-keeps-later-messages",
     law="Law 4; time travel",
-    says="Undo brings back what a compaction took, redo puts it in force again, and messages that came "
-    "after the compaction stay through both.",
-    mend="Undo by a marker that names the compaction; delete and rewind nothing.",
+    says="Undo restores what a compaction removed, redo applies the compaction again, and messages "
+    "that came after it are kept by both.",
+    mend="Record an undo as a marker that names the compaction; delete and rewind nothing.",
 )
 def undo(bench: Bench) -> None:
+    """Undo and redo a compaction that is followed by messages."""
     messages = turns(6, 200)
     talk = bench.talk(*messages)
     talk.compacted(keep_recent=KEEP)
@@ -71,10 +76,11 @@ def undo(bench: Bench) -> None:
 @check(
     "undo-of-nothing",
     law="Errors: 1011",
-    says="Where there is nothing to undo or redo the answer is 1011; a new compaction clears redo.",
-    mend="Keep a stack of what is in force and of what was undone.",
+    says="If there is nothing to undo or redo, the answer is 1011. A new compaction clears redo.",
+    mend="Keep a stack of what is in force, and one of what was undone.",
 )
 def undo_nothing(bench: Bench) -> None:
+    """Undo and redo with nothing to undo or redo."""
     talk = bench.talk(*turns(6, 200))
     codes = [talk.refusal(method).code for method in ("session/undo", "session/redo")]
     talk.compacted(keep_recent=KEEP)
@@ -87,11 +93,12 @@ def undo_nothing(bench: Bench) -> None:
 @check(
     "search-finds-what-was-compacted",
     law="Law 4",
-    says="Search finds what a compaction took out of the context, whatever the case, and says that it is "
-    "no longer in it.",
+    says="Search ignores case, finds what a compaction removed from the context, and says that it is "
+    "no longer in the context.",
     mend="Search the whole history, not the view.",
 )
 def search(bench: Bench) -> None:
+    """Search a message before and after it is compacted away."""
     talk = bench.talk(user("The needle is under the Größte haystack."), *turns(6, 200))
     before = talk.search("NEEDLE is")
     talk.compacted(keep_recent=KEEP)
@@ -106,10 +113,12 @@ def search(bench: Bench) -> None:
 @check(
     "originals-can-be-expanded",
     law="Law 4",
-    says="Everything a compaction took can be read back word for word: `session/expand`, `session/history`.",
+    says="Everything that a compaction removed can be read word for word with `session/expand` and "
+    "`session/history`.",
     mend="Delete nothing; a compaction only changes the view.",
 )
 def expand(bench: Bench) -> None:
+    """Expand a compaction and compare the messages."""
     messages = turns(6, 200)
     talk = bench.talk(*messages)
     done = talk.compacted(keep_recent=KEEP)
@@ -127,11 +136,12 @@ def expand(bench: Bench) -> None:
 @check(
     "a-branch-deletes-nothing",
     law="Law 4; time travel",
-    says="After a branch the next message follows the named entry, and the other branch is still in the "
-    "history.",
+    says="After `session/branch`, the next message follows the named entry, and the other branch is "
+    "still in the history.",
     mend="Set the parent of the next entry; delete nothing.",
 )
 def branch(bench: Bench) -> None:
+    """Branch at an earlier message, and compare view and history."""
     talk = bench.talk()
     ids = talk.append(*(user(str(n)) for n in range(4))).entry_ids
     talk.peer.result(talk.ask("session/branch", entry_id=ids[1]), shapes.Nothing)
@@ -144,11 +154,12 @@ def branch(bench: Bench) -> None:
 @check(
     "a-message-id-counts-once",
     law="Methods: session/append",
-    says="A message whose `id` was seen is not added twice: the same content gives its old entry id and "
-    "stands in `duplicates`, other content is -32602.",
-    mend="Keep the ids of messages; a client that lost an answer sends again.",
+    says="A message with a known `id` is not added again. With the same content, the answer has its "
+    "old entry id and lists it in `duplicates`; with other content, it is -32602.",
+    mend="Store the ids of messages: a client that did not receive an answer sends the message again.",
 )
 def message_ids(bench: Bench) -> None:
+    """Append a message twice, with the same and with other content."""
     talk = bench.talk()
     first = talk.append(user("Hello", id="m1"))
     again = talk.append(user("Hello", id="m1"), user("More"))
@@ -163,10 +174,11 @@ def message_ids(bench: Bench) -> None:
 @check(
     "a-redacted-secret-is-gone",
     law="Methods: session/redact",
-    says="What was redacted is in no view, no history, no search and no file of the data folder.",
-    mend="Write the journal anew before the answer; rebuild what is derived from it.",
+    says="Redacted content is in no view, no history, no search result and no file of the data folder.",
+    mend="Rewrite the journal before answering; rebuild what is derived from it.",
 )
 def redacted(bench: Bench) -> None:
+    """Redact a message, and look for its content in answers and files."""
     home, secret = bench.home(), "hunter2-correct-horse"
     talk = bench.talk(user("Hello"), user(f"The key is {secret}."), assistant("Noted."), on=bench.fresh(home))
     entry = talk.history()[1].entry_id
@@ -184,9 +196,10 @@ def redacted(bench: Bench) -> None:
     "export-and-import",
     law="Methods: session/export, session/import",
     says="A session that is exported as `compactd` and imported elsewhere has the same history and view.",
-    mend="Export all that the journal holds, and read it back as it was.",
+    mend="Export everything in the journal, and import it unchanged.",
 )
 def export(bench: Bench) -> None:
+    """Export a session and import it in another process."""
     talk = bench.talk(*worked(6), system_prompt="Be brief.", session_id="carried")
     talk.compacted(keep_recent=KEEP)
     out = talk.peer.result(talk.ask("session/export", format="compactd"), shapes.Exported)
@@ -201,10 +214,11 @@ def export(bench: Bench) -> None:
 @check(
     "an-undo-can-be-forced",
     law="Methods: session/undo",
-    says="Where the whole exceeds the window undo answers 1008; with `force` it is done.",
-    mend="Look at the window only if `force` is not given: the next `turn/begin` compacts.",
+    says="If the whole history exceeds the window, undo answers 1008. With `force`, it is done.",
+    mend="Check the window only without `force`: the next `turn/begin` compacts.",
 )
 def forced_undo(bench: Bench) -> None:
+    """Undo a compaction of a history that exceeds the window."""
     talk = bench.talk(*turns(10, 400), compaction={"context_window": 4000})
     talk.peer.result(talk.ask("turn/begin"), shapes.Begun)
     fault = talk.refusal("session/undo")
@@ -214,4 +228,4 @@ def forced_undo(bench: Bench) -> None:
 
 
 CHECKS = (restart, undo, undo_nothing, search, expand, branch, message_ids, redacted, export, forced_undo)
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

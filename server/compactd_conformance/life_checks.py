@@ -1,4 +1,4 @@
-"""A process from its start to its end, errors and their codes, facts about models."""
+"""Checks of a process from start to end, of errors and their codes, and of facts about models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compactd_conformance.peer import Peer
 from compactd_conformance.talk import KEEP, assistant, text, turns, user
 
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
-"""As Anthropic's Messages API says it (400, seen 2026-03)."""
+"""The error text of Anthropic's Messages API for a prompt that is too long (400, seen 2026-03)."""
 
 LIMIT_BYTES = 64 << 20
 
@@ -17,12 +17,13 @@ LIMIT_BYTES = 64 << 20
 @check(
     "initialize",
     law="Transport: LSP's life",
-    says="`initialize` answers with `capabilities.experimental.compactd`: the protocol's version and its "
-    "methods. It is optional: scripts ask at once.",
-    mend="Answer it at any time; never ask for it (-32002 is not used).",
+    says="`initialize` answers with `capabilities.experimental.compactd`: the protocol's version and "
+    "its methods. It is optional, and scripts may omit it.",
+    mend="Answer it at any time; never require it (-32002 is not used).",
     framings=BOTH,
 )
 def initialize(bench: Bench) -> None:
+    """Send `initialize` after another request."""
     peer = bench.fresh()
     peer.call("daemon/ping", {}, shapes.Nothing)
     params: dict[str, object] = {"processId": None, "rootUri": None, "capabilities": {}}
@@ -37,10 +38,12 @@ def initialize(bench: Bench) -> None:
 @check(
     "shutdown-and-exit",
     law="Transport: LSP's life",
-    says="After `shutdown` requests get -32600; `exit` after it ends with 0, without it with 1.",
-    mend="Remember that `shutdown` was asked for.",
+    says="After `shutdown`, requests answer -32600. `exit` ends the program with code 0 after "
+    "`shutdown`, otherwise with 1.",
+    mend="Remember that `shutdown` was received.",
 )
 def shutdown(bench: Bench) -> None:
+    """End one process with and one without `shutdown`."""
     peer = bench.fresh()
     peer.answer(peer.ask("shutdown"))
     code = peer.refused(peer.ask("session/list")).code
@@ -58,12 +61,13 @@ def shutdown(bench: Bench) -> None:
 @check(
     "end-of-input",
     law="Transport: EOF on stdin",
-    says="At the end of the input all that was read is answered, also a last line without its line end, "
-    "and the exit code is 0.",
-    mend="Finish what was read, then end.",
+    says="At the end of the input, everything that was read is answered, including a last line without "
+    "a line end. The exit code is 0.",
+    mend="Finish what was read, then exit.",
     framings=BOTH,
 )
 def end_of_input(bench: Bench) -> None:
+    """Close the input after requests, and count the answers."""
     peer = bench.fresh()
     talk = bench.talk(*turns(6, 200), on=peer)
     ids = [talk.ask("session/compact", keep_recent=KEEP), talk.ask("session/context")]
@@ -79,10 +83,11 @@ def end_of_input(bench: Bench) -> None:
 @check(
     "a-frame-above-the-limit",
     law="Transport: framing",
-    says="A frame above 64 MiB gets 1009 with its id and is skipped; the next is read.",
-    mend="Count, do not hold; look for the id in the first 256 bytes.",
+    says="A frame larger than 64 MiB answers 1009 with its id and is skipped. The next frame is read.",
+    mend="Count the bytes without keeping them; look for the id in the first 256 bytes.",
 )
 def above_the_limit(bench: Bench) -> None:
+    """Send a frame that is one byte too large."""
     peer = bench.fresh()
     head = b'{"jsonrpc":"2.0","id":"big","method":"daemon/ping","params":{"x":"'
     body = head + b"y" * (LIMIT_BYTES + 1 - len(head)) + b'"}}'
@@ -96,11 +101,12 @@ def above_the_limit(bench: Bench) -> None:
 @check(
     "errors-of-sessions",
     law="Errors: 1001, 1010, -32602",
-    says="An unknown session is 1001, a stored one that is not open here too, with `data.exists`; an "
-    "unknown format is 1010; two budgets, or one of 0, are -32602.",
-    mend="Use the code for what a client can do about it.",
+    says="An unknown session answers 1001; so does a stored session that is not open, with "
+    "`data.exists`. An unknown format answers 1010. Two budgets, or a budget of 0, answer -32602.",
+    mend="Choose the code by what a client can do about the error.",
 )
 def errors_of_sessions(bench: Bench) -> None:
+    """Send requests with different errors, and compare the codes."""
     talk = bench.talk(*turns(3, 50))
     asked = {
         "an unknown session": (1001, bench.peer.refusal("session/context", {"session_id": "nobody"})),
@@ -123,10 +129,11 @@ def errors_of_sessions(bench: Bench) -> None:
 @check(
     "a-folder-that-cannot-be-written",
     law="Errors: 1005",
-    says="Where sessions cannot be stored, starting one is 1005; with `persist: false` it works.",
-    mend="Refuse what cannot be made durable; memory needs no disk.",
+    says="If sessions cannot be stored, starting one answers 1005. With `persist: false`, it works.",
+    mend="Refuse what cannot be made durable; a session in memory needs no disk.",
 )
 def storage_failed(bench: Bench) -> None:
+    """Start sessions with a data folder that cannot be created."""
     file = bench.home()
     file.write_text("mine")
     peer = bench.fresh(file / "home")
@@ -142,9 +149,10 @@ def storage_failed(bench: Bench) -> None:
     "answers-have-their-fields",
     law="Methods",
     says="Each method's result has the fields of protocol.md.",
-    mend="Compare with the table of the method that is named.",
+    mend="Compare the result with the table of the method.",
 )
 def fields(bench: Bench) -> None:
+    """Call each method, and decode the required fields of its result."""
     talk = bench.talk(*turns(6, 200), system_prompt="Be brief.")
     talk.context()
     talk.state()
@@ -163,11 +171,13 @@ def fields(bench: Bench) -> None:
 @check(
     "a-rate-limit-is-no-overflow",
     law="Never again: throttling taken for overflow",
-    says="429 is a rate limit, whatever its text says; an overflow is told with its limit; `500` inside a "
-    "number means nothing.",
-    mend="Look at vetoes first, then at codes, then at wordings.",
+    says="Status 429 is a rate limit, whatever its text says. An overflow is recognised with its "
+    "limit. `500` inside a number means nothing.",
+    mend="Check exclusions first, then codes, then the text.",
 )
 def rate_limit(bench: Bench) -> None:
+    """Classify a rate limit and an overflow."""
+
     def of(**params: object) -> shapes.Class:
         return bench.peer.call("overflow/classify", params, shapes.Class)
 
@@ -180,10 +190,11 @@ def rate_limit(bench: Bench) -> None:
 @check(
     "a-model-nobody-knows",
     law="Methods: models/lookup",
-    says="An unknown model answers 128000 with the confidence `guess`.",
+    says="The window of an unknown model is 128000 with the confidence `guess`.",
     mend="Never match a name by chance.",
 )
 def unknown_model(bench: Bench) -> None:
+    """Look up a model that does not exist."""
     known = bench.peer.call("models/lookup", {"model": "acme/unheard-of-9"}, shapes.Known)
     told = (known.context_window, known.confidence)
     expect(told == (128_000, "guess"), "128000, guess", told)
@@ -192,11 +203,12 @@ def unknown_model(bench: Bench) -> None:
 @check(
     "many-bytes-at-once",
     law="Transport",
-    says="A large message, and many small ones in one write, come through whole, in order.",
-    mend="Read and write in pieces; never assume that a read is a message.",
+    says="A large message, and many small ones in one write, arrive completely and in order.",
+    mend="Read and write in pieces; never assume that one read is one message.",
     framings=BOTH,
 )
 def many_bytes(bench: Bench) -> None:
+    """Send a large message and many small ones."""
     peer = bench.fresh()
     talk = bench.talk(on=peer)
     large = "größe 字😀 " * 40_000
@@ -214,11 +226,12 @@ def many_bytes(bench: Bench) -> None:
 @check(
     "a-clients-settings-stay",
     law="Settings: initializationOptions",
-    says="A changed configuration without settings of compactd leaves what `initialize` gave. One bad value "
-    "leaves the others in force, and it and unknown names are in `warnings`.",
-    mend="Keep the options and the changed configuration as two layers; check each value alone.",
+    says="A changed configuration without compactd's settings keeps the settings from `initialize`. A "
+    "bad value does not affect the others. Bad values and unknown names are in `warnings`.",
+    mend="Keep the options and the changed configuration as two layers; check each value separately.",
 )
 def settings_stay(bench: Bench) -> None:
+    """Send settings in `initialize` and change the configuration."""
     peer = bench.fresh()
     options = {"compaction": {"threshold_ratio": 9, "keep_messages": 3}}
     peer.call(
@@ -239,7 +252,7 @@ def settings_stay(bench: Bench) -> None:
 
 
 def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object:
-    """The value in force after `session/configure` with these params."""
+    """Call `session/configure` with these params, and return the value that the setting `name` then has."""
     params = {"session_id": session_id, **params}
     return peer.call("session/configure", params, shapes.Configured).settings[name].value
 
@@ -247,11 +260,12 @@ def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object
 @check(
     "what-may-be-a-mistake-is-warned-of",
     law="Methods: session/start",
-    says="A model that nobody knows, a base_url that is no URL, a parent that is no session, a relative "
-    "working_dir, and a usage report without a known field are in `warnings`.",
-    mend="Warn of each; refuse none.",
+    says="An unknown model, a base_url that is not a URL, a parent that is not a session, a relative "
+    "working_dir, and a usage report without a known field cause `warnings`.",
+    mend="Warn about each; refuse none.",
 )
 def meant_otherwise(bench: Bench) -> None:
+    """Start a session with params that are probably mistakes."""
     model, base_url, parent, folder = "claude-sonet-4-5", "nonsense", "no-such-session", "relative/place"
     given = {
         "model": {"provider": "antropic", "id": model, "base_url": base_url},
@@ -269,11 +283,12 @@ def meant_otherwise(bench: Bench) -> None:
 @check(
     "a-setting-can-be-unset",
     law="Methods: session/configure",
-    says="`unset` forgets a setting of the session, and the next lower layer counts again; null changes "
-    "nothing.",
-    mend="Remove the name from the session's own layers.",
+    says="`unset` removes a setting of the session, so that the next lower layer applies again. Null "
+    "changes nothing.",
+    mend="Remove the setting from the session's own layers.",
 )
 def unset(bench: Bench) -> None:
+    """Set a setting, set it to null, and unset it."""
     talk = bench.talk()
     before = _setting(talk.peer, talk.id, "keep_messages")
     kept = [
@@ -300,4 +315,4 @@ CHECKS = (
     meant_otherwise,
     unset,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

@@ -1,4 +1,6 @@
-"""An agent's turns: the client's own, and those that the program runs itself, with a model of ours."""
+"""Checks of an agent's turns: those of the client, and those that the program runs itself with a model of the
+suite.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,17 @@ from compactd_conformance.peer import Peer
 from compactd_conformance.talk import Talk, turns, user
 
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
-"""As Anthropic's Messages API says it (400, seen 2026-03)."""
+"""The error text of Anthropic's Messages API for a prompt that is too long (400, seen 2026-03)."""
 
 
 @check(
     "turn-begin-compacts-when-due",
     law="Methods: turn/begin",
-    says="Before a request that is due, `turn/begin` compacts, and what the context then has fits.",
-    mend="Test the budget equation at `turn/begin`, and compact there.",
+    says="If a compaction is due, `turn/begin` compacts, and the context then fits.",
+    mend="Evaluate the budget equation in `turn/begin`, and compact there.",
 )
 def turn_begin(bench: Bench) -> None:
+    """Begin a turn in a small and in a full session."""
     small = bench.talk(*turns(4, 100), compaction={"context_window": 8000})
     full = bench.talk(*turns(20, 200), compaction={"context_window": 8000})
 
@@ -32,11 +35,12 @@ def turn_begin(bench: Bench) -> None:
 @check(
     "recovery-ends",
     law="Law 3",
-    says="Whatever the provider answers, a turn makes a bounded number of requests: each further overflow "
-    "is answered with strictly fewer tokens, and the fourth with `retry: false`.",
+    says="Whatever the provider answers, a turn makes a bounded number of requests: after each "
+    "overflow the context has strictly fewer tokens, and the fourth overflow gets `retry: false`.",
     mend="Count the attempts since the last `turn/end`.",
 )
 def recovery_ends(bench: Bench) -> None:
+    """Report overflows until the program gives up."""
     talk = bench.talk(*turns(30, 300), compaction={"context_window": 200_000})
     sizes = [talk.context().tokens]
     while (failed := _rejected(talk)).retry:
@@ -53,19 +57,22 @@ def _rejected(talk: Talk) -> shapes.Failed:
 
 
 def _types(talk: Talk, after: int, *wanted: str) -> tuple[str, ...]:
-    """The types among `wanted` of the events after a position, in order."""
+    """Return the types of the session's events after the position `after`, in order, without types that are
+    not in `wanted`.
+    """
     return tuple(event.type for event in talk.peer.events(talk.id, after) if event.type in wanted)
 
 
 @check(
     "a-prompt-ends-once",
     law="Notifications: the loop",
-    says="`agent/prompt` answers when the prompt is durable; then come agent_start, turn_start, "
+    says="`agent/prompt` answers when the prompt is durable. Then come agent_start, turn_start, "
     "message_start, message_end, turn_end and exactly one agent_end, and the answer is in the "
     "history.",
-    mend="Tell each step where it happens, and the end in one place.",
+    mend="Send each event where the step happens, and the end in one place.",
 )
 def prompt_ends(bench: Bench) -> None:
+    """Send a prompt and compare the events."""
     bench.model.release("It is done.")
     talk = bench.talk(model=MODEL)
     at = talk.peer.now
@@ -83,10 +90,11 @@ def prompt_ends(bench: Bench) -> None:
 @check(
     "an-abort-ends-the-prompt",
     law="Methods: agent/abort",
-    says="`agent/abort` stops a prompt: agent_abort, then exactly one agent_end; the prompt stays.",
-    mend="Close the model's answer, then tell the end.",
+    says="`agent/abort` stops an answer: agent_abort, then exactly one agent_end. The prompt is kept.",
+    mend="Close the model's answer, then send the end.",
 )
 def abort(bench: Bench) -> None:
+    """Abort an answer and compare the events."""
     bench.model.hold()
     talk = bench.talk(user("Hello"), model=MODEL)
     at = talk.peer.now
@@ -104,10 +112,11 @@ def abort(bench: Bench) -> None:
 @check(
     "every-turn-start-has-its-end",
     law="Notifications: the loop",
-    says="Each `turn_start` has its `turn_end`, also after an abort, before `agent_end`.",
-    mend="Tell the turn's end in one place, whatever ended it.",
+    says="Each `turn_start` is followed by its `turn_end` before `agent_end`, also after an abort.",
+    mend="Send the turn's end in one place, whatever ended it.",
 )
 def turn_has_end(bench: Bench) -> None:
+    """Abort a turn and look for its end."""
     talk, at, _ = _prompted(bench)
     talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
     talk.peer.event(talk.id, "agent_end", at)
@@ -118,7 +127,9 @@ def turn_has_end(bench: Bench) -> None:
 
 
 def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
-    """A session whose prompt the model does not answer yet, where its events begin, and the answer."""
+    """Return (a session whose prompt is not answered yet, the position after which the prompt's events are,
+    the result of `agent/prompt`).
+    """
     bench.model.hold()
     talk = bench.talk(model=MODEL, on=on)
     at = talk.peer.now
@@ -130,10 +141,11 @@ def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Q
 @check(
     "no-answer-for-a-client-that-is-gone",
     law="Transport: a client that vanished",
-    says="When the program's output is closed it ends, though the model still answers a prompt.",
-    mend="Watch the output for its reader's end, and abort what runs.",
+    says="The program exits when its output is closed, even if the model is still answering a prompt.",
+    mend="Detect that nobody reads the output, and abort what is running.",
 )
 def vanished(bench: Bench) -> None:
+    """Close both pipes while the model is answering."""
     talk, _, _ = _prompted(bench, bench.fresh())
     talk.peer.vanish()
     bench.model.release()
@@ -142,10 +154,11 @@ def vanished(bench: Bench) -> None:
 @check(
     "waiting-prompts-can-be-dropped",
     law="Methods: prompt/drop",
-    says="`agent/state` lists the prompts that wait, `prompt/drop` takes one out, and it is never answered.",
-    mend="Give each waiting prompt its id; look there before the next is begun.",
+    says="`agent/state` lists the waiting prompts. `prompt/drop` removes one, which is then never answered.",
+    mend="Give each waiting prompt an id; check for dropped prompts before starting the next one.",
 )
 def waiting_prompts(bench: Bench) -> None:
+    """Drop a prompt that waits for another."""
     talk, at, first = _prompted(bench)
     second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
     listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)
@@ -163,4 +176,4 @@ def waiting_prompts(bench: Bench) -> None:
 
 
 CHECKS = (turn_begin, recovery_ends, prompt_ends, abort, turn_has_end, vanished, waiting_prompts)
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

@@ -1,4 +1,4 @@
-"""A model on this machine that answers when it is told to: a compaction runs as long as a check wants.
+"""A local model server that answers when it is told to, so that a compaction runs as long as a check wants.
 
 It speaks OpenAI's chat completions as a stream (API reference, "Create chat completion", seen 2026-10).
 """
@@ -32,11 +32,11 @@ SUMMARY = """## Goal
 """
 
 LONGEST_S = 120.0
-"""After this it answers whatever it was told, so that no thread stays behind."""
+"""The most seconds that a request waits for `release`, so that no thread waits forever."""
 
 
 class HeldModel:
-    """Its requests wait from `hold` to `release`. `close` it at the end."""
+    """A model whose requests wait between `hold` and `release`. Call `close` at the end."""
 
     def __init__(self) -> None:
         self._text = SUMMARY
@@ -46,21 +46,21 @@ class HeldModel:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What points a program's OpenAI provider here."""
+        """Environment variables that direct a program's OpenAI provider to this server."""
         url = f"http://127.0.0.1:{self._server.getsockname()[1]}/v1"
         return {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none-is-needed"}
 
     def hold(self) -> None:
-        """From now on requests wait."""
+        """Let all further requests wait until `release` is called."""
         self._may_answer.clear()
 
     def release(self, text: str = SUMMARY) -> None:
-        """Answers what waits, and what comes, with `text`."""
+        """Answer the waiting requests and all later ones with `text`."""
         self._text = text
         self._may_answer.set()
 
     def close(self) -> None:
-        """Lets go of its port."""
+        """Close the server."""
         self._may_answer.set()
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)

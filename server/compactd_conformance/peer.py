@@ -1,6 +1,6 @@
-"""The program under test as a child process: bytes in, bytes out, each with a deadline.
+"""The program under test as a child process. Every read and write has a deadline.
 
-One thread does it all, so that what is seen depends on the order of messages and on nothing else.
+One thread does everything, so that results depend only on the order of messages.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Peer:
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], framing: Framing, patience_s: float
     ) -> None:
-        """Raises `NotStarted` where the command cannot be run."""
+        """Start the command. Raise `NotStarted` if that fails."""
         self.framing: Framing = framing
         self.received: list[Got] = []
-        """Every message, in the order in which it came."""
+        """All received messages, in order."""
         self.sent: list[str] = []
-        """What was sent, for a report; the newest last."""
+        """What was sent, for a report; newest last."""
         self._patience_s = patience_s
         self._buffer = bytearray()
         self._is_at_end = False
@@ -79,17 +79,19 @@ class Peer:
     # --- asking ---------------------------------------------------------------------------------------
 
     def call(self, method: str, params: Mapping[str, object] | None, shape: type[T]) -> T:
-        """The result of a request, as `shape`. Raises `Broken` for an error and for another shape."""
+        """Send a request and return its result as `shape`. Raise `Broken` for an error and for
+        another shape.
+        """
         return self.result(self.ask(method, params), shape)
 
     def ask(self, method: str, params: Mapping[str, object] | None = None) -> int:
-        """Sends a request; its id."""
+        """Send a request and return its id."""
         self._last_id += 1
         self.send(request(self._last_id, method, {} if params is None else params))
         return self._last_id
 
     def ask_raw(self, method: str, params: bytes) -> int:
-        """As `ask`, with the exact bytes of the params."""
+        """Send a request with exactly these bytes as params, and return its id."""
         self._last_id += 1
         self.send(
             b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (self._last_id, method.encode(), params)
@@ -97,21 +99,23 @@ class Peer:
         return self._last_id
 
     def notify(self, method: str, params: Mapping[str, object]) -> None:
-        """Sends a notification."""
+        """Send a notification."""
         self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def send(self, *bodies: bytes) -> None:
-        """Bodies in this connection's framing, in one go."""
+        """Send bodies in this connection's framing, in one write."""
         self.send_raw(b"".join(self.framed(body) for body in bodies))
 
     def framed(self, body: bytes) -> bytes:
-        """A body as it is sent."""
+        """Return a body with its framing."""
         return (
             body + b"\n" if self.framing == "lines" else b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
         )
 
     def send_raw(self, data: bytes) -> None:
-        """Exactly these bytes; what comes meanwhile is read, so that neither side waits for the other."""
+        """Send exactly these bytes. Read the program's output in the meantime, so that neither side blocks
+        the other.
+        """
         self.sent.append(shown(data))
         view, until = memoryview(data), monotonic() + self._patience_s
         with selectors.DefaultSelector() as ready:
@@ -139,43 +143,43 @@ class Peer:
     # --- what comes -----------------------------------------------------------------------------------
 
     def result(self, id: object, shape: type[T]) -> T:
-        """The result of the request with this id, as `shape`."""
+        """Return the result of the request with this id, as `shape`."""
         got = self.answer(id)
         if got.error is not None:
             raise Broken("a result", f"error {got.error.code}: {got.error.message}")
         return read(got.result, shape)
 
     def refusal(self, method: str, params: Mapping[str, object]) -> Fault:
-        """The error that a request is answered with."""
+        """Send a request and return the error of its answer."""
         return self.refused(self.ask(method, params))
 
     def refused(self, id: object) -> Fault:
-        """The error that the request with this id is answered with."""
+        """Return the error of the answer to the request with this id."""
         got = self.answer(id)
         if got.error is None:
             raise Broken("an error", f"the result {shown(bytes(got.result))}")
         return got.error
 
     def answer(self, id: object) -> Got:
-        """The first answer to the request with this id; waits for it."""
+        """Wait for the first answer to the request with this id, and return it."""
         wanted = msgspec.json.encode(id)
         return self.wait(lambda got: got.id == wanted and not got.method, f"an answer to request {id}")
 
     def answers(self, id: object) -> tuple[Got, ...]:
-        """All answers with this id that came so far."""
+        """Return all answers with this id that were received so far."""
         wanted = msgspec.json.encode(id)
         return tuple(got for got in self.received if got.id == wanted and not got.method)
 
     def asked(self, method: str, after: int = -1) -> Got:
-        """The program's own request; waits for it."""
+        """Wait for the first request `method` from the program after the position `after`, and return it."""
         return self.wait(lambda got: got.method == method and bool(got.id), f"the request {method}", after)
 
     def reply(self, asked: Got, result: object) -> None:
-        """Answers the program's own request."""
+        """Answer `asked`, a request from the program, with `result`."""
         self.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (asked.id, msgspec.json.encode(result)))
 
     def event(self, session_id: str, type: str, after: int = -1) -> Event:
-        """The first event of this type of this session after a position; waits for it."""
+        """Wait for the first event of this type of this session after the position `after`, and return it."""
 
         def is_it(got: Got) -> bool:
             if got.method != "agent/event":
@@ -187,7 +191,7 @@ class Peer:
         return msgspec.structs.replace(read(got.params, Event), at=got.at)
 
     def events(self, session_id: str, after: int = -1) -> tuple[Event, ...]:
-        """The events of a session that came so far."""
+        """Return the events of a session that were received so far, after the position `after`."""
         found = (
             msgspec.structs.replace(read(got.params, Event), at=got.at)
             for got in self.received[after + 1 :]
@@ -197,11 +201,13 @@ class Peer:
 
     @property
     def now(self) -> int:
-        """The position of the last message that came."""
+        """The position of the last received message."""
         return len(self.received) - 1
 
     def wait(self, is_it: Callable[[Got], bool], what: str, after: int = -1) -> Got:
-        """The first message of which this is true; waits for it. Raises `Broken` at the deadline."""
+        """Wait for the first message after the position `after` for which `is_it` is true, and return it.
+        Raise `Broken`, which says that `what` was expected, at the deadline or when the program ends.
+        """
         until = monotonic() + self._patience_s
         at = after + 1
         while True:
@@ -218,12 +224,14 @@ class Peer:
     # --- its end --------------------------------------------------------------------------------------
 
     def stop(self) -> int:
-        """Ends its input, reads to the end of its output; its exit code."""
+        """Close the program's input and read its output to the end. Return its exit code."""
         self._in.close()
         return self.wait_for_end()
 
     def wait_for_end(self) -> int:
-        """Reads to the end of its output; its exit code. Raises `Broken` where it goes on."""
+        """Read the program's output to the end. Return its exit code. Raise `Broken` if the program does not
+        exit.
+        """
         until = monotonic() + self._patience_s
         while not self._is_at_end:
             if not self._readable(until):
@@ -235,7 +243,9 @@ class Peer:
             raise self._broken("that the program ends", "it closed its output and went on") from None
 
     def vanish(self) -> None:
-        """Closes both pipes, as a client that dies; returns when it ends. Raises `Broken` if it goes on."""
+        """Close both pipes, as if the client had died, and wait until the program exits. Raise `Broken` if it
+        does not exit.
+        """
         self._in.close()
         self._out.close()
         self._is_at_end = True
@@ -247,17 +257,19 @@ class Peer:
             ) from None
 
     def kill(self) -> None:
-        """SIGKILL, wherever it stands, with the processes it started; returns when all are gone."""
+        """Kill the program and the processes that it started with SIGKILL. Return when all have ended, at the
+        latest after `KILLED_S`.
+        """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        # Whoever else holds the output has ended when it is at its end.
+        # The output ends when every process that has it open has ended.
         until = monotonic() + KILLED_S
         while not self._is_at_end and self._readable(until):
             self._is_at_end = not os.read(self._out.fileno(), READ_BYTES)
 
     def end(self) -> None:
-        """Kills it, if it still runs, and lets go of its pipes."""
+        """Kill the program if it still runs, and close its pipes."""
         self.kill()
         for stream in (self._in, self._out, self._log):
             with contextlib.suppress(OSError):
@@ -265,7 +277,7 @@ class Peer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs and can be talked to."""
+        """Whether the program still runs and its output is open."""
         return self._process.poll() is None and not self._is_at_end
 
     # --- bytes ----------------------------------------------------------------------------------------
@@ -274,7 +286,7 @@ class Peer:
         left = until - monotonic()
         with selectors.DefaultSelector() as ready:
             ready.register(self._out, selectors.EVENT_READ)
-            # A program that never stops to say something is given up, too.
+            # The deadline also ends the wait for a program that never stops writing.
             return left > 0 and bool(ready.select(left))
 
     def _take_in(self) -> None:
@@ -321,7 +333,7 @@ def _length(head: bytes) -> int:
 
 
 def environment(home: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` without settings and keys of models, and with `home` for all that is stored."""
+    """Return `environ` for the program: without settings and API keys, and with `home` as its data folder."""
     kept = {
         name: value
         for name, value in environ.items()

@@ -1,4 +1,4 @@
-"""A run of the suite in words, as JSON and as JUnit XML."""
+"""Reports of a conformance run as text, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ LIST_COLUMNS = 100
 
 _MARKS: dict[Outcome, str] = {"passed": "✓", "failed": "✗", "not tried": "–"}
 
-# What XML 1.0 (5th edition, 2.2 "Characters") does not have, not even escaped.
+# Characters that XML 1.0 (5th edition, 2.2 "Characters") does not allow, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def count(verdicts: Sequence[Verdict], outcome: Outcome) -> int:
-    """How many ended so."""
+    """Return the number of verdicts with this outcome."""
     return sum(verdict.outcome == outcome for verdict in verdicts)
 
 
 def line_of(verdict: Verdict) -> str:
-    """One check in one line."""
+    """Return the line of the text report for one verdict."""
     return f"{_MARKS[verdict.outcome]} {verdict.name} ({verdict.framing}) · {verdict.law}"
 
 
 def lines_below(verdict: Verdict) -> tuple[str, ...]:
-    """What is to be said of a check that did not pass; empty where it did."""
+    """Return the lines below `line_of`, which say why a check did not pass; empty if it passed."""
     match verdict.outcome:
         case "passed":
             return ()
@@ -41,12 +41,12 @@ def lines_below(verdict: Verdict) -> tuple[str, ...]:
                 f"    sent      {sent}",
                 f"    expected  {verdict.expected}",
                 f"    seen      {verdict.seen}",
-                f"    mend      {verdict.mend}",
+                f"    fix       {verdict.mend}",
             )
 
 
 def closing(verdicts: Sequence[Verdict]) -> str:
-    """The last line: how many passed, and the names of those that failed."""
+    """Return the last line of the text report: how many checks passed, and the names of those that failed."""
     failed = tuple(dict.fromkeys(verdict.name for verdict in verdicts if verdict.outcome == "failed"))
     told = f"{count(verdicts, 'passed')} of {len(verdicts)} passed"
     if skipped := count(verdicts, "not tried"):
@@ -55,7 +55,7 @@ def closing(verdicts: Sequence[Verdict]) -> str:
 
 
 def as_json(command: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, object]:
-    """The one object of `--json`."""
+    """Return the object for `--json`."""
     return {
         "command": command,
         "passed": count(verdicts, "passed"),
@@ -67,7 +67,7 @@ def as_json(command: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, ob
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> bytes:
-    """JUnit XML as CI systems read it: one suite a framing, one case a check."""
+    """Return JUnit XML as CI systems read it: one suite per framing, one case per check."""
     from xml.etree import ElementTree
 
     def attributes(cases: Sequence[Verdict]) -> dict[str, str]:
@@ -98,7 +98,7 @@ def as_junit(verdicts: Sequence[Verdict]) -> bytes:
 
 
 def listed(checks: Sequence[Check]) -> str:
-    """The checks by name, with the sentence that each tries."""
+    """Return the checks by name, each with the sentence that it tests."""
     return "\n\n".join(
         "\n".join(
             (
@@ -115,7 +115,9 @@ LIST_ENDS = "\n```\n"
 
 
 def with_list(document: str, checks: Sequence[Check]) -> str:
-    """A Markdown document with the list as it is now, behind its mark. Raises `ValueError` without one."""
+    """Return the Markdown text `document`, in which the list of checks after `LIST_BEGINS` is replaced by the
+    current one. Raise `ValueError` if the document has no such place.
+    """
     before, mark, rest = document.partition(LIST_BEGINS)
     _, end, after = rest.partition(LIST_ENDS)
     if not end:

@@ -1,12 +1,12 @@
-"""What each provider refuses in a request: calls without results, results without calls, wrong roles.
+"""Find what a provider would reject in a request: calls without results, results without calls, wrong roles.
 
-Each provider's messages are read as steps (who speaks, which calls, which results), and judged as one. From
-the providers' API references and the texts of their 400 answers, seen 2026-11: Anthropic "tool_use ids were
-found without tool_result blocks immediately after", "unexpected tool_use_id found in tool_result blocks";
-OpenAI "An assistant message with 'tool_calls' must be followed by tool messages responding to each
-'tool_call_id'", "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'", "No
-tool output found for function call", "No tool call found for function call output"; Gemini "the number of
-function response parts is equal to the number of function call parts".
+Each provider's messages are read as steps (who speaks, which calls, which results), and judged in the same
+way. The rules come from the providers' API references and the texts of their 400 answers, seen 2026-11:
+Anthropic "tool_use ids were found without tool_result blocks immediately after", "unexpected tool_use_id
+found in tool_result blocks"; OpenAI "An assistant message with 'tool_calls' must be followed by tool messages
+responding to each 'tool_call_id'", "messages with role 'tool' must be a response to a preceeding message with
+'tool_calls'", "No tool output found for function call", "No tool call found for function call output"; Gemini
+"the number of function response parts is equal to the number of function call parts".
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 
 
 class Step(Struct, frozen=True):
-    """One message, whatever its shape."""
+    """One message, in any format."""
 
     role: str
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     is_empty: bool = False
     speaks: bool = True
-    """It holds something besides results, so that calls may no longer wait after it."""
+    """Whether the message contains something other than results. Then the results of earlier calls can no
+    longer follow it.
+    """
 
 
 class _Function(Struct, frozen=True):
@@ -74,7 +76,7 @@ class _Content(Struct, frozen=True):
 
 
 def steps_of(format: str, messages: Sequence[Raw]) -> tuple[Step, ...]:
-    """Messages of a provider's shape as steps."""
+    """Return `messages`, which are in the format `format`, as steps."""
     match format:
         case "openai":
             return tuple(_chat(read(raw, _Chat)) for raw in messages)
@@ -89,7 +91,7 @@ def steps_of(format: str, messages: Sequence[Raw]) -> tuple[Step, ...]:
 
 
 def calls_without_result(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Ids of calls that something else follows before their result."""
+    """Return the ids of calls whose result is missing or comes after another message."""
     lost: list[str] = []
     waiting: list[str] = []
     for step in steps:
@@ -102,7 +104,7 @@ def calls_without_result(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def results_without_call(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Ids of results that no call before them waits for."""
+    """Return the ids of results that no earlier call waits for."""
     orphans: list[str] = []
     waiting: list[str] = []
     for step in steps:
@@ -116,7 +118,9 @@ def results_without_call(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def wrong_roles(format: str, context: Context) -> tuple[str, ...]:
-    """What a provider refuses in who speaks when, and in empty messages."""
+    """Return one text per problem that a provider would reject: a wrong role, a wrong order of roles, or an
+    empty message.
+    """
     steps = steps_of(format, context.messages)
     allowed, alternates, first = _RULES[format]
     found = [f"role {step.role!r} at {at}" for at, step in enumerate(steps) if step.role not in allowed]
@@ -136,11 +140,11 @@ _RULES: dict[str, tuple[frozenset[str], frozenset[str], str]] = {
     "neutral": (frozenset(("user", "assistant", "tool", "system")), frozenset(), ""),
     "openai": (frozenset(("system", "developer", "user", "assistant", "tool")), frozenset(), ""),
     "openai_responses": (frozenset(("system", "developer", "user", "assistant", "call")), frozenset(), ""),
-    # Anthropic joins messages of one role itself; Gemini wants its model's turns apart from each other.
+    # Anthropic merges messages of one role itself; Gemini requires that turns of its model are not adjacent.
     "anthropic": (frozenset(("user", "assistant")), frozenset(), "user"),
     "gemini": (frozenset(("user", "model")), frozenset(("model",)), "user"),
 }
-"""Roles there are; those that may not follow themselves; who must speak first."""
+"""Format -> (allowed roles, roles of which two messages may not be adjacent, the role that must be first)."""
 
 
 def _neutral(message: Said) -> Step:
@@ -175,7 +179,7 @@ def _item(item: _InputItem) -> Step:
         case "reasoning":
             return Step(role="call", speaks=False)
         case _:
-            # What the model says beside its calls may stand after them.
+            # Text of the model next to its calls may come after them.
             return Step(role=item.role, speaks=item.role != "assistant")
 
 
@@ -190,7 +194,7 @@ def _claude(message: _Claude) -> Step:
 
 
 def _gemini(contents: Sequence[_Content]) -> Iterator[Step]:
-    # Gemini pairs by place and name: the n-th call of a turn is answered in the turn after it.
+    # Gemini matches by position and name: the n-th call of a turn is answered in the next turn.
     turn = 0
     for content in contents:
         called = tuple(part.functionCall.name for part in content.parts if part.functionCall is not None)

@@ -1,4 +1,4 @@
-"""What the checks read of results. Fields that no check looks at are left out; others may come."""
+"""The fields of results that the checks read. Results may have more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 
 
 class Usage(Struct, frozen=True):
-    """`TokenUsage`."""
+    """The value `TokenUsage`."""
 
     total_tokens: int
     last_prompt_tokens: int
@@ -17,7 +17,7 @@ class Usage(Struct, frozen=True):
 
 
 class Started(Struct, frozen=True):
-    """Of `session/start`."""
+    """The result of `session/start`."""
 
     session_id: str
     resumed: bool
@@ -29,14 +29,14 @@ class Started(Struct, frozen=True):
 
 
 class Decided(Struct, frozen=True):
-    """`decision`."""
+    """The value `decision`."""
 
     kind: str
     used: int
 
 
 class Appended(Struct, frozen=True):
-    """Of `session/append`."""
+    """The result of `session/append`."""
 
     entry_ids: tuple[str, ...]
     duplicates: tuple[str, ...]
@@ -46,7 +46,7 @@ class Appended(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """Of `session/context`."""
+    """The result of `session/context`."""
 
     messages: tuple[Raw, ...]
     tokens: int
@@ -56,7 +56,7 @@ class Context(Struct, frozen=True):
 
 
 class Compaction(Struct, frozen=True):
-    """Of `session/compact`."""
+    """The result of `session/compact`."""
 
     compacted: bool
     reason: str
@@ -87,7 +87,7 @@ class HistoryEntry(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """Of `session/history`."""
+    """The result of `session/history`."""
 
     entries: tuple[HistoryEntry, ...]
 
@@ -101,7 +101,7 @@ class Hit(Struct, frozen=True):
 
 
 class Hits(Struct, frozen=True):
-    """Of `session/search`."""
+    """The result of `session/search`."""
 
     hits: tuple[Hit, ...]
 
@@ -114,13 +114,13 @@ class Original(Struct, frozen=True):
 
 
 class Originals(Struct, frozen=True):
-    """Of `session/expand`."""
+    """The result of `session/expand`."""
 
     entries: tuple[Original, ...]
 
 
 class Rewound(Struct, frozen=True):
-    """Of `session/undo` and `session/redo`."""
+    """The result of `session/undo` and `session/redo`."""
 
     message_count: int
     token_usage: Usage
@@ -128,20 +128,20 @@ class Rewound(Struct, frozen=True):
 
 
 class Compactions(Struct, frozen=True):
-    """`compaction` of `agent/state`."""
+    """The field `compaction` of `agent/state`."""
 
     running: bool
     count: int
 
 
 class Prompt(Struct, frozen=True):
-    """One of `prompts` of `agent/state`."""
+    """One of the `prompts` of `agent/state`."""
 
     prompt_id: str
 
 
 class State(Struct, frozen=True):
-    """Of `agent/state`."""
+    """The result of `agent/state`."""
 
     session_id: str
     status: str
@@ -159,20 +159,20 @@ class Row(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """Of `session/list`."""
+    """The result of `session/list`."""
 
     sessions: tuple[Row, ...]
 
 
 class Begun(Struct, frozen=True):
-    """Of `turn/begin`."""
+    """The result of `turn/begin`."""
 
     compaction: Compaction | None
     token_usage: Usage
 
 
 class Failed(Struct, frozen=True):
-    """Of `turn/error`."""
+    """The result of `turn/error`."""
 
     overflow: bool
     kind: str
@@ -181,7 +181,7 @@ class Failed(Struct, frozen=True):
 
 
 class Class(Struct, frozen=True):
-    """Of `overflow/classify`."""
+    """The result of `overflow/classify`."""
 
     overflow: bool
     kind: str
@@ -190,126 +190,126 @@ class Class(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """Of `models/lookup`."""
+    """The result of `models/lookup`."""
 
     context_window: int | None
     confidence: str
 
 
 class Nothing(Struct, frozen=True):
-    """A result without a field that matters here."""
+    """A result without a field that the checks read."""
 
 
 class Path(Struct, frozen=True):
-    """`data` of -32602."""
+    """The `data` of error -32602."""
 
     path: str
 
 
 class Exists(Struct, frozen=True):
-    """`data` of 1001."""
+    """The `data` of error 1001."""
 
     exists: bool = False
 
 
 class Initialized(Struct, frozen=True):
-    """Of `initialize`."""
+    """The result of `initialize`."""
 
     capabilities: Capabilities
 
 
 class Capabilities(Struct, frozen=True):
-    """What `initialize` answers of the server."""
+    """The server's capabilities in the result of `initialize`."""
 
     experimental: Experimental
 
 
 class Experimental(Struct, frozen=True):
-    """What is beyond LSP."""
+    """The capabilities that are not part of LSP."""
 
     compactd: Spoken
 
 
 class Spoken(Struct, frozen=True):
-    """The version and the methods."""
+    """The protocol's version and methods."""
 
     protocol_version: str
     methods: tuple[str, ...]
 
 
 class Counted(Struct, frozen=True):
-    """Of `tokens/count`."""
+    """The result of `tokens/count`."""
 
     tokens: int
     exact: bool
 
 
 class Queued(Struct, frozen=True):
-    """Of `agent/prompt`."""
+    """The result of `agent/prompt`."""
 
     turn_id: str
     queued: bool
 
 
 class Exported(Struct, frozen=True):
-    """Of `session/export`."""
+    """The result of `session/export`."""
 
     format: str
     content: Raw = Raw(b"null")
 
 
 class Imported(Struct, frozen=True):
-    """Of `session/import`."""
+    """The result of `session/import`."""
 
     session_id: str
     message_count: int
 
 
 class Format(Struct, frozen=True):
-    """`data` of -32602 for a message in another provider's shape."""
+    """The `data` of error -32602 for a message in a provider's format."""
 
     format: str
 
 
 class Reported(Struct, frozen=True):
-    """Of `turn/end`."""
+    """The result of `turn/end`."""
 
     token_usage: Usage
     warnings: tuple[str, ...] = ()
 
 
 class Setting(Struct, frozen=True):
-    """One of `settings` of `session/configure`."""
+    """One of the `settings` of `session/configure`."""
 
     value: object
 
 
 class Configured(Struct, frozen=True):
-    """Of `session/configure`."""
+    """The result of `session/configure`."""
 
     settings: dict[str, Setting]
 
 
 class Shown(Struct, frozen=True):
-    """`value` of `$/progress`."""
+    """The field `value` of `$/progress`."""
 
     message: str = ""
 
 
 class Progress(Struct, frozen=True):
-    """`$/progress`."""
+    """The params of `$/progress`."""
 
     token: str | int
     value: Shown
 
 
 class Changed(Struct, frozen=True):
-    """The event `session_changed`."""
+    """The params of the event `session_changed`."""
 
     what: str
 
 
 class Closed(Struct, frozen=True):
-    """The event `session_closed`."""
+    """The params of the event `session_closed`."""
 
     reason: str

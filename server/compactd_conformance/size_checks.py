@@ -1,4 +1,4 @@
-"""How large a request is, and what a compaction must save (laws 2 and 8)."""
+"""Checks of the size of requests, and of what a compaction must save (laws 2 and 8)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from compactd_conformance.talk import BUDGETS, KEEP, assistant, text, turns, use
 @check(
     "the-system-prompt-counts",
     law="Law 2",
-    says="Sizes are of the whole request: system prompt and tools count in `session/context`, in the "
+    says="Sizes include the whole request: system prompt and tools count in `session/context`, in the "
     "decision, and before and after a compaction.",
-    mend="Count what is sent, system prompt and tool schemas included.",
+    mend="Count everything that is sent, including system prompt and tool schemas.",
 )
 def system_prompt_counts(bench: Bench) -> None:
+    """Compare the sizes of a session with and without system prompt and tools."""
     tool = {"name": "run", "description": text(100), "input_schema": {"type": "object", "properties": {}}}
     bare = bench.talk(*turns(6, 200))
     full = bench.talk(*turns(6, 200), system_prompt=text(500), tools=[tool])
@@ -30,12 +31,13 @@ def system_prompt_counts(bench: Bench) -> None:
 @check(
     "smaller-or-not-compacted",
     law="Law 2",
-    says="`compacted: true` means that tokens_after is below tokens_before; what would not shrink is "
-    "`compacted: false` with a reason, and nothing changes.",
-    mend="Count the new request before it is put in force; refuse what is no smaller.",
+    says="`compacted: true` means that tokens_after is below tokens_before. If the context would not "
+    "shrink, the answer is `compacted: false` with a reason, and nothing changes.",
+    mend="Count the new request before using it; refuse it if it is not smaller.",
 )
 def smaller(bench: Bench) -> None:
-    # So little was said that a summary of it is longer than it is.
+    """Compact conversations that can and that cannot become smaller."""
+    # So little was said that a summary would be longer.
     short = [one for n in range(4) for one in (user(f"{n}?"), assistant("ok"))]
     for messages, params in (
         (short, {"keep_messages": 2}),
@@ -63,10 +65,12 @@ def _nothing_done(done: shapes.Compaction) -> None:
 @check(
     "the-second-time-nothing",
     law="Law 2",
-    says="A second compaction with the same budget and nothing appended answers `compacted: false`.",
-    mend="Walk back only over what came since the last compaction.",
+    says="A second compaction with the same budget, with nothing appended in between, answers "
+    "`compacted: false`.",
+    mend="Search for a cut point only in what came since the last compaction.",
 )
 def second_time(bench: Bench) -> None:
+    """Compact twice with each budget."""
     for budget in BUDGETS:
         talk = bench.talk(*worked(6))
         talk.compacted(**budget)
@@ -81,11 +85,12 @@ def second_time(bench: Bench) -> None:
 @check(
     "what-is-said-is-what-is-there",
     law="Law 2",
-    says="tokens_before and tokens_after, the message counts and first_kept_entry_id are those of "
+    says="tokens_before, tokens_after, the message counts and first_kept_entry_id agree with "
     "`session/context` before and after.",
-    mend="Measure before and after on the same whole request, with the same estimator.",
+    mend="Measure before and after with the whole request and the same estimator.",
 )
 def measured(bench: Bench) -> None:
+    """Compare the numbers of a compaction with the contexts around it."""
     talk = bench.talk(*worked(6), system_prompt=text(50))
     before = talk.context()
     done = talk.compacted(keep_recent=KEEP)
@@ -101,10 +106,11 @@ def measured(bench: Bench) -> None:
 @check(
     "a-dry-run-changes-nothing",
     law="Methods: session/compact",
-    says="`dry_run` tells what would happen and changes nothing.",
-    mend="Plan, count, answer; write nothing.",
+    says="`dry_run` returns what would happen and changes nothing.",
+    mend="Plan, count and answer; write nothing.",
 )
 def dry_run(bench: Bench) -> None:
+    """Compare a dry run with the compaction that follows."""
     talk = bench.talk(*worked(6))
     before = talk.context()
 
@@ -120,10 +126,11 @@ def dry_run(bench: Bench) -> None:
 @check(
     "pictures-count-by-pixels",
     law="Never again: base64 counted as text",
-    says="A picture counts by its pixels, never by the length of its base64.",
+    says="An image counts by its pixels, never by the length of its base64.",
     mend="Count an image block by its width and height.",
 )
 def pictures(bench: Bench) -> None:
+    """Append an image with long base64 and few pixels."""
     data = "iVBORw0KGgo" + "A" * 40_000
     picture = {"type": "image", "media_type": "image/png", "data": data, "width": 100, "height": 100}
 
@@ -148,17 +155,18 @@ REPORTS: dict[str, dict[str, object]] = {
     },
     "Gemini": {"promptTokenCount": 150, "candidatesTokenCount": 7, "cachedContentTokenCount": 50},
 }
-"""The same report as each writes it: 150 tokens in, 50 of them cached, 7 out."""
+"""The same report in each provider's form: 150 input tokens, 50 of them cached, 7 output tokens."""
 
 
 @check(
     "every-providers-report",
     law="Values: Usage",
-    says="Every provider's usage report gives the same size, told apart by its fields: OpenAI's input holds "
-    "what was cached, Anthropic's does not.",
-    mend="Normalise reports in one place, by their sibling keys.",
+    says="The same usage in every provider's form gives the same size. The form is recognised by its "
+    "fields: OpenAI's input includes what was cached, Anthropic's does not.",
+    mend="Normalise reports in one place, by the fields they have.",
 )
 def reports(bench: Bench) -> None:
+    """Append the same report in each provider's form."""
     for shape, report in REPORTS.items():
         usage = bench.talk().append(user("Hello"), assistant("Hi."), usage=report).token_usage
         told = (usage.last_prompt_tokens, usage.current_context_tokens)
@@ -168,10 +176,11 @@ def reports(bench: Bench) -> None:
 @check(
     "a-report-of-an-older-epoch",
     law="Values: epoch",
-    says="A usage report that names an older epoch counts for billing and never sets the current size.",
-    mend="Remember the epoch that a context was handed out with; take a size only from the newest.",
+    says="A usage report with an older epoch counts for billing and never sets the current size.",
+    mend="Record the epoch of each context that is sent; use a size only if its epoch is the newest.",
 )
 def older_epoch(bench: Bench) -> None:
+    """Report usage for an older and for the current epoch."""
     talk = bench.talk(*turns(6, 200))
     old = talk.context().epoch
     done = talk.compacted(keep_recent=KEEP)
@@ -189,14 +198,15 @@ def older_epoch(bench: Bench) -> None:
 @check(
     "same-conversation-same-summary",
     law="Law 8",
-    says="The same conversation under the same settings gives the same plan and, with `extract`, the same "
-    "summary.",
-    mend="Let no clock, no id of a process and no order of a hash table into a plan or a summary.",
+    says="The same conversation with the same settings gives the same plan and, with `extract`, the "
+    "same summary.",
+    mend="Plans and summaries must not depend on the clock, a process id or the order of a hash table.",
 )
 def same_summary(bench: Bench) -> None:
+    """Compact the same conversation in two processes."""
     done = []
     for _ in range(2):
-        # Another process: what hashes or counts per process would show.
+        # Results that depend on hashes or counters of a process differ only in another process.
         talk = bench.talk(*worked(6), on=bench.fresh(), session_id="same")
         talk.compacted(keep_recent=KEEP)
         done.append((talk.texts(), talk.context().tokens))
@@ -207,10 +217,11 @@ def same_summary(bench: Bench) -> None:
 @check(
     "a-plan-changes-nothing",
     law="Methods: session/compact",
-    says="`plan_only` alone tells what would be removed and changes nothing.",
+    says="`plan_only` alone returns what would be removed and changes nothing.",
     mend="Let `plan_only` imply `dry_run`.",
 )
 def plan_only(bench: Bench) -> None:
+    """Ask for a plan, and compare context and history."""
     talk = bench.talk(*turns(18, 40))
     before = talk.context(), talk.history()
     planned = talk.compact(plan_only=True, keep_messages=4)
@@ -224,10 +235,11 @@ def plan_only(bench: Bench) -> None:
 @check(
     "a-report-of-another-prompt",
     law="Values: epoch",
-    says="A changed system prompt makes a new epoch: a report for the request before it sets no size.",
+    says="A changed system prompt starts a new epoch: a report for an earlier request sets no size.",
     mend="Raise the epoch when the system prompt or the tools change.",
 )
 def other_prompt(bench: Bench) -> None:
+    """Change the system prompt before a usage report arrives."""
     talk = bench.talk(*turns(2, 900))
     epoch = talk.context().epoch
     talk.peer.result(talk.ask("session/configure", system_prompt=text(20_000)), shapes.Nothing)
@@ -256,4 +268,4 @@ CHECKS = (
     plan_only,
     other_prompt,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

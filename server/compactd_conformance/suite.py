@@ -1,4 +1,4 @@
-"""All checks, and one run of them against a command."""
+"""The list of all checks, and a run of them against a command."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ CHECKS: tuple[Check, ...] = (
     *history_checks.CHECKS,
     *disk_checks.CHECKS,
 )
-"""In the order in which they are run and listed; names are unique."""
+"""The checks in the order in which they run and are listed. Names are unique."""
 
 PATIENCE_S = 20.0
-"""How long an answer may take. Nothing that works comes near it."""
+"""The longest wait for an answer in seconds, far more than a working program needs."""
 
 Outcome = Literal["passed", "failed", "not tried"]
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What came of one check in one framing."""
+    """The result of one check in one framing."""
 
     name: str
     framing: Framing
@@ -50,14 +50,16 @@ class Verdict(Struct, frozen=True, kw_only=True):
     duration_s: float
     expected: str = ""
     seen: str = ""
-    """Where it was not tried: why."""
+    """What the program did instead; if the check was not tried, the reason."""
     sent: tuple[str, ...] = ()
-    """The last that was sent before it failed."""
+    """The last messages that were sent before it failed."""
     mend: str = ""
 
 
 def chosen(names: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of these names, in the suite's order; all where none is named. Raises `KeyError`."""
+    """Return the checks with these names, in the suite's order; all checks if no name is given. Raise
+    `KeyError` with an unknown name.
+    """
     unknown = set(names) - {check.name for check in CHECKS}
     if unknown:
         raise KeyError(min(unknown))
@@ -72,10 +74,12 @@ def run(
     patience_s: float = PATIENCE_S,
     tell: Callable[[Verdict], None] | None = None,
 ) -> tuple[Verdict, ...]:
-    """Runs the checks, one after the other; `tell` hears of each as it ends.
+    """Run the checks one after the other, or `only` those with these names. `tell` is called with each
+    verdict.
 
-    `environ` is the command's environment, less what would set it up otherwise. Raises `NotStarted` where
-    the command cannot be started or answers no ping, and `KeyError` for a check that there is not.
+    `environ` is the command's environment; variables that would change its settings are removed. Raise
+    `NotStarted` if the command cannot be started or does not answer a ping, and `KeyError` for an unknown
+    check.
     """
     checks = chosen(only)
     benches: dict[Framing, Bench] = {}

@@ -1,4 +1,4 @@
-"""A session as a check drives it, and messages of a known size: four characters are one token."""
+"""A session that a check drives, and messages of a known size: four characters are one token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compactd_conformance.peer import Peer
 Message = Mapping[str, object]
 
 KEEP = 600
-"""Tokens of the verbatim tail that checks ask for."""
+"""The keep-recent budget of the checks, in tokens."""
 
 BUDGETS: tuple[dict[str, object], ...] = (
     {"keep_recent": KEEP},
@@ -21,40 +21,40 @@ BUDGETS: tuple[dict[str, object], ...] = (
     {"keep_messages": 3},
     {"keep_messages": 2},
 )
-"""One after the other they cut at many places of a turn."""
+"""Budgets of compactions that together place the cut point at many positions of a turn."""
 
 _WORDS = "so we went on and looked at it once more until all was well "
 
 
 def text(tokens: int, seed: int = 0) -> str:
-    """Text of exactly so many tokens, without a fact in it."""
+    """Return text of exactly `tokens` tokens, without facts. Different seeds give different texts."""
     start = seed * 7 % len(_WORDS)
     return (_WORDS * (tokens * 4 // len(_WORDS) + 2))[start : start + tokens * 4 - 1] + "."
 
 
 def user(content: str, **more: object) -> Message:
-    """A person's message."""
+    """Return a user's message."""
     return {"role": "user", "content": content, **more}
 
 
 def assistant(content: str, **more: object) -> Message:
-    """A model's message."""
+    """Return a model's message."""
     return {"role": "assistant", "content": content, **more}
 
 
 def calls(*named: tuple[str, str, Mapping[str, object]]) -> Message:
-    """A model's message that is calls: (id, tool, arguments) each."""
+    """Return a model's message that consists of calls, each as (id, tool, arguments)."""
     blocks = [{"type": "tool_call", "call_id": i, "name": n, "arguments": a} for i, n, a in named]
     return {"role": "assistant", "content": blocks}
 
 
 def result(call_id: str, content: str) -> Message:
-    """What a tool gave back."""
+    """Return a tool message with one result."""
     return {"role": "tool", "content": [{"type": "tool_result", "call_id": call_id, "content": content}]}
 
 
 def turns(count: int, tokens: int, first: int = 0) -> tuple[Message, ...]:
-    """So many pairs of a user's and a model's message, each of so many tokens, no two the same."""
+    """Return `count` pairs of a user's and a model's message, each of `tokens` tokens, all different."""
     return tuple(
         message
         for n in range(first, first + count)
@@ -63,7 +63,7 @@ def turns(count: int, tokens: int, first: int = 0) -> tuple[Message, ...]:
 
 
 def worked(count: int, tokens: int = 150) -> tuple[Message, ...]:
-    """So many turns of an agent: asked, two calls at once, their results, an answer."""
+    """Return `count` turns of an agent: request, two parallel calls, their results, an answer."""
     return tuple(
         message
         for n in range(count)
@@ -86,76 +86,78 @@ class Talk:
 
     @classmethod
     def start(cls, peer: Peer, params: Mapping[str, object]) -> Talk:
-        """Starts a session, or opens one."""
+        """Call `session/start` with `params`, which starts a new session or opens an existing one."""
         return cls(peer, peer.call("session/start", params, shapes.Started).session_id)
 
     def ask(self, method: str, **params: object) -> int:
-        """Sends a request of this session; its id."""
+        """Send a request of this session and return its id."""
         return self.peer.ask(method, {"session_id": self.id, **params})
 
     def refusal(self, method: str, **params: object) -> Fault:
-        """The error that a request of this session is answered with."""
+        """Send a request of this session and return the error of its answer."""
         return self.peer.refused(self.ask(method, **params))
 
     def append(self, *messages: Message, **params: object) -> shapes.Appended:
-        """Appends messages."""
+        """Append messages and return the result."""
         return self.peer.result(self.ask("session/append", messages=messages, **params), shapes.Appended)
 
     def compact(self, **params: object) -> shapes.Compaction:
-        """Compacts; without params to `KEEP` tokens."""
+        """Compact the session and return the result. Without params, the keep-recent budget is `KEEP`."""
         return self.peer.result(
             self.ask("session/compact", **(params or {"keep_recent": KEEP})), shapes.Compaction
         )
 
     def compacted(self, **params: object) -> shapes.Compaction:
-        """As `compact`, where something is sure to be done."""
+        """Call `compact`. Raise `Broken` if nothing was compacted."""
         done = self.compact(**params)
         if not done.compacted:
             raise Broken("a compaction, where there is much to compact", f"none: {done.reason}")
         return done
 
     def context(self, format: str = "neutral") -> shapes.Context:
-        """What the next request must contain."""
+        """Return the messages of the next request."""
         return self.peer.result(self.ask("session/context", format=format), shapes.Context)
 
     def history(self) -> tuple[shapes.HistoryEntry, ...]:
-        """Every entry."""
+        """Return all entries of the session's history."""
         return self.peer.result(self.ask("session/history"), shapes.History).entries
 
     def state(self) -> shapes.State:
-        """What the session is doing."""
+        """Return the state of the session."""
         return self.peer.result(self.ask("agent/state"), shapes.State)
 
     def search(self, query: str) -> tuple[shapes.Hit, ...]:
-        """Where it was said."""
+        """Return the messages that contain the query."""
         return self.peer.result(self.ask("session/search", query=query), shapes.Hits).hits
 
     def rewind(self, method: str) -> shapes.Rewound:
-        """`session/undo` or `session/redo`."""
+        """Call `session/undo` or `session/redo`."""
         return self.peer.result(self.ask(method), shapes.Rewound)
 
     def texts(self) -> tuple[str, ...]:
-        """The texts of the view, one a message."""
+        """Return the texts of the view, one per message."""
         return tuple(said(read(raw, Said)) for raw in self.context().messages)
 
     def written(self) -> tuple[str, ...]:
-        """The texts of all messages that the history has, compacted or not, without summaries."""
+        """Return the texts of all messages in the history, compacted or not, without summaries."""
         return tuple(said(read(entry.message, Said)) for entry in self.history() if entry.kind == "message")
 
 
 def resumed(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
-    """The same session in this process, opened."""
+    """Open the session of `talk` in the process `peer`. Return (the session there, the result of
+    `session/start`).
+    """
     started = peer.call("session/start", {"session_id": talk.id}, shapes.Started)
     return Talk(peer, talk.id), started
 
 
 def contents(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The texts of messages whose content is one."""
+    """Return the texts of messages whose content is a string."""
     return tuple(str(message["content"]) for message in messages)
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block of our own shape, as far as checks look into it."""
+    """The fields of a neutral block that the checks read."""
 
     type: str
     text: str = ""
@@ -165,7 +167,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A message of our own shape."""
+    """A message in neutral form."""
 
     role: str
     content: str | tuple[Block, ...]
@@ -173,11 +175,11 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def blocks_of(message: Said) -> Sequence[Block]:
-    """Its blocks; a string is one."""
+    """Return the blocks of a message. A string is one block."""
     content = message.content
     return (Block(type="text", text=content),) if isinstance(content, str) else content
 
 
 def said(message: Said) -> str:
-    """The text of a message."""
+    """Return the text of a message."""
     return "\n".join(block.text for block in blocks_of(message) if block.type == "text")

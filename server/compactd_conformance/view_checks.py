@@ -1,4 +1,4 @@
-"""What the next request holds: pairs, roles, the newest request, summaries and their files (laws 1, 6, 7)."""
+"""Checks of the next request: pairs, roles, the newest request, summaries and their files (laws 1, 6, 7)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from compactd_conformance.talk import (
 )
 
 View = tuple[str, str, shapes.Context]
-"""(What was done, format, context)."""
+"""(what was done to the session, format, context in that format)."""
 
 
 def _views(bench: Bench) -> tuple[View, ...]:
-    """Views of sessions that lost calls, results and messages."""
+    """Return the views, in each format, of sessions whose calls and results do not match, and of sessions
+    after a compaction.
+    """
     open_call = (user("Go on."), calls(("open", "run", {})), user("Never mind."))
     orphan = (result("nobody", "lost"), user("So?"), assistant("So."))
     late = (
@@ -71,11 +73,12 @@ VIEWS = Seen(_views)
 @check(
     "every-call-has-its-result",
     law="Law 1",
-    says="No call stands in a request without its result right behind it, for any provider, however the "
-    "conversation was cut or broken off.",
-    mend="Cut only where no pair is parted; write an error result for a call that has none.",
+    says="In every provider's request, each call is directly followed by its result, however the "
+    "conversation was cut or interrupted.",
+    mend="Never cut between a call and its result; add an error result for a call that has none.",
 )
 def every_call_has_its_result(bench: Bench) -> None:
+    """Look for calls without a result in all views and formats."""
     for done, format, context in VIEWS.on(bench):
         lost = calls_without_result(steps_of(format, context.messages))
         expect(not lost, f"after {done}, in {format}, a result for every call", f"none for {lost}")
@@ -84,12 +87,13 @@ def every_call_has_its_result(bench: Bench) -> None:
 @check(
     "every-result-has-its-call",
     law="Law 1",
-    says="No result stands in a request without its call before it, for any provider, however the "
-    "conversation was cut or broken off.",
-    mend="Never begin the kept part with a tool result; leave results out whose call is gone, and report "
-    "them.",
+    says="In every provider's request, each result comes after its call, however the conversation was "
+    "cut or interrupted.",
+    mend="Never start the kept part with a tool result; leave out results whose call is missing, and "
+    "report them.",
 )
 def every_result_has_its_call(bench: Bench) -> None:
+    """Look for results without a call in all views and formats."""
     for done, format, context in VIEWS.on(bench):
         orphans = results_without_call(steps_of(format, context.messages))
         expect(not orphans, f"after {done}, in {format}, a call for every result", f"none for {orphans}")
@@ -98,10 +102,11 @@ def every_result_has_its_call(bench: Bench) -> None:
 @check(
     "roles-as-providers-want-them",
     law="Law 1",
-    says="Each provider gets the roles it knows, in an order it takes, and no empty message.",
-    mend="Write each provider's shape from its own reference; see `session/context`, `format`.",
+    says="Each provider gets roles that it knows, in an order that it accepts, and no empty message.",
+    mend="Render each provider's format by its own reference; see `session/context`, `format`.",
 )
 def roles(bench: Bench) -> None:
+    """Look for wrong roles and empty messages in all views and formats."""
     for done, format, context in VIEWS.on(bench):
         wrong = wrong_roles(format, context)
         expect(not wrong, f"after {done}, a request that {format} accepts", wrong)
@@ -110,10 +115,12 @@ def roles(bench: Bench) -> None:
 @check(
     "repairs-are-told",
     law="Law 1",
-    says="What was mended for a provider is listed in `repairs`; what needed nothing has none.",
-    mend="List every synthetic, moved and left-out result.",
+    says="Repairs that were made for a provider are listed in `repairs`. A conversation without "
+    "problems has none.",
+    mend="List every added, moved and omitted result.",
 )
 def repairs(bench: Bench) -> None:
+    """Compare the repairs of a complete and of a broken conversation."""
     whole = bench.talk(*worked(1)).context().repairs
     broken = bench.talk(user("Go."), calls(("o", "run", {})), user("Stop."), result("no", "x"), user("On."))
 
@@ -123,16 +130,20 @@ def repairs(bench: Bench) -> None:
 
 
 REQUEST = "  Fix `Loader.open`\tin src/loader.py,\n\n    keep ETag caching — und GRÖSSE 😀.  Not more!  "
-"""White space, case and marks that rewording would change."""
+"""A request with white space, letter case and punctuation that would change if it was not kept
+word for word.
+"""
 
 
 @check(
     "newest-request-word-for-word",
     law="Law 6",
-    says="The newest request of the user stands in the next request word for word, whatever was compacted.",
-    mend="Keep the last user message with text that is no tool result and not synthetic; pin it if need be.",
+    says="The next request contains the user's newest request word for word, whatever was compacted.",
+    mend="Keep the last user message with text that is not a tool result and not synthetic; pin it if "
+    "necessary.",
 )
 def newest_request(bench: Bench) -> None:
+    """Compact with each budget and look for the newest request."""
     later: tuple[Message, ...] = (*worked(3)[1:], user("go on", meta={"synthetic": True}))
     behind = tuple(one for one in later if one["role"] != "user" or "meta" in one)
     for budget in BUDGETS:
@@ -146,11 +157,12 @@ def newest_request(bench: Bench) -> None:
 @check(
     "a-request-that-cannot-fit",
     law="Law 6",
-    says="Where the newest request alone does not fit, the answer is 1008 with the floor: never a request "
-    "cut short.",
-    mend="Count system, tools, newest request and the smallest summary; refuse below that.",
+    says="If the newest request alone does not fit, the answer is 1008 with the floor. The request is "
+    "never shortened.",
+    mend="Count system prompt, tools, newest request and the smallest summary; refuse a smaller target.",
 )
 def cannot_fit(bench: Bench) -> None:
+    """Compact to a target that is smaller than the newest request."""
     talk = bench.talk(*turns(4, 100), user(text(3000)))
 
     fault = talk.refusal("session/compact", target_tokens=500)
@@ -161,10 +173,11 @@ def cannot_fit(bench: Bench) -> None:
 @check(
     "thinking-is-verbatim-or-absent",
     law="Law 1",
-    says="A model's reasoning goes back with its signature and every character, or not at all.",
+    says="A model's reasoning is sent back complete, with its signature, or not at all.",
     mend="Never trim, summarise or join thinking blocks.",
 )
 def thinking(bench: Bench) -> None:
+    """Append signed thinking and look for it in two formats."""
     thought = {"type": "thinking", "text": "  hm,\n so ", "signature": "c2lnbmVk"}
     answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "So."}]}
     talk = bench.talk(user("Why?"), answer, user("And?"), model="anthropic/claude-sonnet-4-5")
@@ -178,10 +191,11 @@ def thinking(bench: Bench) -> None:
 @check(
     "pins-stay",
     law="Values: meta.pinned, session/pin",
-    says="A pinned message stands in every later view.",
-    mend="Carry pinned messages over each compaction, beside the summary.",
+    says="Every later view contains a pinned message.",
+    mend="Keep pinned messages next to the summary in each compaction.",
 )
 def pins(bench: Bench) -> None:
+    """Pin a message, compact, and look for the message in the view."""
     talk = bench.talk(user("Never touch the API."), *turns(6, 200))
     first = talk.history()[0].entry_id
     talk.peer.result(talk.ask("session/pin", entry_ids=[first]), shapes.Nothing)
@@ -213,10 +227,11 @@ CHANGED = Seen(_changed_twice)
 @check(
     "a-changed-file-is-not-a-read-file",
     law="Law 7",
-    says="A file that was read and then modified is listed as modified only.",
-    mend="Take what was modified out of what was read, over all compactions.",
+    says="A file that was read and then modified is listed only as modified.",
+    mend="Remove modified files from the list of read files, across all compactions.",
 )
 def changed_file(bench: Bench) -> None:
+    """Read and edit a file, and compare the lists of two compactions."""
     first, second = CHANGED.on(bench)
 
     for done in (first, second):
@@ -228,10 +243,11 @@ def changed_file(bench: Bench) -> None:
 @check(
     "files-accumulate",
     law="Law 7",
-    says="No file leaves the lists by being compacted twice.",
-    mend="Start from the lists of the summary that is compacted with the rest.",
+    says="A second compaction removes no file from the lists.",
+    mend="Start from the lists of the summary that is being compacted.",
 )
 def files_accumulate(bench: Bench) -> None:
+    """Look for all files in the lists of a second compaction."""
     _, second = CHANGED.on(bench)
 
     seen = {*second.read_files, *second.modified_files}
@@ -241,11 +257,12 @@ def files_accumulate(bench: Bench) -> None:
 @check(
     "a-summary-is-a-message",
     law="A compaction: the summary message",
-    says="The summary stands in the view as one user message marked `meta.type: compaction_summary`, and "
-    "the previous summary is not sent beside it.",
-    mend="Replace the older summary by the new one.",
+    says="The summary is one user message in the view, marked `meta.type: compaction_summary`. The "
+    "previous summary is not sent along with it.",
+    mend="Replace the previous summary by the new one.",
 )
 def one_summary(bench: Bench) -> None:
+    """Compact three times and count the summaries."""
     talk = bench.talk(*turns(6, 200))
     for n in (10, 20):
         talk.compacted(keep_recent=KEEP)
@@ -270,4 +287,4 @@ CHECKS = (
     files_accumulate,
     one_summary,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

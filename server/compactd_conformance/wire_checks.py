@@ -1,4 +1,4 @@
-"""The wire: framing, one answer to each request, ids, batches, notifications, a user's own bytes."""
+"""Checks of the wire: framing, one answer per request, ids, batches, notifications, unchanged user data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def _codes(got: tuple[Got, ...]) -> list[int | None]:
 
 
 def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[Got, ...]]:
-    """All answers to these ids. What is not there when the program has ended never comes."""
+    """Close the program's input, wait for its end, and return id -> all answers to it. An answer that has not
+    arrived by then never will.
+    """
     peer.stop()
     return {id: peer.answers(id) for id in ids}
 
@@ -28,11 +30,12 @@ def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[Got, ...]]:
 @check(
     "framing-headers",
     law="Transport: framing",
-    says="Header names count in any case, line ends may be LF or CRLF, other headers are skipped, and "
-    "lengths are bytes.",
-    mend="Read header blocks as LSP's base protocol has them; count bytes, not characters.",
+    says="Header names are case-insensitive, line ends may be LF or CRLF, other headers are ignored, "
+    "and lengths are in bytes.",
+    mend="Read header blocks as defined by LSP's base protocol; count bytes, not characters.",
 )
 def framing_headers(bench: Bench) -> None:
+    """Send header blocks in different spellings."""
     peer = bench.fresh()
     body = request("é😀", "daemon/ping", {"note": "größe 字 😀"})
 
@@ -48,12 +51,13 @@ def framing_headers(bench: Bench) -> None:
 @check(
     "framing-lines",
     law="Transport: framing",
-    says="A connection whose first byte is `{`, `[`, white space or a byte order mark speaks one JSON "
-    "object a line, both ways.",
-    mend="Decide the framing by the first byte, and answer in the framing you were asked in.",
+    says="If the first byte of a connection is `{`, `[`, white space or a byte order mark, both sides "
+    "send one JSON object per line.",
+    mend="Choose the framing by the first byte, and answer in the same framing.",
     framings=LINES,
 )
 def framing_lines(bench: Bench) -> None:
+    """Start connections with different first bytes."""
     for start in (b"", b"\n", b" \t\r\n", b"\xef\xbb\xbf"):
         peer = bench.fresh()
         peer.send_raw(start + PING + b"\n" + request("é", "daemon/ping") + b"\r\n\n")
@@ -66,11 +70,12 @@ def framing_lines(bench: Bench) -> None:
 @check(
     "one-answer",
     law="Transport: every request gets exactly one answer",
-    says="A request is answered once, whatever it is: good, wrong, about no session.",
-    mend="Answer where the request ends, in one place, and remember that it was answered.",
+    says="Every request is answered exactly once, whether it is correct, wrong or about an unknown session.",
+    mend="Answer in one place, where the request ends, and record that it was answered.",
     framings=BOTH,
 )
 def one_answer(bench: Bench) -> None:
+    """Send ten requests and count the answers."""
     peer = bench.fresh()
     asked: tuple[tuple[str, dict[str, object]], ...] = (
         ("daemon/ping", {}),
@@ -94,12 +99,13 @@ def one_answer(bench: Bench) -> None:
 @check(
     "bad-requests-are-answered",
     law="Transport: every request gets exactly one answer",
-    says="What is no request is answered too: -32700 for bad JSON, -32600 for what is no request, -32601 "
-    "for an unknown method, -32602 for bad params; the connection survives.",
-    mend="Answer with `id: null` where no id can be told; go on reading.",
+    says="Bad input is answered too: -32700 for bad JSON, -32600 for JSON that is not a request, "
+    "-32601 for an unknown method, -32602 for bad params. The connection continues.",
+    mend="Answer with `id: null` if the id is unknown; continue reading.",
     framings=BOTH,
 )
 def bad_requests(bench: Bench) -> None:
+    """Send bad input of each kind."""
     peer = bench.fresh()
     nameless = (b'{"jsonrpc":"2.0","id":', b'{"jsonrpc":"2.0","method":5}', b'"hello"', b"7")
 
@@ -121,10 +127,11 @@ def bad_requests(bench: Bench) -> None:
 @check(
     "header-without-length",
     law="Transport: every request gets exactly one answer",
-    says="A header block without a length gets -32700 with `id: null`, and the next block is read.",
-    mend="Answer at the end of the block; look for the next block behind it.",
+    says="A header block without a length answers -32700 with `id: null`, and the next block is read.",
+    mend="Answer at the end of the block; then look for the next block.",
 )
 def header_without_length(bench: Bench) -> None:
+    """Send a header block without a length."""
     peer = bench.fresh()
     peer.send(PING)
     peer.send_raw(b"Content-Type: x\r\n\r\n")
@@ -138,10 +145,11 @@ def header_without_length(bench: Bench) -> None:
 @check(
     "length-that-is-none",
     law="Transport: framing",
-    says="A length that is no number gets -32700 at once and ends the connection.",
-    mend="Answer, then end: nobody can tell where the next message begins.",
+    says="A length that is not a number immediately answers -32700 and ends the connection.",
+    mend="Answer, then exit: the beginning of the next message is unknown.",
 )
 def length_that_is_none(bench: Bench) -> None:
+    """Send a length that is not a number."""
     peer = bench.fresh()
     peer.send(PING)
     peer.send_raw(b"Content-Length: ten\r\n\r\n")
@@ -154,11 +162,12 @@ def length_that_is_none(bench: Bench) -> None:
 @check(
     "batches-are-refused",
     law="Transport: every request gets exactly one answer",
-    says="A batch gets one -32600, and nothing of it is done.",
-    mend="Refuse arrays whole.",
+    says="A batch answers one -32600, and nothing in it is done.",
+    mend="Refuse arrays as a whole.",
     framings=BOTH,
 )
 def batches(bench: Bench) -> None:
+    """Send a batch, and look for its effects."""
     peer = bench.fresh()
     peer.call("daemon/ping", {}, shapes.Nothing)
     peer.send(b"[" + request("b1", "session/start", {"session_id": "batched"}) + b"," + PING + b"]", b"[]")
@@ -173,10 +182,11 @@ def batches(bench: Bench) -> None:
 @check(
     "notifications-are-not-answered",
     law="Transport: JSON-RPC 2.0",
-    says="A notification, and an answer to nothing, are never answered, whatever is wrong with them.",
-    mend="Answer only what has an `id` and a `method`.",
+    says="A notification, and an answer without a request, are never answered, whatever is wrong with them.",
+    mend="Answer only messages with an `id` and a `method`.",
 )
 def notifications(bench: Bench) -> None:
+    """Send notifications with errors, and count the answers."""
     peer = bench.fresh()
     peer.send(PING)
     peer.notify("no/such", {"a": 1})
@@ -193,10 +203,11 @@ def notifications(bench: Bench) -> None:
 @check(
     "ids-come-back",
     law="Transport: JSON-RPC 2.0",
-    says="An id comes back as it came, and two requests with one id get two answers.",
-    mend="Keep the id's bytes; never use a client's id as a key that must be unique.",
+    says="An id is returned unchanged, and two requests with the same id get two answers.",
+    mend="Keep the id's bytes; never use a client's id as a unique key.",
 )
 def ids(bench: Bench) -> None:
+    """Send ids of different types and spellings."""
     peer = bench.fresh()
     given = (b"7", b"7", b"-7", b"12345678901234567890", '"é\\u0041"'.encode(), b'""')
     for id in given:
@@ -210,10 +221,11 @@ def ids(bench: Bench) -> None:
 @check(
     "unknown-fields",
     law="Versions: what may be added",
-    says="A field that is not known is ignored, and null for an optional field is as if it were left out.",
-    mend="Ignore it: newer clients send more. Treat null as absent.",
+    says="Unknown fields are ignored, and null for an optional field means that it is missing.",
+    mend="Ignore unknown fields, because newer clients send more. Treat null as missing.",
 )
 def unknown_fields(bench: Bench) -> None:
+    """Send unknown fields and nulls."""
     params = {"model": None, "title": None, "compaction": None, "colour": "blue", "persist": None}
 
     started = bench.peer.call("session/start", params, shapes.Started)
@@ -229,11 +241,12 @@ def unknown_fields(bench: Bench) -> None:
 @check(
     "bad-params-name-the-field",
     law="Errors: -32602",
-    says="Bad params are refused with the path of the bad field in `data.path`; one bad message refuses "
-    "the whole call.",
-    mend="Check all of an append before any of it is kept, and say where it is wrong.",
+    says="Bad params are refused with the path of the bad field in `data.path`. One bad message "
+    "refuses the whole call.",
+    mend="Check all messages of an append before storing any, and say where the error is.",
 )
 def bad_params(bench: Bench) -> None:
+    """Append a good and a bad message."""
     talk = bench.talk(user("Hello"))
 
     fault = talk.refusal("session/append", messages=[user("kept?"), {"role": "judge", "content": "no"}])
@@ -246,12 +259,13 @@ def bad_params(bench: Bench) -> None:
 @check(
     "arguments-keep-their-bytes",
     law="Transport: a user's own data",
-    says="A tool's arguments come back byte for byte: case, order, white space, numbers and escapes as "
-    "they came, in the context, the history and after a compaction's undo.",
-    mend="Keep arguments as raw JSON; never decode and encode them, never change the case of their keys.",
+    says="A tool's arguments are returned byte for byte, with the same case, order, white space, "
+    "numbers and escapes, in the context and in the history.",
+    mend="Keep arguments as raw JSON; never decode and encode them, and never change the case of their keys.",
     framings=BOTH,
 )
 def arguments(bench: Bench) -> None:
+    """Append unusual arguments and look for their bytes."""
     odd = rb'{ "filePath" :"a.py","AKey":1.0,"a_key":1E+05,"n":123456789012345678901234567890,"e":"\u00e9\/"}'
     params = (
         b'{"session_id":"%b","messages":[{"role":"user","content":"go"},{"role":"assistant","content":'
@@ -274,10 +288,11 @@ def _around(body: bytes, mark: bytes) -> bytes:
 @check(
     "openai-arguments-stay-a-string",
     law="Transport: a user's own data",
-    says="OpenAI's `arguments` string comes back as the same string.",
-    mend="Keep the string; do not parse and print it.",
+    says="OpenAI's `arguments` string is returned unchanged.",
+    mend="Keep the string; do not parse and encode it.",
 )
 def openai_arguments(bench: Bench) -> None:
+    """Append arguments as a string and look for it."""
     written = '{"Path" :  "a.py",\n "n": 1.0}'
     call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": written}}
     talk = bench.talk()
@@ -293,19 +308,20 @@ def openai_arguments(bench: Bench) -> None:
 
 
 MARKS = ("ü", "字", "😀", "ß𐍈")
-"""Two, three and four bytes of UTF-8 a character; one of them two of UTF-16."""
+"""Characters of two, three and four bytes in UTF-8. One of them has two units in UTF-16."""
 
 
 @check(
     "no-character-is-cut",
     law="Never again: UTF-8 cut in the middle",
-    says="No title, snippet, shortened output or summary holds half a character.",
+    says="No title, snippet, shortened output or summary contains half a character.",
     mend="Cut at characters, never at bytes or UTF-16 units.",
     framings=BOTH,
 )
 def no_character_is_cut(bench: Bench) -> None:
+    """Let the program shorten texts of multi-byte characters, and look for halves of characters."""
     talk = bench.talk(compaction={"tool_output_chars": 101})
-    # One more letter before each moves every cut by a byte.
+    # One more letter at the beginning moves every cut by a byte.
     for shift in range(4):
         for mark in MARKS:
             call = f"{shift}{mark}"
@@ -336,7 +352,7 @@ def no_character_is_cut(bench: Bench) -> None:
 
 
 def _has_half(body: str) -> bool:
-    """Whether a `\\ud83d` stands alone in the JSON text."""
+    r"""Return whether the JSON text contains a lone surrogate such as `\ud83d`."""
     try:
         str(msgspec.json.decode(body.encode())).encode()
     except (UnicodeEncodeError, msgspec.DecodeError):
@@ -347,11 +363,12 @@ def _has_half(body: str) -> bool:
 @check(
     "another-providers-shape-is-refused",
     law="Methods: session/append",
-    says="A message that is a tool call in OpenAI's or Anthropic's shape is refused with -32602 if `format` "
-    "is not given, and `data.format` names the format to give.",
-    mend="Look for `tool_calls` and for blocks of another provider's types before a message is taken.",
+    says="Without `format`, a tool call in OpenAI's or Anthropic's format is refused with -32602, and "
+    "`data.format` names the format to give.",
+    mend="Look for `tool_calls` and for block types of other providers before accepting a message.",
 )
 def other_shapes(bench: Bench) -> None:
+    """Append messages in other formats without naming them."""
     talk = bench.talk()
     call = {"id": "q2", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     shaped = {
@@ -372,11 +389,13 @@ def other_shapes(bench: Bench) -> None:
 @check(
     "an-empty-list-is-an-empty-object",
     law="Methods",
-    says="Where every param is optional an empty list means no params: languages with one kind of table send "
-    "it. Without params `models/forget` forgets nothing and answers -32602.",
-    mend="Take `[]` as `{}` if the method needs no param.",
+    says="If every param is optional, an empty list means no params, because languages in which lists "
+    "and tables are the same send it. Without params, `models/forget` forgets nothing and answers "
+    "-32602.",
+    mend="Treat `[]` as `{}` if the method requires no params.",
 )
 def empty_list(bench: Bench) -> None:
+    """Send an empty list as params."""
     peer = bench.peer
     peer.result(peer.ask_raw("session/list", b"[]"), shapes.Rows)
     fault = peer.refused(peer.ask_raw("models/forget", b"[]"))
@@ -401,4 +420,4 @@ CHECKS = (
     other_shapes,
     empty_list,
 )
-"""In the order in which they are run."""
+"""The checks in the order in which they run."""

@@ -1,1 +1,1 @@
-"""The harness of `benchmarks/against`: what it runs, tells and draws. No figure is asserted."""
+"""Tests of `benchmarks/against`: what it runs, prints and draws. They assert no measured time."""

@@ -1,4 +1,4 @@
-"""A run with nobody but what the project brings itself, at a size that takes a moment."""
+"""A comparison with only the contenders that need no installation, on a session small enough for a test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TINY = Pace(
     start_budget_s=0.0,
 )
 ROWS = ("load", "count", "cut", "plan")
-"""Those that bring in neither numpy nor a third process."""
+"""Rows that need neither numpy nor a third process."""
 NO_SERVERS = wire.Sizes(starts=0, rounds=0, pings=0, pipelined=0, floods=0, large=0)
 
 

@@ -1,1 +1,1 @@
-"""Whoever sends something wants something: each line of docs/security.md, tried on the real daemon."""
+"""Attacks on the real daemon, one for each promise in docs/security.md."""

@@ -1,5 +1,4 @@
-"""An ACP client that sends and reads bytes, in front of `compactd acp -- AGENT` and an agent that does what
-files say."""
+"""An ACP client that sends raw bytes to `compactd acp -- AGENT`, with an agent that is scripted by files."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ class Editor:
 
     @property
     def got(self) -> list[bytes]:
-        """What came to the agent."""
+        """Return the lines that the agent received."""
         return [line + b"\n" for line in (self.folder / "got").read_bytes().split(b"\n")[:-1]]
 
     @property

@@ -1,7 +1,7 @@
-"""An ACP agent that does what files say. `python acp_scripted_agent.py FOLDER`
+"""An ACP agent that is scripted by files: `python acp_scripted_agent.py FOLDER`.
 
-FOLDER/got: each line that came, as it came. FOLDER/load: lines it sends at a `session/load`. FOLDER/say-N:
-lines it sends at the prompt that ends in `N`, as they are, before it answers.
+It writes each line that it receives to FOLDER/got, unchanged. At a `session/load` it sends the lines of
+FOLDER/load. At a prompt that ends in `N` it sends the lines of FOLDER/say-N, unchanged, before it answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Words that are planted wherever a session can hold words, and a search for them with none of our code."""
+"""Plants unique words (canaries) wherever a session holds text, and searches without compactd's code."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from pathlib import Path
 
 LONG = "sk-live-Zq8vXw3Trn0Kd92"
 SHORT = "48x1z"
-"""Of no letters that a hash or a time consists of."""
+"""A short canary. Some of its letters occur in no hash and no timestamp."""
 BEYOND = "ключ-Жю42-é漢"
 LINES = "first half 7x\nsecond half 9q"
 SET = "set-Qm71Lp05"
-"""Stands in the system prompt and in a tool too, which are the client's own."""
+"""A canary that is also in the system prompt and in a tool, which a redaction of messages leaves alone."""
 ALL = f"The key is {LONG}, the pin {SHORT}, the word {BEYOND}, set by {SET}:\n{LINES}\nNever tell anybody."
 SECRETS = (LONG, SHORT, BEYOND, LINES)
 
 
 def held(home: Path, *secrets: str) -> dict[str, list[str]]:
-    """Of each secret the files that hold it: raw, as JSON writes it, decompressed, or in a row of a table."""
+    """Return for each secret the files that contain it: raw, as JSON writes it, decompressed, or in a row of
+    a table."""
     files = [path for path in sorted(home.rglob("*")) if path.is_file()]
     assert files
     contents = {path: list(_contents(path)) for path in files}

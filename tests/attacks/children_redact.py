@@ -1,9 +1,9 @@
-"""Redacts a message in many copies of a data folder, each time killed at another touch of the disk.
+"""Redacts a message in many copies of a data folder, each time killed at a different file operation.
 
-`python -m attacks.children_redact FOLDER SESSION ENTRY`: for each number from 0 a copy `FOLDER-N` is redacted
-by a process that kills itself, by SIGKILL, before the N-th time that it opens, renames or removes something
-there; until one comes to its end. Prints how many were killed. Python tells of each touch itself
-(`sys.addaudithook`, PEP 578), so nothing of the daemon is replaced.
+`python -m attacks.children_redact FOLDER SESSION ENTRY`: for N = 0, 1, 2, ... a process redacts the message
+in a copy `FOLDER-N` and kills itself with SIGKILL before the N-th time that it opens, renames or removes
+something there. It stops when a process reaches its end, and prints how many were killed. Python's audit
+hooks (`sys.addaudithook`, PEP 578) report each file operation, so nothing of the daemon is replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import signal
 import sys
 
-# What a daemon loads at its start and at a redaction is loaded once for all that are killed.
+# The daemon's modules are imported once, here, and not in each process that is killed.
 from compactd.__main__ import main as serve
 
 TOUCHES = (
@@ -31,7 +31,7 @@ TOUCHES = (
 
 
 def killed(folder: str, number: int, requests: bytes) -> bool:
-    """Serves the requests on the folder, in a process of its own; whether it killed itself on the way."""
+    """Serve the requests on the folder in a forked process. Return whether it killed itself."""
     pid = os.fork()
     if pid == 0:
         left = [number]
@@ -56,7 +56,7 @@ def killed(folder: str, number: int, requests: bytes) -> bool:
 
 
 def redacted() -> None:
-    """Prints how many copies there are whose process was killed."""
+    """Redact copies until a process is not killed. Print how many were killed."""
     folder, session, entry = sys.argv[1:]
     asked = (
         ("session/start", {"session_id": session}),

@@ -1,4 +1,4 @@
-"""Daemons as in tests/e2e: one that a module shares, or one of a test's own."""
+"""Daemons as in tests/e2e: one for all tests of a module, or one per test."""
 
 from __future__ import annotations
 

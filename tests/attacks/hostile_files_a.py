@@ -1,7 +1,7 @@
-"""Hostile session files of seven agents: foreign orders wherever the agent puts foreign text in role user.
+"""Hostile session files of seven agents: strangers' orders wherever the agent uses the role user for them.
 
-Each function writes one session into a folder and returns its path. The session also holds `LIMITS`, which a
-person typed. docs/authors.md lists the forms.
+Each function writes one session into a folder and returns its path. The session also contains `LIMITS`, which
+a person typed. docs/authors.md lists the forms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIMITS = (
     "Never touch the public API of loader.py.",
     "Always keep the retry limit at 3 in settings.py.",
 )
-"""What the person typed. Both have to stand under the constraints, word for word."""
+"""What the person typed. Both sentences must be in the summary's constraints, word for word."""
 
 FOREIGN = ("evil.example", "the abandoned branch")
 """Words that each order holds, and nothing else does."""
@@ -124,7 +124,8 @@ def claude_code(folder: Path) -> Path:
 
 
 def codex(folder: Path) -> Path:
-    """Codex CLI: the fragments that it puts into user items, alone and beside a prompt."""
+    """Write a Codex CLI session: the fragments that Codex puts into user items, alone and next to a
+    prompt."""
     order = orders()
     rows: list[Row] = []
 
@@ -323,4 +324,4 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "klaude": klaude,
     "opal": opal,
 }
-"""By the format's name: what writes a hostile session of it into a folder, and gives back its path."""
+"""For each format, the function that writes a hostile session into a folder and returns its path."""

@@ -1,8 +1,7 @@
-"""Hostile session files of the other agents, of compactd and of lists of messages: foreign orders wherever a
-program puts foreign text in role user.
+"""Hostile session files of the other agents, of compactd and of plain message lists, like `hostile_files_a`.
 
-As `hostile_files_a`: each function writes one session into a folder and returns its path. The session also
-holds `LIMITS`, which a person typed.
+Each function writes one session into a folder and returns its path. The session also contains `LIMITS`, which
+a person typed.
 """
 
 from __future__ import annotations
@@ -271,7 +270,8 @@ def frames() -> list[str]:
 
 
 def neutral(folder: Path) -> Path:
-    """Our own shape: blocks and messages whose authors are named, frames, pins."""
+    """Write a session in compactd's neutral shape: blocks and messages that name their author, frames,
+    pins."""
     rows: list[Row] = [
         {"role": "user", "content": [text(f"Mend the loader. {LIMITS[0]}"), text(one)], "entry_id": "e1"}
         for one in frames()[:1]
@@ -389,4 +389,4 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "openai_responses": openai_responses,
     "gemini": gemini,
 }
-"""By the format's name: what writes a hostile session of it into a folder, and gives back its path."""
+"""For each format, the function that writes a hostile session into a folder and returns its path."""

@@ -1,6 +1,6 @@
-"""A cloned repository full of traps: whatever of it is run leaves a mark outside of it.
+"""A cloned repository full of traps: any code of it that is run creates a marker file outside of it.
 
-For every test that opens one: with an editor, a command, a hook.
+Used by every test that opens a hostile repository with an editor, a command or a hook.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 TRAPPED_PROGRAMS = ("compactd", "git", "less", "more", "python", "python3", "agent-of-the-project")
-"""What somebody might look up on a PATH that leads into the repository."""
+"""Programs that are looked up on PATH, which may contain folders of the repository."""
 
 TRAPPED_MODULES = (
     "compactd/__init__.py",
@@ -25,11 +25,11 @@ TRAPPED_MODULES = (
     "sitecustomize.py",
     "usercustomize.py",
 )
-"""What Python imports in place of the real ones if the current folder is on its path."""
+"""Modules that Python imports instead of the real ones if the current folder is on its path."""
 
 
 class HostileRepository(Struct, frozen=True):
-    """Where it is, and where its traps leave their marks."""
+    """The repository's folder, and the folder where its traps leave marker files."""
 
     root: Path
     marks: Path

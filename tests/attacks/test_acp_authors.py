@@ -1,4 +1,4 @@
-"""Before an ACP agent, only what the person typed has the user's authority, also after compactions."""
+"""With an ACP agent, only what the person typed counts as the user's words, also after compactions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LINK = {"type": "resource_link", "uri": "file:///work/a.md", "name": FILES, "siz
 
 
 def turn(number: int) -> list[dict[str, Any]]:
-    """What a hostile agent sends in answer to a prompt."""
+    """Return the messages that a hostile agent sends in answer to a prompt."""
     content = [{"type": "content", "content": block(FORGED + "row of a table\n" * 40)}]
     return [
         update("tool_call", toolCallId="c", title=EVIL, kind=f"read\n{EVIL}", rawInput={"path": "README.md"}),
@@ -50,7 +50,7 @@ def turn(number: int) -> list[dict[str, Any]]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """What stands under each heading of a summary."""
+    """Return the text under each heading of a summary."""
     found = re.split(r"^##+ (.+)$", text, flags=re.MULTILINE)
     return dict(zip(found[1::2], found[2::2], strict=True))
 
@@ -95,14 +95,14 @@ def test_over_five_compactions_no_foreign_line_gains_the_users_authority(tmp_pat
 
 
 def aimed(messages: list[dict[str, Any]], session: int) -> list[dict[str, Any]]:
-    """At the agent's session of this number."""
+    """Return `messages` addressed to the agent's session of this number."""
     for message in messages:
         message["params"]["sessionId"] = f"s{session}"
     return messages
 
 
 def spaced(value: object) -> bytes:
-    """As no program of ours writes JSON."""
+    """Return JSON with spaces around separators, as compactd never writes it."""
     return json.dumps(value, separators=(" , ", " : ")).encode()
 
 

@@ -1,4 +1,4 @@
-"""Whatever line an ACP agent or an editor sends, the proxy hands it on as it came and goes on."""
+"""The ACP proxy passes every line of an agent or an editor on unchanged, and keeps running."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLACES = {
     "the usage": b'"usage_update","used":%s,"size":100000',
     "an update's kind": b"%s",
 }
-"""Of a `session/update`, from its kind on."""
+"""The places of a `session/update` in which a test puts odd values."""
 
 
 def updated(place: bytes, value: bytes, session: bytes = b"s1") -> bytes:

@@ -1,4 +1,4 @@
-"""An ACP agent chooses the ids of its sessions: none of them leads to another project's conversation."""
+"""An ACP agent chooses the ids of its sessions: no id gives it another project's conversation."""
 
 from __future__ import annotations
 

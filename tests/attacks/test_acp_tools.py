@@ -1,4 +1,4 @@
-"""A model that holds the tools of compactd's own ACP agent gets no more than the person allowed."""
+"""A model that uses the tools of compactd's own ACP agent can do no more than the person allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent's file holds in the user's role is the user's only where the format says so."""
+"""Text in the user's role of an agent's session file counts as the user's only if the format says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ AGENTS_WORDS = ("Goal", "Constraints & Preferences", "Progress", "Done", "In Pro
 """Sections whose lines a reader takes for what the user wants, or for what is to be done."""
 
 MARKED = re.compile(r"(?:\[e\d+\] )?\(tool\) ")
-"""How a line begins that is told to be no person's words; in a list, behind compactd's own reference."""
+"""Matches the beginning of a line that is marked as not typed by a person; in a list, compactd's own
+reference comes first."""
 
 
 def files() -> dict[str, Callable[[Path], Path]]:
@@ -36,7 +37,7 @@ def files() -> dict[str, Callable[[Path], Path]]:
 
 
 def sections(summary: str) -> dict[str, list[str]]:
-    """By heading of whatever level: its lines."""
+    """Return the lines under each heading, of any level."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in summary.splitlines():
@@ -110,4 +111,4 @@ def test_a_format_that_cannot_say_who_wrote_a_message_says_that_it_cannot(
 ) -> None:
     written = write(read(OF_A["claude-code"](tmp_path).read_bytes()), target)
 
-    assert any("that no person wrote it" in warning for warning in written.warnings)
+    assert any("that no person wrote the message" in warning for warning in written.warnings)

@@ -1,4 +1,4 @@
-"""Neither a repository nor an agent hides from `session/diff` what changed."""
+"""Neither a repository's settings nor an agent can hide a change from `session/diff`."""
 
 from __future__ import annotations
 

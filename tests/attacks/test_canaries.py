@@ -1,4 +1,4 @@
-"""A canary planted in every feature is nowhere in the data folder after a redaction, and after a deletion."""
+"""A canary planted in every feature is nowhere in the data folder after a redaction or a deletion."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def everything(daemon: Daemon, server: Loopback, folder: Path) -> None:
 
 
 def installed(folder: Path) -> None:
-    """Hooks in the settings of an agent, a key in them, and of commands one that is written anew."""
+    """Install hooks into Claude Code's settings, which already contain an API key and an older hook command
+    of compactd that the installation replaces."""
     settings = folder / ".claude" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
     ours = {"hooks": [{"type": "command", "command": "python3 -m compactd hook claude-code"}]}

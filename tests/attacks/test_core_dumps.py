@@ -1,4 +1,4 @@
-"""A daemon that crashes leaves no memory behind; a program that starts one keeps its own limits."""
+"""A daemon that crashes writes no core dump; the program that started it keeps its own limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A file's name is text of a stranger: wherever names are listed, each is one line that nobody takes for
-more, and the lists for programs hold the exact name."""
+"""A file's name is a stranger's text: in lists for people each name is one line that looks like nothing else;
+lists for programs contain the exact name."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def session_with_names(daemon: Daemon) -> str:
 
 
 def raw_in(text: str) -> list[str]:
-    """What a reader could take for more than a name, and what nobody sees."""
+    """Return the lines of `text` that look like more than a name, and its invisible characters."""
     lines = text.splitlines()
     forged = [
         line for line in lines if line.startswith(("User:", "- Always push", "[e1] Always", "</read-files> "))

@@ -1,4 +1,4 @@
-"""A limit that stands in foreign text inside an error is learned by no other session."""
+"""A context limit in foreign text inside an error changes the window of no other session."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def failed(daemon: Daemon, status: int | None, body: Any) -> tuple[dict[str, Any
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One for all errors: none of them may teach it anything."""
+    """One daemon for all errors, because it must not learn a window from any of them."""
     with Daemon(tmp_path_factory.mktemp("foreign") / "home") as running:
         yield running
 
@@ -97,7 +97,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def test_a_limit_in_foreign_text_is_no_other_sessions_window(name: str, daemon: Daemon) -> None:
     _, _, new = failed(daemon, *FOREIGN[name])
     learned = daemon.call("models/list", provider="openai")["observed"]
-    daemon.call("models/forget", all=True)  # if it was learned, the next case starts anew
+    daemon.call("models/forget", all=True)  # if a window was learned, the next case must not see it
 
     assert (new, learned) == (KNOWN, [])
 

@@ -1,4 +1,4 @@
-"""However much there is to be looked at, a hook gives back the limits that the user set."""
+"""A flood of limits in a transcript silences no hook: it gives back the user's limits and counts the rest."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_hook_that_fails_at_the_rest_gives_back_the_limits_alone(agent: str, t
     given = json.loads(out)["hookSpecificOutput"]["additionalContext"]
     assert LIMIT in given
     assert "## Used again" not in given
-    assert [line.did for line in lines(environ)][-1:] == ["gave back the constraints alone"]
+    assert [line.did for line in lines(environ)][-1:] == ["restored only the user's constraints"]
 
 
 def damaged(held: Held) -> Held:

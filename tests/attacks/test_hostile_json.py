@@ -1,4 +1,4 @@
-"""JSON that is made to break its reader: the daemon answers, and serves the next request as before."""
+"""JSON that is made to break a parser: the daemon answers, and the next request is served as before."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def session(daemon: Daemon) -> str:
 
 
 def lives(daemon: Daemon, session: str) -> bool:
-    """It answers, keeps, and gives back what it keeps."""
+    """Return whether the daemon still answers, stores messages and returns them."""
     said = daemon.call("session/append", session_id=session, messages=[user(5)])["entry_ids"]
     history = daemon.call("session/history", session_id=session)["entries"]
     return bool(daemon.call("daemon/ping") == {} and history[-1]["entry_id"] == said[-1])

@@ -1,4 +1,4 @@
-"""A cloned repository brings programs, packages and settings along: none of them is run or obeyed.
+"""A cloned repository brings programs, packages and settings: compactd runs and obeys none of them.
 
 The same repository is opened by each editor in `editors/test_hostile_repository.py`.
 """
@@ -52,7 +52,7 @@ def ran(
 
 @of_git
 def test_the_traps_of_the_repository_are_traps(hostile: HostileRepository) -> None:
-    """What a careless program would do: without this, no other test here could fail."""
+    """A careless program would run the traps. Without this test, the others could not fail."""
     env = hostile.environment(environment(hostile.root.parent))
     for command in (["git", "status"], ["less"], [sys.executable, "-m", "compactd"], ["./run-me"]):
         subprocess.run(command, cwd=hostile.root, env=env, capture_output=True, check=False)
@@ -123,7 +123,7 @@ def test_an_agent_is_found_on_the_path_outside_the_repository_or_by_its_path_alo
     named = ran(hostile, "acp", "--", str(hostile.root / "bin" / "agent-of-the-project"))
 
     assert refused.returncode == 1
-    assert b"give its path" in refused.stderr
+    assert b"give its full path" in refused.stderr
     assert before == []
     assert named.returncode == 1
     assert ["bin-agent-of-the-project" in one for one in hostile.sprung()] == [True]
@@ -185,14 +185,15 @@ def test_hooks_that_install_wrote_run_in_the_repository_without_running_any_of_i
 def test_hooks_of_the_plugins_run_in_the_repository_without_running_any_of_it(
     hostile: HostileRepository, agent: str, file: str
 ) -> None:
-    """A plugin cannot know where compactd is: the person's PATH says it, but for what is relative in it."""
+    """A plugin finds compactd in the user's PATH, of which it ignores relative folders."""
     assert len(run_hooks(hostile, agent, INTEGRATIONS / file, ("", ".", "bin", ".venv/bin"))) >= 4
 
     assert hostile.sprung() == []
 
 
 def python_without_a_script(folder: Path) -> str:
-    """An interpreter that has no `compactd` script next to it, so hooks have to name the module."""
+    """Return a Python interpreter without a `compactd` script next to it, so that hooks must name the
+    module."""
     venv.create(folder / "bare", with_pip=False, symlinks=True)
     [packages] = (folder / "bare").glob("lib/python*/site-packages")
     found = [Path(compactd.__file__).parents[1], Path(sysconfig.get_path("purelib"))]

@@ -1,4 +1,4 @@
-"""A hostile session of each format, summarised by a model that repeats what it reads, and handed over."""
+"""A hostile session of each format, summarised by a model that repeats it, then read by MCP, ACP, hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool, a file or a model says is data: it never becomes a demand of the user's."""
+"""Text of a tool, a file or a model is data: it never becomes a constraint of the user."""
 
 from __future__ import annotations
 

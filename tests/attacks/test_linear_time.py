@@ -1,7 +1,7 @@
-"""Texts that are made to be slow: one four times as long takes about four times as long, wherever it is read.
+"""Texts made to be slow to read: four times the length takes about four times as long, in every reader.
 
-Time is this process's own, and the shorter text of the two is the measure: neither a slow machine nor a busy
-one matters. Work that grows with the square takes sixteen times as long.
+CPU time of this process is measured, and compared with that of the shorter text, so a slow or busy machine
+does not matter. Quadratic work would take sixteen times as long.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from e2e.client import Daemon
 SIZE = 3_000
 TIMES = 4
 MOST = 10.0
-"""Of the shorter text's time: 4 is linear, 16 is the square."""
+"""The largest allowed ratio to the shorter text's time: 4 is linear, 16 is quadratic."""
 UNNOTICED_S = 0.08
-"""Below it, nobody waits, and a clock cannot tell."""
+"""Times below this are too short to measure or to notice."""
 
 PIECES = (
     *("a", " ", "\n", "-", "`", '"', "'", "\\", "{", "[", "<", "(", "_", "0", "/", ".", "é", "あ", "#", "|"),
@@ -127,7 +127,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "sentences": sentences,
     "a model's summary": cleaned,
 }
-"""What reads texts of others, each of its patterns among them."""
+"""All functions that read foreign texts, with each of their patterns."""
 
 RECORDS: dict[str, Callable[[str], object]] = {
     "the user's": lambda text: recorded(item(1, "user", Text(text=text))),
@@ -146,12 +146,13 @@ def took_s(reader: Callable[[str], object], text: str) -> float:
 
 
 def grows(reader: Callable[[str], object], piece: str) -> float | None:
-    """How many times as long a text `TIMES` as long takes; none where nobody would notice."""
+    """Return how much longer `reader` takes for a text `TIMES` as long; None if the time is too short to
+    notice."""
     short, long = (piece * (size // len(piece)) for size in (SIZE, TIMES * SIZE))
     took = took_s(reader, long)
     if took < UNNOTICED_S:
         return None
-    # Once more: what was loaded or compiled at the first time is not counted.
+    # Measure again: the first call may have loaded or compiled something.
     return min(took, took_s(reader, long)) / min(took_s(reader, short), took_s(reader, short))
 
 
@@ -293,7 +294,7 @@ QUEUES: dict[str, Callable[[int], list[object]]] = {
     "sent from its beginning": lambda n: [*queued("enqueue", n), *queued("dequeue", n, is_named=False)],
     "taken back from its end": lambda n: [*queued("enqueue", n), *reversed(queued("popAll", n))],
 }
-"""What waits in Claude Code's queue, by the number of messages."""
+"""Inputs for Claude Code's queue of typed messages, by the number of messages."""
 
 
 @pytest.mark.parametrize("name", QUEUES)
@@ -388,7 +389,7 @@ def compacted(text: str) -> None:
 
 
 def scans(text: str) -> float:
-    """How often a compaction looks through `text` for who wrote what, by the characters looked at."""
+    """Return how often a compaction scans `text` for its authors: scanned characters ÷ length."""
     scanned = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""A link that waits under the name of an output file is not written through."""
+"""No command writes through a symbolic link at its output path that leads out of the folder."""
 
 from __future__ import annotations
 

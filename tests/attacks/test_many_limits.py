@@ -1,5 +1,5 @@
-"""Floods of limits: they cost time as their length, they evict no limit of another message, and each result
-says how many were left out."""
+"""Floods of sentences that set limits: they cost linear time, they evict no limit of another message, and
+each result says how many were left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that gives what a tool printed the user's authority: by a heading, a label, a name, a reference."""
+"""A summary that gives a tool's output the user's authority: by a heading, a label, a name or a reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data folder that other users may write to is told, and nothing in it is given to an agent."""
+"""If other users may write to the data folder, compactd says so and gives nothing in it to an agent."""
 
 from __future__ import annotations
 

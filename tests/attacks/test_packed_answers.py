@@ -20,7 +20,7 @@ from providers.loopback import Answer, Fail, Loopback, Packed
 
 MIB = 1024 * 1024
 BOMB_MIB = 1024
-"""What the bomb becomes when every layer of it is unpacked at once."""
+"""The size of the bomb when all its layers are unpacked at once."""
 
 PEAK_MIB = 500
 """Most memory of the whole daemon: far below the bomb, far above what a turn takes."""
@@ -28,7 +28,7 @@ PEAK_MIB = 500
 
 @cache
 def zeros(mib: int) -> bytes:
-    """So many MiB of zeros, packed once."""
+    """Return `mib` MiB of zeros, compressed once."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     piece = bytes(MIB)
     return b"".join([*(packer.compress(piece) for _ in range(mib)), packer.flush()])
@@ -51,7 +51,7 @@ def peak_mib(daemon: Daemon) -> int:
 
 
 def asked_once(server: Loopback, folder: Path) -> dict[str, Any]:
-    """How a turn ended whose model is at `server`."""
+    """Run a turn with a model at `server`. Return how it ended."""
     with Daemon(folder / "home", env=environment("anthropic", server.base_url)) as daemon:
         session = daemon.call("session/start", model=MODELS["anthropic"])["session_id"]
         return Talk(daemon, session).ask("Hello")

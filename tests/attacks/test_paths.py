@@ -1,4 +1,4 @@
-"""Names that lead elsewhere: none makes the daemon read, write or delete what is not its own."""
+"""Names that point outside, such as `../x`: the daemon reads, writes and deletes only its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys go to their own provider, in a header, and are written nowhere, also where it quotes them back."""
+"""API keys go only to their own provider, in a header, and are written nowhere, even if it quotes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from providers.loopback import Answer, Fail, Loopback, Redirect
 
 KEY = "sk-plant/ed+0123456789=ABCDEF"
 IN_FILE = "sk-of-the-file/9876543210+x"
-"""In keys.toml, for a provider of its own."""
+"""A key in keys.toml, for a provider of its own."""
 
 SEEN_BEFORE = "sk-plant"
 """The beginning of it: nobody has a use for half a key either."""
@@ -26,7 +26,7 @@ def as_it_is(text: str) -> str:
 
 
 def slashes_escaped(text: str) -> str:
-    """As PHP's json_encode does."""
+    """Return `text` with `/` escaped, as PHP's json_encode does."""
     return json.dumps(text)[1:-1].replace("/", "\\/")
 
 
@@ -61,12 +61,12 @@ def quoting(key: str) -> Fail:
 
 
 def everything_of(daemon: Daemon, *folders: Path) -> str:
-    """What the daemon said, logged and wrote, and what a list of processes shows of it."""
+    """Return all that the daemon sent, logged and wrote to `folders`, and its command line."""
     texts = [got.body for got in daemon.received]
     texts += [path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()]
     command = Path(f"/proc/{daemon.process.pid}/cmdline")
     texts += [command.read_bytes()] if command.exists() else []
-    # Answers are JSON: what stands escaped in them is read as what it means.
+    # Answers are JSON: `\/` in them means `/`.
     plain = b"\n".join(texts).decode("utf-8", "replace") + daemon.log()
     return plain + plain.replace("\\/", "/")
 

@@ -1,4 +1,4 @@
-"""Nobody else on the machine can read what is written: not the journals, and nothing that tells of them."""
+"""Other users of the machine can read no file that compactd writes: no journal, nothing derived from one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import os, sys
 os.umask(0)
 os.execv(sys.executable, [sys.executable, "-m", "compactd", *sys.argv[1:]])
 """
-"""Runs a command of ours under the umask of a careless shell."""
+"""Runs a compactd command under umask 0, so that new files would be open to all."""
 
 
 def careless(*arguments: object) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def careless(*arguments: object) -> tuple[str, ...]:
 
 
 def open_to_others(folder: Path) -> Iterator[str]:
-    """What others may read, write or enter, below a folder and itself."""
+    """Yield each path in a folder, itself included, that other users may read, write or enter."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077:
             yield f"{path.relative_to(folder.parent)} {stat.S_IMODE(path.stat().st_mode):o}"

@@ -1,4 +1,4 @@
-"""An error that quotes somebody else's text does not make a model's window small for the whole machine."""
+"""An error that quotes a limit from other text does not make a model's window smaller for later sessions."""
 
 from __future__ import annotations
 

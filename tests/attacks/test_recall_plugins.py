@@ -1,4 +1,4 @@
-"""The recall of OpenCode's plugin and of pi's extension, run by node: they quote as the MCP server does."""
+"""The recall tools of OpenCode's plugin and pi's extension, run by node, quote text like the MCP server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTEGRATIONS = ROOT / "integrations"
 
 
 def ran(home: Path, *arguments: object, given: str = "") -> str:
-    """What node printed."""
+    """Run node and return what it printed."""
     command = home / "compactd"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m compactd "$@"\n')
     command.chmod(0o700)

@@ -1,4 +1,4 @@
-"""An agent of one project asks recall for what was said in another one: through the real MCP server."""
+"""Recall in one project never returns another project's conversation, through the real MCP server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECRET = "hunter2-staging"
 TITLE = "Payroll rewrite (confidential)"
 PRIVATE = f"The staging DB password is {SECRET}, use it for payroll."
 OTHERS = (SECRET, TITLE, "Payroll", "projB", "claude-code:private", "nowhere")
-"""Of other projects: none of it may be in an answer."""
+"""Words of other projects. An answer must contain none of them."""
 
 
 def stored(home: Path, session_id: str, folder: Path | str | None, said: str, title: str = "") -> None:
@@ -27,7 +27,8 @@ def stored(home: Path, session_id: str, folder: Path | str | None, said: str, ti
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of one user: a session of widget's, and those of other projects, all of them newer."""
+    """Return the home of a user with a session of the project `widget` and newer sessions of other
+    projects."""
     home = tmp_path_factory.mktemp("home")
     for name in ("widget", "payroll", "empty", "widget/sub"):
         (home / name).mkdir()

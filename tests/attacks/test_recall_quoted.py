@@ -1,4 +1,4 @@
-"""What a tool, a file or another MCP server wrote comes back by recall: it looks like nothing but data."""
+"""Text of a tool, a file or another MCP server that recall returns is marked as data on every line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secret that is redacted or deleted is gone from what the hooks keep, and no hook gives it back."""
+"""A secret that was redacted or deleted is gone from what the hooks store, and no hook gives it back."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_deletion_removes_every_word_that_the_hook_keeps_and_none_comes_back(a
 
 
 def forked(agent: Agent) -> Agent:
-    """The same agent in a session of another id whose transcript begins with a copy."""
+    """Return the same agent in a session with another id, whose transcript begins with a copy."""
     copied = agent.session.path.read_text()
     other = Agent(agent.agent, agent.home)
     agent.session.path.write_text(copied)
@@ -189,13 +189,13 @@ def test_a_fork_mirrored_before_the_redaction_is_named_until_it_is_redacted_too(
 
 
 def guesses() -> list[int]:
-    """What somebody can work out who guesses the message."""
+    """Return the hashes that someone could compute who guesses the message and has no key."""
     message = Message(role="user", content=(Text(text=PASTED),))
     return [key_of(content_of(message)), key_of(encode_message(message)), key_of(PASTED)]
 
 
 def known(agent: Agent) -> set[int]:
-    """The hashes by which the hook knows messages again."""
+    """Return the stored hashes by which the hook recognises messages."""
     paths = (data(agent) / "hooks").glob("*.ids")
     return {key for path in paths for key in array("Q", path.read_bytes())}
 

@@ -1,4 +1,4 @@
-"""A secret that was pasted is gone from everywhere or known everywhere, wherever the daemon was killed."""
+"""After a kill during a redaction, a secret is in no file any more, or the session still shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short secrets: a PIN leaves a model's summary and every other copy, or the answer says where it stays."""
+"""Short secrets, such as a PIN, leave a model's summary and every copy, or the answer says what is left."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_models_summary_that_covers_a_redacted_message_is_made_anew_without_a_
 
     after = daemon.call("session/context", session_id=session)
     summary = said(after["messages"][0])
-    # Five digits may stand in a time or a checksum by chance: they are looked for in what is said.
+    # Five digits may occur in a time or a checksum by chance, so only texts are searched for them.
     assert "48213" not in summary
     assert "48213" not in str(daemon.call("session/list")["sessions"][0]["title"])
     secrets = ("9x3wb", "nine-ex", "begins with four")

@@ -1,4 +1,4 @@
-"""A session file that somebody sent: what was said comes in, what it decides does not."""
+"""An imported session file brings its messages and sizes, but decides nothing: no settings, no pins."""
 
 from __future__ import annotations
 

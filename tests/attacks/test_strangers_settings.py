@@ -1,4 +1,4 @@
-"""A repository that was cloned, a session file that was sent: neither sends, spends, weakens or rephrases."""
+"""Settings of a cloned repository or a session file cannot send data, spend money or weaken rules."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ VALUES: dict[str, Any] = {
     "constraint_tokens": 0,
     "retention_floor": 0.0,
 }
-"""For each setting that needs trust: a value that somebody might want to give it."""
+"""For each setting that needs trust, a value that an attacker might want."""
 
 RUINOUS: dict[str, tuple[Any, ...]] = {
     "context_window": (1, 15_999, 30_000, 200_001, 2**53),
@@ -140,7 +140,7 @@ RUINOUS: dict[str, tuple[Any, ...]] = {
     "prune_protect": (0, 9_999, 200_001),
     "tool_output_chars": (1, 499, 2_001),
 }
-"""For each setting that a stranger may give: values that would ruin a session of a window of 200,000."""
+"""For each setting that a stranger may set, values that would ruin a session with a window of 200,000."""
 
 FINE: dict[str, Any] = {
     "context_window": 100_000,
@@ -157,7 +157,7 @@ FINE: dict[str, Any] = {
 }
 MEANS = {"preserve_count": "keep_messages", "auto": "enabled"}
 MODEL = "anthropic/claude-sonnet-4-5"
-"""Its window is 200,000."""
+"""A model with a window of 200,000."""
 
 
 def written(folder: Path, name: str, value: Any) -> None:
@@ -512,7 +512,7 @@ def test_even_a_trusted_file_sets_neither_addresses_nor_headers_nor_keys_nor_com
     assert [one["name"] for one in done["settings"]] == ["strategy"]
     assert from_the_folder(daemon, started["session_id"]) == {"strategy": "extract"}
     for name in ("base_url", "headers", "key", "command"):
-        assert any(f"compaction.{name} is no setting" in warning for warning in started["warnings"])
+        assert any(f"compaction.{name} is not a setting" in warning for warning in started["warnings"])
 
 
 # --- files that cannot be read, or not in time ------------------------------------------------------
@@ -536,7 +536,7 @@ def test_a_trust_that_was_taken_back_is_gone_also_where_the_file_cannot_be_read_
     if how == "huge":
         file.write_text(HUGE)
     else:
-        os.mkfifo(file)  # nobody writes to it: whoever opens it waits for ever
+        os.mkfifo(file)  # a pipe without a writer: opening it blocks forever
 
     second = begun(guarded, repository)
     guarded.call("session/start", session_id=first)

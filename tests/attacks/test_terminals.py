@@ -1,4 +1,4 @@
-"""Whatever a session holds, no command lets it command the terminal, or hide in a line."""
+"""Text of a session that a command prints can neither control the terminal nor hide in a line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BAD = (
 )
 
 HIDDEN = BAD | set("\u2028\u2029")
-"""What JSON may hold as it is, and a command may not print so."""
+"""Characters that JSON may contain raw and that a command may not print."""
 
 
 def messages() -> list[dict[str, object]]:
@@ -66,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(home: Path, *arguments: str, env: dict[str, str], given: str = "") -> str:
-    """What a command prints, on both of its outputs, but for the colours that are its own."""
+    """Return what a command prints to stdout and stderr, without its own colour codes."""
     done = subprocess.run(
         [*COMPACTD, *arguments],
         input=given.encode(),
@@ -89,7 +89,7 @@ COMMANDS = {
     "search": ("touch",),
     "convert": ("no\x1b[2J\u202efile", "x", "--to", "pi"),
 }
-"""Of `compact` and `classify` their own tests tell."""
+"""The commands that are tested here. `compact` and `classify` have their own tests."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,1 +1,1 @@
-"""What stands between agents and the daemon."""
+"""Tests of the programs between agents and the daemon: hooks, the MCP server, ACP."""

@@ -1,4 +1,4 @@
-"""An ACP client written with the official SDK, before `compactd acp`; it notes what it is told."""
+"""An ACP client, written with the official SDK, that talks to `compactd acp` and records what it receives."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PLAIN_AGENT = Path(__file__).with_name("acp_plain_agent.py")
 
 
 class Editor(acp.Client):
-    """With files in a table, a terminal that echoes, and a person who chooses `choice`, once for all."""
+    """An ACP client with files in a dict, a terminal that echoes, and a user who always chooses `choice`."""
 
     def __init__(self) -> None:
         self.updates: list = []
         self.files: dict[str, str] = {}
         self.asked: list[str] = []
         self.choice = "once"
-        """What the person chooses; `options` is what they were offered last."""
+        """What the user chooses. `options` is what the agent offered last."""
         self.options: dict[str, str] = {}
         self.permissions: list[str] = []
         self._news = asyncio.Event()
@@ -101,7 +101,7 @@ class Talk:
         return str(answer.stop_reason)
 
     async def command(self, text: str) -> str:
-        """Gives a command of ours; what it says."""
+        """Send a compactd slash command. Return what the agent answers."""
         before = len(self.editor.text)
         assert await self.say(text) == "end_turn"
         await self.editor.until(lambda: len(self.editor.text) > before)

@@ -1,4 +1,4 @@
-"""As `acp_sdk_agent.py`, without the SDK, which takes a second to load."""
+"""The same agent as `acp_sdk_agent.py`, without the SDK, which takes a second to load."""
 
 from __future__ import annotations
 

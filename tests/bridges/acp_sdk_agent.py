@@ -1,5 +1,8 @@
-"""An agent written with the official SDK: it answers each prompt with a tool's long output and a line, and
-writes what it was asked to a file. `python acp_sdk_agent.py FILE [gauge]`: with `gauge` it tells usage."""
+"""An ACP agent written with the official SDK: `python acp_sdk_agent.py FILE [gauge]`.
+
+It answers each prompt with a long tool output and a line, and writes what it was asked to FILE. With `gauge`
+it also reports usage.
+"""
 
 from __future__ import annotations
 

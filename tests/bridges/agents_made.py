@@ -55,7 +55,8 @@ class Session:
         self.agent = agent
         self.session_id = session_id
         self.lists_kept = True
-        """Of Claude Code: it names each message that it kept; as before 2.1.205, the first and the last."""
+        """Whether Claude Code lists each message that it kept. Versions before 2.1.205 listed only the first
+        and the last."""
         self.path = folder / f"{agent}-{session_id}.jsonl"
         self.cwd = "/work-of-somebody/project"
         self._number = 0
@@ -70,7 +71,7 @@ class Session:
             self.add({"$set": {"messages": [self._context], "lastUpdated": "2026-11-20T10:00:00Z"}})
 
     def event(self, name: str, **more: object) -> dict:
-        """As the agent sends it."""
+        """Return a hook payload as the agent sends it."""
         return {
             "session_id": self.session_id,
             "transcript_path": str(self.path),
@@ -95,7 +96,7 @@ class Session:
         return self
 
     def last_ids(self, count: int) -> tuple[str, ...]:
-        """Of the newest messages, as Claude Code names them."""
+        """Return the ids of the newest messages, as Claude Code names them."""
         return tuple(f"u{number}" for number in range(self._number - count + 1, self._number + 1))
 
     def records(self, turn: Turn) -> list[object]:

@@ -1,4 +1,4 @@
-"""The benchmarks are no part of the package: they are imported from the checkout."""
+"""Puts the repository on `sys.path`: the benchmarks are not part of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hook, run in this process or as the agent runs it."""
+"""Runs a hook, in this process or as a process like an agent does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PATIENT = Options(deadline_s=30.0)
 
 
 class Answer(NamedTuple):
-    """What a hook gave back."""
+    """The output of a hook."""
 
     text: str
     """The context; empty for none."""
     name: str
-    """Of the event that it is for."""
+    """The name of the event that the answer is for."""
     done: Done
 
 

@@ -1,4 +1,4 @@
-"""`compactd mcp` as a process, and the official MCP client that speaks to it."""
+"""Runs `compactd mcp` as a process, with the official MCP client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Server:
         self._loop.close()
 
     def told(self, tool: str, **arguments: object) -> str:
-        """What the tool said; with `error: ` before it where that was one."""
+        """Call a tool and return its text, with `error: ` before it if it is an error."""
         result = self._wait(self.client.call_tool(tool, arguments))
         (block,) = result.content
         assert isinstance(block, TextContent)

@@ -1,4 +1,4 @@
-"""Settings as people and agents leave them: each is JSON that Claude Code or Gemini CLI read."""
+"""Settings files as people and agents write them: each is JSON that Claude Code or Gemini CLI accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compactd acp` with no agent behind it: our own, for the SDK's client, with a model on loopback."""
+"""`compactd acp` as an agent itself, without another agent, with the ACP SDK's client and a fake model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compactd acp -- AGENT`: the official SDK's client before, its agent behind."""
+"""`compactd acp -- AGENT` between the official SDK's client and an agent written with the same SDK."""
 
 from __future__ import annotations
 

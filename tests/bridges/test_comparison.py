@@ -1,4 +1,4 @@
-"""The published comparison: what the hook makes of agents' own compactions."""
+"""The published comparison of agents' own compactions with and without the hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events in every documented shape, old and new, of three agents; and what is none."""
+"""Hook payloads in every documented shape, old and new, of three agents, and input that is no payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After an agent's compaction: what its summary lost comes back, once, as data, within its size."""
+"""After an agent's compaction, the hook adds what the summary lost: once, marked as data, within a limit."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def test_an_event_that_takes_no_context_never_answers(agent: Agent) -> None:
 def test_an_agent_that_nobody_knows_is_told_nothing(tmp_path: Path) -> None:
     answer = told(tmp_path, "emacs", {"session_id": "x", "hook_event_name": "SessionStart"})
 
-    assert (answer.text, answer.done.failed) == ("", "no such agent")
+    assert (answer.text, answer.done.failed) == ("", "unknown agent")
 
 
 def test_what_could_not_be_worked_out_in_time_is_given_up_in_the_end(tmp_path: Path) -> None:

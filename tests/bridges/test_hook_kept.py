@@ -1,4 +1,4 @@
-"""What an agent keeps beside its summary is not given back: it is in the context still."""
+"""The hook does not repeat messages that an agent keeps next to its summary: they are in the context."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = "Here is what to look at. " + " ".join(
 
 
 def away_of(text: str, stays: str) -> str | None:
-    """What of a message does not stand there."""
+    """Return the part of a message's text that is missing in `stays`; None if nothing is missing."""
     item = Item(entry_id="e1", body=Message(role="user", content=(Text(text=text),)), tokens=1)
     rest = away(item, stays)
     if rest is None:
@@ -90,7 +90,7 @@ def test_what_is_away_is_the_middle_that_was_cut_out(begin: str, middle: str, en
 
 
 def compacted_with_kept(agent: Agent) -> None:
-    """A past whose last two messages stay."""
+    """Compact a session whose last two messages stay in the context."""
     agent.session.say(*past(), Turn("assistant", KEPT), Turn("assistant", KEPT.replace("lives", "stays")))
 
 

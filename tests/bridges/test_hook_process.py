@@ -1,4 +1,4 @@
-"""The hook as an agent runs it: a process that never fails, never prints but an answer, and ends in time."""
+"""The hook as a process, as an agent runs it: never fails, prints nothing but its answer, ends in time."""
 
 from __future__ import annotations
 
@@ -124,6 +124,6 @@ def test_the_log_names_what_was_done_and_nothing_that_was_said(tmp_path: Path) -
 
     told = json.loads(out)
     assert (code, told["failed"]) == (1, 1)
-    assert told["lines"][-1]["failed"] == "the transcript is no regular file"
+    assert told["lines"][-1]["failed"] == "the transcript is not a regular file"
     assert "secret" not in out.decode()
     assert LIMIT not in out.decode()

@@ -1,4 +1,4 @@
-"""`install` changes what it must in an agent's settings, and `uninstall` gives them back byte for byte."""
+"""`install` changes only what it must in an agent's settings, and `uninstall` restores them byte for byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHAPES = ("claude-code", "gemini-cli")
 
 
 def plain(text: str) -> object:
-    """What a lenient reader makes of it, told by other means than ours."""
+    """Parse JSON with comments and trailing commas, by other code than compactd's."""
     bare = _COMMENT.sub(lambda m: m[1] or " ", text.lstrip("\ufeff"))
     bare = _TRAILING.sub(lambda m: m[1] or "", bare)
     return json.loads(bare) if bare.strip() else {}
@@ -191,7 +191,7 @@ def test_a_status_line_of_the_users_own_stays(tmp_path: Path) -> None:
     text, notes = changed(ODD["own status line"], wanted("claude-code"))
 
     assert plain(text)["statusLine"]["command"] == "~/line.sh"
-    assert notes == ("there is a status line already: it stays",)
+    assert notes == ("there is already a status line; it was not changed",)
 
 
 def test_uninstalling_what_was_never_installed_changes_nothing(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_an_old_line_that_could_import_from_the_project_is_rewritten_and_taken_b
 
 
 def test_a_program_inside_a_project_is_told_when_its_hooks_are_installed(tmp_path: Path) -> None:
-    """These tests are run by the Python of a checkout, whose owner may be the agent itself."""
+    """These tests run with the Python of a checkout, which may belong to the agent itself."""
     shown = run(tmp_path, "install", "claude-code", "--dry-run", "--json").json
 
     script = Path(sys.executable).with_name("compactd")

@@ -1,4 +1,4 @@
-"""Recall over MCP: the official client against the real command, over a session that a hook mirrored."""
+"""Recall over MCP: the official client and the real command, on a session that a hook mirrored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compactd.protocol.wire import SessionInfo
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    """With a session of Claude Code's that was compacted, and one of the daemon's, of another folder."""
+    """Return an agent with a compacted session of Claude Code, and one of the daemon's in another folder."""
     home = tmp_path_factory.mktemp("home")
     agent = Agent("claude-code", home)
     agent.session.cwd = str(home)

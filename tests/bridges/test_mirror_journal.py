@@ -1,4 +1,4 @@
-"""The mirror of an agent's session is a session of ours: the daemon opens it, search finds it."""
+"""The mirror of an agent's session is a normal session: the daemon opens it, and search finds its text."""
 
 from __future__ import annotations
 

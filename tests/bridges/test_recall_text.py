@@ -1,4 +1,4 @@
-"""What a stranger said, as a model and a person read it."""
+"""How recall shows a stranger's text: without hidden or control characters, each line of a tool marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude Code's status line: one line, whatever comes in."""
+"""Claude Code's status line: exactly one line of output, for any input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOW = {
         "cache_read_input_tokens": 80_000,
     },
 }
-"""As documented for 2.1.240."""
+"""The input as documented for Claude Code 2.1.240."""
 
 
 def shown(home: Path, **told: object) -> str:

@@ -1,4 +1,4 @@
-"""A transcript is mirrored as it grows, whatever state it is found in."""
+"""A transcript is mirrored while it grows, also if it is torn, rewritten or missing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ TYPED = [
     {"type": "user", "uuid": "u2", "timestamp": "2026-01-01T00:00:08Z", "content": []},
     {"type": "assistant", "uuid": "a2", "timestamp": "2026-01-01T00:00:10Z", "content": "I won't."},
 ]
-"""What Claude Code 2.1.39 writes of a message that was typed while it worked."""
+"""The rows that Claude Code 2.1.39 writes for a message that was typed while it worked."""
 TYPED[1]["content"] = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
 TYPED[5]["content"] = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]
 
@@ -234,7 +234,10 @@ def test_a_pipe_a_folder_and_a_file_that_is_not_there_hold_nobody_up(tmp_path: P
         event = {**agent.session.event("Stop"), "transcript_path": str(path)}
         failed.append(told(tmp_path, "codex", event).done.failed)
 
-    assert failed == ["the transcript is no regular file"] * 2 + ["", "the transcript is no regular file"]
+    assert failed == ["the transcript is not a regular file"] * 2 + [
+        "",
+        "the transcript is not a regular file",
+    ]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")

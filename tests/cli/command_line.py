@@ -1,4 +1,4 @@
-"""The real command, run as a process of its own with a home of its own."""
+"""Runs the real `compactd` command as a process with its own home folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TERMINAL = {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm"}
 
 
 class Ended(NamedTuple):
-    """What a command printed and how it ended."""
+    """What a command printed, and its exit code."""
 
     code: int
     out: str

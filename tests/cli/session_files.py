@@ -1,4 +1,4 @@
-"""Small session files in the formats of several programs, about a conversation of our own making."""
+"""Writes small session files in the formats of several programs, all with the same made-up conversation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Json = Mapping[str, object]
 
 
 def filler(words: int) -> str:
-    """Some text without facts, about so many words."""
+    """Return about `words` words of text without facts."""
     return FILLER * (words // 12 + 1)
 
 
 def turn(number: int, words: int = 60) -> list[Json]:
-    """One turn in OpenAI's shape: a request, a read, its result, an answer."""
+    """Return one turn in OpenAI's shape: a request, a `read` call, its result, an answer."""
     call_id = f"call-{number}"
     path = f"ledger/part{number % 4}.py"
     call = {
@@ -48,14 +48,14 @@ def write_lines(path: Path, records: Iterable[Json]) -> Path:
 
 
 def openai(path: Path, count: int, words: int = 60, system: str | None = "Be exact.") -> Path:
-    """A JSON array of OpenAI messages over many lines; a system prompt first."""
+    """Write a JSON array of OpenAI messages over many lines, the system prompt first."""
     first = [{"role": "system", "content": system}] if system else []
     path.write_text(json.dumps([*first, *turns(count, words)], indent=1))
     return path
 
 
 def anthropic(path: Path, count: int, words: int = 60) -> Path:
-    """An object with `messages` in Anthropic's shape."""
+    """Write a JSON object with `messages` in Anthropic's shape."""
     messages: list[Json] = []
     for number in range(1, count + 1):
         ask, _, result, answer = turn(number, words)
@@ -72,7 +72,7 @@ def anthropic(path: Path, count: int, words: int = 60) -> Path:
 
 
 def neutral(path: Path, count: int, words: int = 60) -> Path:
-    """Our own shape, one message a line."""
+    """Write messages in compactd's neutral shape, one per line."""
     messages: list[Json] = []
     for number in range(1, count + 1):
         ask, _, result, answer = turn(number, words)
@@ -127,7 +127,7 @@ def got(call_id: str, content: str, *, is_error: bool = False) -> Json:
 
 
 def reported(tokens: int, *, cached: int = 0, output: int = 10) -> Json:
-    """A usage report of a request of `tokens`, `cached` of them read from the cache."""
+    """Return the usage report of a request of `tokens`, of which `cached` were read from the cache."""
     return {
         "input_tokens": tokens - cached,
         "cache_read_input_tokens": cached,
@@ -137,7 +137,7 @@ def reported(tokens: int, *, cached: int = 0, output: int = 10) -> Json:
 
 
 def pi(path: Path, count: int, words: int = 60) -> Path:
-    """pi's file, one entry a line."""
+    """Write a session file of pi, one entry per line."""
     lines: list[Json] = [
         {
             "type": "session",

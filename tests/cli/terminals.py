@@ -1,4 +1,4 @@
-"""A command in a terminal of its own: what it sees there, and what a person types."""
+"""Runs a command in a pseudo-terminal: reads its screen and types for the user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEADLINE_S = 30
 
 
 class Screen(NamedTuple):
-    """What a terminal was sent, and how the command ended."""
+    """What was sent to a terminal, and how the command ended."""
 
     code: int
     text: str

@@ -1,4 +1,4 @@
-"""`compactd chat` holds a conversation with a provider on loopback, over the providers' own wires."""
+"""`compactd chat` with a fake provider on loopback, over each provider's wire format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compactd classify`: a provider's error, from a file or standard input, to a person and to a program."""
+"""`compactd classify`: reads a provider's error from a file or stdin and prints a verdict as text or JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fed(home, body: bytes, *arguments: str) -> Ended:
 
 
 def rows(ended: Ended) -> dict[str, str]:
-    """What stands behind each label."""
+    """Return the text after each label."""
     return {line[:10].strip(): line[10:].strip() for line in ended.lines}
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_overflow_is_said_to_be_none_and_is_no_failure(home) -> None:
     seen, data = fed(home, PACE, "--status", "429"), fed(home, PACE, "--status", "429", "--json").json
 
     assert (seen.code, seen.err) == (0, "")
-    assert rows(seen)["what"] == "no overflow: a rate limit, too much in too short a time"
+    assert rows(seen)["what"] == "no overflow: a rate limit, too many requests or tokens in a short time"
     assert rows(seen)["fix"] == "wait, then send the same request again"
     assert "limit" not in rows(seen)
     assert (data["overflow"], data["kind"], data["fix"]) == (False, "rate_limit", "retry_later")
@@ -79,7 +79,7 @@ def test_where_less_output_makes_the_request_fit_that_is_the_fix(home) -> None:
 
     seen = rows(fed(home, body, "--status", "400"))
 
-    assert seen["what"] == "a context overflow: input and the output asked for exceed the window together"
+    assert seen["what"] == "a context overflow: the input and the requested output together exceed the window"
     assert seen["fix"] == "ask for fewer output tokens: the input alone fits"
 
 
@@ -132,7 +132,7 @@ def test_a_body_above_the_frame_limit_is_cut_to_its_ends_and_that_is_said(home) 
 
     assert (seen.code, rows(seen)["limit"]) == (0, "200,000   tokens")
     assert seen.err == (
-        f"note: of {len(body):,} characters the first and the last 1,000,000 were looked at\n"
+        f"note: of {len(body):,} characters, only the first and the last 1,000,000 were read\n"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_body_above_50_mb_is_refused(home) -> None:
     seen = run(home, "classify", file)
 
     assert (seen.code, seen.out) == (1, "")
-    assert seen.err.startswith(f"{file} is larger than 50,000,000 bytes: ")
+    assert seen.err.startswith(f"{file} is larger than 50,000,000 bytes, ")
 
 
 def test_without_a_body_what_is_known_beside_it_decides(home) -> None:
@@ -167,7 +167,7 @@ def test_without_a_body_what_is_known_beside_it_decides(home) -> None:
 def test_an_overflow_that_names_no_limit_says_so(home) -> None:
     seen = fed(home, b"", "--status", "413", "--profile", "klaude")
 
-    assert (rows(seen)["limit"], "requested" in rows(seen)) == ("not told", False)
+    assert (rows(seen)["limit"], "requested" in rows(seen)) == ("not named in the error", False)
 
 
 def test_where_there_is_nothing_to_classify_the_code_is_3(home) -> None:
@@ -182,8 +182,11 @@ def test_where_there_is_nothing_to_classify_the_code_is_3(home) -> None:
 def test_a_status_is_asked_for_where_the_body_alone_decides_nothing(home) -> None:
     alone, known = fed(home, b"It did not work."), fed(home, b"It did not work.", "--status", "500")
 
-    assert (alone.code, alone.err) == (0, "note: --status N, the HTTP status, may tell more\n")
-    assert rows(alone)["what"] == "no overflow that the text or the numbers show"
+    assert (alone.code, alone.err) == (
+        0,
+        "note: with --status N (the HTTP status) the answer may be more exact\n",
+    )
+    assert rows(alone)["what"] == "unknown: neither the text nor the numbers show an overflow"
     assert rows(alone)["fix"] == "not known"
     assert (known.code, known.err) == (0, "")
 

@@ -54,7 +54,7 @@ def test_a_wrong_command_line_ends_with_2_and_says_what_to_do_in_two_lines(tmp_p
 
     assert [(one.code, one.out) for one in seen] == [(2, "")] * len(commands)
     assert all(0 < len(one.err.splitlines()) <= 2 for one in seen)
-    assert "did you mean compact?" in seen[0].err
+    assert "Did you mean compact?" in seen[0].err
     assert "16k" in seen[3].err
 
 
@@ -104,7 +104,7 @@ def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_
         "empty is empty.",
         "binary: it looks binary.",
         "notes: its format is not known.",
-        "none holds no messages.",
+        "none contains no messages.",
         "loop: Too many levels of symbolic links.",
         "huge has 2,147,483,648 bytes; at most 268,435,456 are read.",
     ]

@@ -69,7 +69,7 @@ def test_what_it_says_of_the_compaction_follows_before_the_summary(pipe) -> None
 def test_a_window_that_nobody_knows_is_a_guess_and_one_that_was_given_is_not(home, long, pipe) -> None:
     given = run(home, "compact", long, "--keep-messages", 6, "--window", "64k", "--strategy", "truncate")
 
-    assert "window 128,000? (a guess; --model ID or --window N tells it)" in pipe.out
+    assert "window 128,000? (a guess; set it with --model ID or --window N)" in pipe.out
     assert "window 64,000 (given by you)" in given.out
     assert "how       truncate, no model" in given.out
     assert "[Compacted " in given.out
@@ -137,7 +137,7 @@ def test_output_writes_a_context_that_can_be_inspected_and_compacted_again(home)
     seen, again = run_each(home, ("inspect", target, "--json"), ("compact", target, "--target", "1k"))
 
     messages = [json.loads(line) for line in target.read_text().splitlines()]
-    assert wrote.lines[-1] == f"wrote {target}: {len(messages)} neutral messages, one a line"
+    assert wrote.lines[-1] == f"wrote {target}: {len(messages)} neutral messages, one per line"
     assert messages[0]["meta"]["type"] == "compaction_summary"
     assert seen.json["session"]["compactions"] == 1
     # The report of the old context would be taken for one of the new: it is not written.

@@ -27,7 +27,7 @@ def test_ctrl_c_ends_the_daemon_quietly_after_it_closed_its_sessions(tmp_path: P
 
 
 def test_ctrl_c_ends_the_mcp_server_quietly(tmp_path: Path) -> None:
-    screen = in_terminal(tmp_path, "mcp", typed=(("End it with", CTRL_C),), columns=400)
+    screen = in_terminal(tmp_path, "mcp", typed=(("Ctrl-C ends it", CTRL_C),), columns=400)
 
     assert screen.code == 130, screen.text
     assert "waiting for an MCP client's messages on standard input" in screen.text

@@ -147,7 +147,7 @@ def test_of_a_stored_session_it_is_the_last_compaction_as_it_was(home) -> None:
     )
     assert only["tokens_before"] > 10 * only["tokens_after"] > 0
     assert missing.code == 2
-    assert missing.err.startswith("there is no file and no stored session 'nobody-knows'.\n")
+    assert missing.err.startswith("there is no file 'nobody-knows', and no stored session with this id.\n")
 
 
 def test_what_needs_no_compaction_says_so_and_a_file_is_never_changed(home) -> None:
@@ -158,5 +158,5 @@ def test_what_needs_no_compaction_says_so_and_a_file_is_never_changed(home) -> N
 
     assert (seen.code, both.code) == (3, 2)
     assert seen.out.startswith("No compaction needed: ")
-    assert "exclude each other" in both.err
+    assert "cannot be combined" in both.err
     assert small.read_bytes() == before

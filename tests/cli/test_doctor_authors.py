@@ -1,4 +1,4 @@
-"""`compactd doctor --authors`: who wrote what in the role user, and what changed its author."""
+"""`compactd doctor --authors`: who wrote each text in the role user, and which text changed its author."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_what_an_earlier_version_took_for_the_users_is_told(tmp_path: Path) -> N
     done = run(tmp_path, "doctor", "--authors", str(session(tmp_path)))
 
     assert done.code == 1
-    assert f"message 3 (notification): not the user's: {FORGED}" in done.out
-    assert f"the newest summary speaks for the user: {FORGED}" in done.out
+    assert f"message 3 (notification): not written by the user: {FORGED}" in done.out
+    assert f"the newest summary attributes to the user: {FORGED}" in done.out
     assert RULE not in done.out
 
 

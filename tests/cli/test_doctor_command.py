@@ -1,4 +1,4 @@
-"""`compactd doctor`: what is wrong with a session file, and a copy without it."""
+"""`compactd doctor`: reports what is wrong with a session file, and writes a repaired copy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_whole_file_has_nothing_wrong(home) -> None:
     seen = run(home, "doctor", session_files.pi(home / "pi.jsonl", 2))
 
     assert (seen.code, seen.err) == (0, "")
-    assert seen.lines == ["pi.jsonl · pi · 8 messages", "nothing is wrong with it"]
+    assert seen.lines == ["pi.jsonl · pi · 8 messages", "no problems were found"]
 
 
 def test_what_was_planted_is_found_with_its_place(home) -> None:

@@ -166,7 +166,7 @@ def test_only_what_needs_attention_has_a_colour(home, file, terminal) -> None:
     assert "33 window" in coloured(guess)
     assert "due: before the next request" in due.words
     assert "over: the next request does not fit any more" in over.words
-    assert "128,000? a guess: nobody recorded nobody/knows-this" in guess.words
+    assert "128,000? a guess: nobody/knows-this is not in the registry" in guess.words
     assert "~63 %" in guess.words
 
 
@@ -195,7 +195,7 @@ def test_without_a_report_everything_is_an_estimate_and_a_system_message_counts_
 
     text, data = run_each(home, ("inspect", file), ("inspect", file, "--json"))
 
-    assert "estimated from the texts: the file holds no provider's report of this context" in text.out
+    assert "estimated from the text: the file contains no provider's report of this context" in text.out
     assert (data.json["session"]["messages"], data.json["used"]["source"]) == (12, "estimated")
     assert data.json["parts"]["system"] >= 200
     assert sum(data.json["parts"].values()) == data.json["used"]["tokens"]
@@ -212,7 +212,7 @@ def test_what_a_compaction_would_do_is_told_and_nothing_is_done(home) -> None:
     free = f"a compaction now would free {plan['tokens_saved']:,} tokens"
     assert plan["compacted"] is True
     assert f"{free}: {plan['tokens_before']:,} → {plan['tokens_after']:,}\n" in what.out
-    assert f"  removes {plan['messages_removed']:,} messages for a summary by extract\n" in what.out
+    assert f"  removes {plan['messages_removed']:,} messages, replaced by a summary (extract)\n" in what.out
     assert f"word for word from turn {plan['turns']['kept_from']} on" in what.out
     assert file.read_bytes() == before
 

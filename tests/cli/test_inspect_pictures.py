@@ -1,4 +1,4 @@
-"""`compactd inspect --svg` and `--html`: pictures that stand by themselves, whatever the session holds."""
+"""`compactd inspect --svg` and `--html`: self-contained pictures, safe for any session content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--help` and the man page: what they show is there, and is understood."""
+"""`--help` and the man page: the page matches the commands, and the examples in the help parse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_man_page_is_set_without_a_warning(manual) -> None:
 
 
 def test_each_example_of_the_help_is_understood(manual) -> None:
-    """Parsed as it stands, up to a pipe; nothing of it is run."""
+    """Each example is parsed unchanged, each part of a pipe alone. Nothing is run."""
     seen = 0
     for _, command in manual.commands():
         for line, _ in command.examples:

@@ -1,4 +1,4 @@
-"""`compactd models`: one model, a provider's models, all providers, and what servers taught this machine."""
+"""`compactd models`: one model, a provider's models, all providers, and windows learned from servers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def listed(home):
 
 
 def taught(home, *observed: Observed) -> None:
-    """What servers said to earlier processes."""
+    """Store windows that servers reported to earlier processes."""
     file = Observations(home / "data" / FILE)
     for one in observed:
         file.add(one)
 
 
 NOW = time()
-"""What was learned long ago counts no more."""
+"""The current time, because windows that were learned long ago do not count."""
 
 OPUS = Observed(
     model="claude-opus-4-5",
@@ -89,7 +89,7 @@ def test_a_guess_is_never_shown_as_a_fact(home) -> None:
 def test_a_local_models_window_is_a_bound_that_the_server_may_not_reach(home) -> None:
     seen = run(home, "models", "qwen2.5-coder:7b")
 
-    assert seen.lines[1].endswith(", at most: a local server may load less")
+    assert seen.lines[1].endswith(", at most: a local server may use less")
 
 
 def test_explain_tells_every_step_and_what_it_found(home) -> None:
@@ -134,12 +134,12 @@ def test_a_learned_window_stands_in_the_lookup_and_in_the_lists_with_its_source(
     assert local.lines[1].startswith(
         "window        8,192   learned: the server's own word of http://localhost"
     )
-    learned = everything.lines.index("2 windows learned from servers; --forget forgets them")
+    learned = everything.lines.index("2 windows learned from servers; --forget removes them")
     assert [line.split(", 20")[0] for line in everything.lines[learned + 1 : learned + 5 : 2]] == [
         "   150,000  anthropic/claude-opus-4-5: a rejection",
         "     8,192  local/nobody-knows-this: the server's own word of http://localhost:11434/v1",
     ]
-    assert "1 window learned from servers; --forget forgets them" in one.lines
+    assert "1 window learned from servers; --forget removes them" in one.lines
     assert "learned" not in other.out
     assert [found["window"] for found in data.json["observed"]] == [150_000, 8_192]
 
@@ -195,7 +195,7 @@ def test_without_a_name_the_providers_are_told_with_their_counts_and_how_to_go_o
     assert [one["provider"] for one in providers] == sorted(one["provider"] for one in providers)
     assert all(0 <= one["retired"] <= one["models"] for one in providers)
     assert data.json["observed"] == []
-    assert text.lines[-1] == "--provider NAME lists its models; `compactd models NAME` tells one model"
+    assert text.lines[-1] == "--provider NAME lists its models; `compactd models NAME` shows one model"
 
 
 def test_a_terminal_shows_many_providers_on_a_line_and_parts_none_from_its_count(home, listed) -> None:
@@ -234,7 +234,7 @@ def test_a_provider_that_nobody_knows_is_told_with_what_to_do(home) -> None:
 
     assert (text.code, text.out) == (1, "")
     assert text.err == (
-        "no models of the provider 'nobody' are known.\n`compactd models` lists the providers.\n"
+        "no model of the provider 'nobody' is known.\n`compactd models` lists the providers.\n"
     )
     assert (data.code, set(data.json)) == (1, {"error"})
 

@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(home: Path) -> Path:
-    """With something to compact, and something to repair."""
+    """Return a session file that has something to compact and something to repair."""
     path = session_files.openai(home / "session.json", 8)
     path.write_text(path.read_text().replace('"call-3"', '"call-9"', 1))
     return path
@@ -71,7 +71,7 @@ def test_in_a_terminal_the_person_is_asked(
     assert f"{existing} exists. Replace it? [y/N]" in seen.text
     assert (existing.read_text() == KEEP) is is_kept
     assert (seen.code == 0) is not is_kept
-    assert ("stays as it is" in seen.text) is is_kept
+    assert ("was not changed" in seen.text) is is_kept
 
 
 def test_in_a_terminal_whose_errors_go_elsewhere_nobody_is_asked(

@@ -1,4 +1,4 @@
-"""Long output in a terminal goes through the reader's pager; everywhere else it is printed."""
+"""Long output in a terminal goes through the user's pager; otherwise it is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures in docs/ show what the program shows now; each tool says how its picture is mended."""
+"""The pictures in docs/ show what the program shows now. If not, the tool says how to draw them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file of a session shows of its window, in all commands and in an imported session."""
+"""What a session file says about its context window, as shown by all commands and by an imported session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compactd search` against sessions that are really stored."""
+"""`compactd search` on stored sessions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_one_session_is_searched_for_the_text_as_it_stands(home: Path) -> None:
 def test_nothing_found_is_said_with_a_code_of_its_own(home: Path) -> None:
     seen = run(home, "search", "nothing-like-this")
 
-    assert (seen.code, seen.out) == (3, "no message holds 'nothing-like-this'\n")
+    assert (seen.code, seen.out) == (3, "no message contains 'nothing-like-this'\n")
 
 
 def test_a_session_that_is_not_there_is_told_and_not_made(home: Path) -> None:

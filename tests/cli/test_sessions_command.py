@@ -51,7 +51,7 @@ def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
     left = run(home, "sessions", "--json").json["sessions"]
 
     assert (wrong.code, wrong.out) == (1, "")
-    assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists those there are.\n"
+    assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists the stored sessions.\n"
     assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
     assert [one["session_id"] for one in left] == ["ledger-2"]
 
@@ -118,7 +118,7 @@ def test_sessions_are_filtered_by_their_words_and_by_their_model(three) -> None:
     )
 
     assert (ids(words), ids(model), ids(both)) == (["a", "c"], ["b", "c"], ["c"])
-    assert (none.code, none.out) == (0, "none of 3 sessions fits\n")
+    assert (none.code, none.out) == (0, "none of 3 sessions matches\n")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_in_a_terminal_a_session_is_deleted_after_a_yes_alone(home, answer, opti
     seen = in_terminal(home, "sessions", "delete", "ledger", *options, typed=[("[y/N] ", answer)])
 
     assert seen.code == code
-    assert "delete ledger (1 message) for good? [y/N] " in seen.text
+    assert "delete ledger (1 message) permanently? [y/N] " in seen.text
     assert bool(run(home, "sessions", "--json").json["sessions"]) is is_there
 
 

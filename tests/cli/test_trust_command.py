@@ -1,4 +1,4 @@
-"""`compactd trust` and `untrust`, without a terminal, and what a daemon then does."""
+"""`compactd trust` and `untrust`, without a terminal, and their effect on a daemon."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_folder_is_trusted_and_untrusted_and_each_says_what_it_did(home: Path,
         "keep_messages = 8",
         'strategy = "summarize"',
         "  it decides whether the conversation is sent to a model",
-        ".compactd.toml: compaction.colour is no setting; it is ignored",
-        f"{work} is trusted with this file; a change of it ends that",
+        ".compactd.toml: compaction.colour is not a setting; it is ignored",
+        f"{work} is trusted until its .compactd.toml changes",
     ]
     assert tried.lines[:-1] == done.lines[:-1]
-    assert back.lines == [f"{work} is not trusted any more"]
+    assert back.lines == [f"{work} is no longer trusted"]
 
 
 def test_the_same_facts_as_json(home: Path, work: Path) -> None:
@@ -85,8 +85,8 @@ def test_the_list_tells_which_folders_are_trusted_and_which_are_not_any_more(
     assert [one.code for one in (none, whole, changed, missing, broken)] == [0, 0, 1, 1, 1]
     assert none.lines == ["no folder is trusted"]
     assert whole.lines == [f"{work}  trusted"]
-    assert changed.lines == [f"{work}  changed since it was trusted: not trusted"]
-    assert missing.lines == [f"{work}  its .compactd.toml is gone: not trusted"]
+    assert changed.lines == [f"{work}  changed since it was trusted: no longer trusted"]
+    assert missing.lines == [f"{work}  its .compactd.toml is gone: no longer trusted"]
     assert "No folder is trusted" in broken.words
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_trusted_is_told_in_two_lines(home: Path) -> None:
     seen = run(home, "trust", home / "nowhere")
 
     assert (seen.code, seen.out) == (1, "")
-    assert "holds no .compactd.toml" in seen.err
+    assert "contains no .compactd.toml" in seen.err
     assert "Nothing was changed." in seen.err
 
 

@@ -250,7 +250,7 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
         "agent": 3,
     }
     assert told["empty"].err == f"cannot watch {empty}: it is empty.\n"
-    assert told["unknown"].err == f"cannot watch {unknown}: its format is not known.\n"
+    assert told["unknown"].err == f"cannot watch {unknown}: its format is unknown.\n"
     assert told["missing"].err == f"cannot watch {home}/none.jsonl: there is no such file.\n"
     assert told["agent"].err == "no session of pi was found.\n"
     assert not any(seen.out for seen in told.values())
@@ -332,7 +332,7 @@ def test_a_document_that_is_written_anew_each_time_is_read_anew(home) -> None:
     file = openai(home / "document.json", 2)
     with watching(home, file, "--json") as watch:
         first = json.loads(watch.stdout.readline())
-        # Cut in the middle of being written, it is no document for a moment: nothing is said of that.
+        # Half written, the file is not valid JSON for a moment: `watch` must not report that.
         whole = openai(home / "whole.json", 20).read_bytes()
         with file.open("r+b") as stream:
             stream.write(whole[: len(whole) // 2])

@@ -1,4 +1,4 @@
-"""`compactd doctor --where`: every place that holds a text, which comes from standard input alone."""
+"""`compactd doctor --where`: prints every place that contains a text, which is read from stdin only."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_text_that_stands_nowhere_is_said_so_and_none_is_refused(tmp_path: Pat
     nothing = where(tmp_path, "\n")
     named = where(tmp_path, "x", "sk-live")
 
-    assert (nowhere[0], nowhere[1].startswith("nowhere in ")) == (0, True)
+    assert (nowhere[0], nowhere[1].startswith("not found in ")) == (0, True)
     assert (nothing[0], "there is no text" in nothing[2]) == (2, True)
     assert (named[0], "standard input" in named[2]) == (2, True)
 
@@ -102,5 +102,5 @@ def test_people_read_where_it_stands_and_never_the_text(tmp_path: Path) -> None:
 
     assert code == 1
     assert "session one · message e1" in out
-    assert "not looked into: linked" in out
+    assert "not searched: linked" in out
     assert "sk-live" not in out

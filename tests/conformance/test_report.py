@@ -1,4 +1,4 @@
-"""What the suite says: in words, as JSON, as JUnit XML, and as a list in the document."""
+"""The suite's reports: as text, as JSON, as JUnit XML, and as a list in the docs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_check_is_a_line_and_a_failure_says_what_was_expected_seen_and_to_be_d
         '    sent      {"id":1} ⏎ Content-Length: 5 {}',
         '    expected  a "result" <b>',
         "    seen      \x1b[31m\ud83d nothing ]]>",
-        "    mend      Mend it.",
+        "    fix       Mend it.",
     )
     assert report.closing(ALL) == "1 of 3 passed, 1 not tried, failed: two"
 
@@ -77,7 +77,7 @@ def test_the_junit_report_is_xml_whatever_was_seen() -> None:
     failure = cases["two"].find("failure")
     assert failure is not None
     assert failure.get("message") == 'expected a "result" <b>; seen \ufffd[31m\ufffd nothing ]]>'
-    assert "mend      Mend it." in (failure.text or "")
+    assert "fix       Mend it." in (failure.text or "")
     assert cases["one"].find("failure") is None
     assert cases["three"].find("skipped") is not None
 
@@ -126,7 +126,7 @@ def test_without_a_command_our_own_daemon_is_tested_and_json_tells_it_all(tmp_pa
     [
         (("--", "no-such-command-here"), "no-such-command-here: No such file or directory"),
         (("--only", "law-99"), "there is no check 'law-99'"),
-        (("--patience", "-1"), "'-1' is no number of seconds above 0"),
+        (("--patience", "-1"), "'-1' is not a number of seconds above 0"),
         (
             ("--patience", "1", "--", sys.executable, "-c", "print('Welcome!')"),
             "does not answer `daemon/ping`",

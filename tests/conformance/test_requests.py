@@ -1,4 +1,4 @@
-"""What the suite takes for a request that a provider refuses, in each provider's shape."""
+"""The conformance suite's own check of requests: which ones each provider would refuse."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def raw(request: Request) -> tuple[Raw, ...]:
 
 
 def places(format: str, word: str) -> list[int]:
-    """Where calls or results stand."""
+    """Return the indices of the messages that contain calls or results."""
     return [at for at, message in enumerate(WHOLE[format]) if word in json.dumps(message)]
 
 

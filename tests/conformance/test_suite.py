@@ -1,4 +1,4 @@
-"""The suite on our own daemon, and on programs that are none."""
+"""The conformance suite, run on compactd's daemon and on programs that are no daemon."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ signal.pause()
 
 
 def failed(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    """What did not pass, and what was seen."""
+    """Return the checks that did not pass, with what was seen instead."""
     return {
         one.name: f"expected {one.expected}; seen {one.seen}" for one in verdicts if one.outcome != "passed"
     }

@@ -1,6 +1,6 @@
-"""What stands around a provider's sentence by the time it is reported: SDKs, gateways, streams, printouts."""
+"""Wraps a provider's error sentence as SDKs, gateways, streams and printed exceptions do."""
 
-# ruff: noqa: E501 - what is printed stands on one line
+# ruff: noqa: E501 - printed text must stay on one line
 
 from __future__ import annotations
 

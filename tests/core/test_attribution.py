@@ -1,4 +1,4 @@
-"""What a model's summary says in the user's name, held against what the user typed."""
+"""What a model's summary says in the user's name, checked against what the user typed."""
 
 from __future__ import annotations
 

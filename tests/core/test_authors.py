@@ -1,4 +1,4 @@
-"""Who wrote each stretch of a message: the forms that a hostile review tried, and what people really send."""
+"""Who wrote each stretch of a message: forms from a security review, and messages that people really send."""
 
 from __future__ import annotations
 

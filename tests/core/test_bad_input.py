@@ -1,5 +1,5 @@
-"""Sessions that nobody would wish for: each compacts to something valid, smaller and readable, or says why.
-(issue 6, "Bad input")"""
+"""Odd sessions: each compacts to something valid and smaller, or the answer says why. (issue 6, "Bad
+input")"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The budget equation: thresholds, edges, bounds, keeps, what beats what."""
+"""The budget equation: thresholds, edges, bounds, what is kept, which setting wins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACT = Window(window=200_000, confidence="fact", source="registry", output_limit
 
 
 def at(used: int, window: Window = FACT, **given: object) -> Standing:
-    """Where a session of `used` estimated tokens stands."""
+    """Return the budget decision for a session of `used` estimated tokens."""
     return stand(resolved(**given), window, Size(estimated=used))
 
 
@@ -23,7 +23,7 @@ def known(window: int) -> Window:
 
 
 def keep_at(trigger: Trigger, window: int, **given: object) -> int | None:
-    """Tokens that a compaction of this trigger keeps."""
+    """Return the tokens that a compaction of this trigger keeps."""
     settings, found = resolved(**given), at(0, known(window), **given)
     keep = keep_of(settings.settings, trigger, found.window, found.cap, found.threshold)
     return keep.tokens

@@ -1,4 +1,4 @@
-"""What usage reports teach about our estimates, and what they must never teach."""
+"""What usage reports teach about compactd's token estimates, and what they must never teach."""
 
 from __future__ import annotations
 

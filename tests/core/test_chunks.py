@@ -1,4 +1,4 @@
-"""Chunks and lines are told from their parts, and what is told is what the definitions say of the whole."""
+"""Facts of a chunk or line are computed from its parts; they equal those of the definition for the whole."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHUNKS = st.one_of(
 
 
 def whole(chunk: str) -> Features:
-    """What the definitions say, by the whole chunk."""
+    """Return the features of the whole chunk, by their definitions."""
     shown = [number_of(f"{kind} {value}", ATOM, ATOM_SHAPES[kind]) for kind, value in atoms_of_chunk(chunk)]
     shown += [
         number_of(word, WORD, bisect_left(WORD_SHAPES, len(word)))

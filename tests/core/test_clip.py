@@ -1,4 +1,4 @@
-"""Clipping the results of a batch that is too large."""
+"""Clipping tool results if a batch of results is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plans carried out: what a summariser is asked, which answers count, what is journalled.
+"""Carrying out a plan: what a summariser is asked, which answers are accepted, what is written to the
+journal.
 
 Longer than other files: the flow has one path a strategy and failure, and all share their scripts.
 """

@@ -1,4 +1,4 @@
-"""The user's constraints: which sentences are some, who may say them, which of two that disagree counts."""
+"""The user's constraints: which sentences count, who may say them, which of two contradicting ones wins."""
 
 from __future__ import annotations
 

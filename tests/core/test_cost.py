@@ -1,4 +1,4 @@
-"""What a request costs."""
+"""The price of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a daemon numbers, and what only looks so."""
+"""Entry ids with a number that the daemon gave, and ids that only look like them."""
 
 from __future__ import annotations
 

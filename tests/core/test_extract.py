@@ -1,4 +1,4 @@
-"""The summary without a model: its shape, its budget, what it quotes and what it never does.
+"""The summary without a model: its sections, its budget, what it quotes and what it never does.
 
 Longer than other files: one record is looked at from every side, with the same builders.
 """

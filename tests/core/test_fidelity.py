@@ -1,4 +1,4 @@
-"""What a summary states and the conversation does not hold."""
+"""Finds what a summary states although the conversation does not contain it."""
 
 from __future__ import annotations
 

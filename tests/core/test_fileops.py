@@ -1,4 +1,4 @@
-"""Which files a conversation read and changed, told from its calls."""
+"""Which files a conversation read and changed, found from its tool calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fold: what a journal means, told apart from how the daemon keeps it up to date."""
+"""The fold: what each entry of a journal does to a session's state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the last turns, and what the session knows to stand in them."""
+"""The files of the last turns, and their content as far as the session knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of open weights, taken apart."""
+"""Parsing names of open-weight models."""
 
 from __future__ import annotations
 

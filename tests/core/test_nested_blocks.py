@@ -1,4 +1,4 @@
-"""Blocks that programs wrote into a user's text, and what stands between their tags."""
+"""The authors of tagged blocks that programs wrote into a user's text, and of the text between the tags."""
 
 from __future__ import annotations
 

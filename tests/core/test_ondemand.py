@@ -1,4 +1,4 @@
-"""Messages of a stored session that stay bytes until somebody asks for them."""
+"""Messages of a stored session stay bytes until something needs them."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_message_that_cannot_be_decoded_is_told_every_time_and_harms_no_other(
     state = fold([*conversation(3), appended(4, b'{"role":"wizard","content":"x"}')], decode_message)
 
     for _ in range(2):
-        with pytest.raises(Exception, match="role is one of"):
+        with pytest.raises(Exception, match="role must be one of"):
             _ = state.items[3].message
 
     assert state.items[2].message.content[0].text == "words 3"
@@ -265,7 +265,7 @@ def journals(draw: st.DrawFn) -> list[Entry]:
 
 
 def observed(state: Fold) -> dict[str, object]:
-    """Everything that a session tells of its fold."""
+    """Return everything that a session reads from its fold."""
     return {
         "title": state.shown_title,
         "view": state.view(),

@@ -1,4 +1,4 @@
-"""What is known of each message of a view says what looking all of them over says, however they came."""
+"""The outline of a view, which plans use, equals one computed from all messages, however it was built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a failed request was an overflow: words, codes, usage, status; and what cures it."""
+"""Whether a failed request was an overflow (by words, codes, usage, status), and what would make it fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A count of items is never tokens; a status before a quotation is no number of tokens; kinds follow."""
+"""Numbers in a refusal: a count of items is not tokens, a status before a quotation is not a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals in other languages than English: what is meant is found in any of them, and so is what is not."""
+"""Refusals in other languages than English: overflows are recognised in each, other errors are not."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ NAMED = (
     "текст слишком длинный для модели — начните новое обсуждение (кнопка «Другой шаблон»)",
     "Die Anfrage ist zu lang für das Modell. Wähle unter „Modelle & Konto“ ein anderes.",
 )
-"""With a button's or a model's name in quotation marks, which is nobody's speech."""
+"""Texts with the name of a button or a model in quotation marks, which is not quoted speech."""
 
 
 def found(text: str) -> Verdict:

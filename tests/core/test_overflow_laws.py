@@ -1,4 +1,4 @@
-"""Laws of the classifier: it never raises, never invents, and reads no more than it says."""
+"""Property tests of the classifier: it never raises, invents no number, reads a bounded part of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program's own report of one refusal is the refusal; a listing of source that quotes one is not."""
+"""A program's log of one refusal counts as the refusal; a source listing that quotes one does not."""
 
 from __future__ import annotations
 

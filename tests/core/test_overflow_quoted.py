@@ -1,4 +1,4 @@
-"""Texts that speak of an overflow, and texts of other things that are too long, are none."""
+"""Texts that only mention an overflow, or say that something else is too long, are no overflow."""
 
 from __future__ import annotations
 

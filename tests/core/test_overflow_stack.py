@@ -1,4 +1,4 @@
-"""What an error that nobody caught says, whatever runtime printed it."""
+"""The message of an uncaught exception, as each language's runtime prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refusal tells beside its sentence: a field's value, a unit, what is left, a month, a record."""
+"""Refusals that say more than one sentence: a field's value, a unit, what is left, a month, a log record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def found(text: str, status: int | None = None) -> Verdict:
 
 
 def refused(field: str, value: int) -> str:
-    """How pydantic refuses a field's value."""
+    """Return the error with which pydantic refuses a field's value."""
     return json.dumps(
         {"detail": [{"loc": ["body", field], "msg": "Input should be at least 1", "input": value}]}
     )

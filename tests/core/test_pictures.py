@@ -1,4 +1,4 @@
-"""What an image costs each model, against the examples of the providers' own pages and of their bills."""
+"""Tokens of an image for each model, checked against examples and bills of the providers."""
 
 from __future__ import annotations
 

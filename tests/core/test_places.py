@@ -1,4 +1,4 @@
-"""Where an entry stands on a path, and which messages are on it."""
+"""The position of an entry on a path from the root, and the messages on that path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: what goes, what stays, what is pinned, split, shortened; and why nothing is done.
+"""Plans: what is removed, kept, pinned, split or shortened; and why nothing is done.
 
 Longer than other files: every row of the rules for a plan has its test here, in their order.
 """

@@ -1,4 +1,4 @@
-"""Prune: which old tool output is replaced, when, and by what words."""
+"""Pruning: which old tool output is replaced, when, and by which text."""
 
 from __future__ import annotations
 

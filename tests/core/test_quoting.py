@@ -1,4 +1,4 @@
-"""Foreign text for a reader that acts on what it reads: what is broken, and what stays readable."""
+"""Quoting foreign text for a model: what could act as structure is broken, all other text stays readable."""
 
 from __future__ import annotations
 

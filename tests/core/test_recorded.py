@@ -1,4 +1,4 @@
-"""The window of a recorded session: what its file shows of it, and what of that is believed."""
+"""The context window of a recorded session: what its file says about it, and what of that is believed."""
 
 from __future__ import annotations
 

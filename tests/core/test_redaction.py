@@ -1,4 +1,4 @@
-"""What a redaction makes of a journal's entries."""
+"""How a redaction changes the entries of a journal."""
 
 from __future__ import annotations
 

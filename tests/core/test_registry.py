@@ -1,4 +1,4 @@
-"""The ladder of a lookup, on rows made for it."""
+"""The steps of a model look-up, on rows made for the test."""
 
 from __future__ import annotations
 

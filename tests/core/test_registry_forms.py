@@ -1,4 +1,4 @@
-"""How names arrive: every form that was seen in the wild, on the packaged rows, over many makers.
+"""Forms of model names that were seen in use, looked up in the packaged rows, for many vendors.
 
 The forms and where they were seen are in the research of this project (dated ids, gateways, selectors,
 Bedrock, Vertex, Azure, files of open weights …). Windows are those of the named sources of each row, 2026-11.

@@ -1,4 +1,4 @@
-"""Why an answer is what it is; and names that are no names."""
+"""The reason that a model look-up gives for its answer; and strings that are no model names."""
 
 from __future__ import annotations
 

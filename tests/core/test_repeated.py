@@ -1,4 +1,4 @@
-"""Which part of a line repeats a foreign sentence, and what may stand around it."""
+"""Which part of a summary's line repeats a foreign sentence, and which words may surround that part."""
 
 from __future__ import annotations
 

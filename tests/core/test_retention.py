@@ -1,4 +1,4 @@
-"""Facts of the removed text, looked up in what takes its place."""
+"""Retention: facts of the removed text are looked up in the new context."""
 
 from __future__ import annotations
 

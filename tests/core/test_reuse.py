@@ -1,4 +1,4 @@
-"""How likely it is that a thing is written again, and the cover that is made of it."""
+"""The chance that a feature is used again, and the selection of text by these chances."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_each_pick_is_worth_the_most_of_all_units_for_its_price(
 
 
 def slowly(units: Candidates, shown: list[frozenset[int]], weights: list[int], budget: float) -> list[int]:
-    """The same, each value worked out from its definition at each step."""
+    """Compute the same cover slowly: each value from its definition at each step."""
     left, picked, spent = list(weights), [], 0.0
     open_groups: set[int] = set()
 

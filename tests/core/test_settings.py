@@ -1,4 +1,4 @@
-"""Settings: the profiles' numbers, layers, aliases, ranges."""
+"""Settings: the profiles' values, layers, aliases, ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is on the shelf comes back as it was put, in its order, and what was dropped does not."""
+"""`Shelf`, a compressed store: values come back as they were put, in order; dropped values do not."""
 
 from __future__ import annotations
 

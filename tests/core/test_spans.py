@@ -1,4 +1,4 @@
-"""What stands in a user's text by its form: what programs wrote there, and what a person typed beside it."""
+"""The author of each stretch of a user's text, found by its form: a program, or a person who typed."""
 
 from __future__ import annotations
 

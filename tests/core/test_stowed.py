@@ -1,4 +1,4 @@
-"""What is stowed comes back as it was, whoever asks first, and what was dropped does not."""
+"""`Stowed`, a dict that packs its values into bytes: packed values come back equal, dropped ones do not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Stubs of old tool output say what was there: target, size, the first error. An agent then knows whether to
-read it again. (issue 6, "Prune and clip by value")"""
+"""Stubs of old tool output say what they replace: target, size, first error, so that an agent knows whether
+to read it again. (issue 6, "Prune and clip by value")"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of texts and messages, without any vocabulary."""
+"""Token counts of texts and messages, estimated without a tokenizer's vocabulary."""
 
 from __future__ import annotations
 

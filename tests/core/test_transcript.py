@@ -1,4 +1,4 @@
-"""The transcript that a summariser sees, and the prompts around it."""
+"""The transcript for a summariser, and the prompts around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user typed: a list stays with the sentence that it belongs to, and a user's line is no log."""
+"""What a user typed: a list belongs to the sentence before it, and a line of the user is not a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message's facts: packed, and read again to the unit."""
+"""A message's facts, packed and read again, unit (a quotable piece of the message) by unit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def item(role: Role, *blocks: Block, entry_id: str = "e1") -> Item:
 
 
 def counts(facts: Facts) -> list[list[int]]:
-    """Of each part the number of features of each unit."""
+    """Return for each part the number of features of each unit."""
     found = []
     for part in facts.parts:
         end = len(part.packed) - 3 * part.count

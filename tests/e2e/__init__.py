@@ -1,1 +1,1 @@
-"""Black-box tests: they start the daemon and speak bytes. Nothing here imports our code."""
+"""Black-box tests: they start the daemon and send bytes. They import no code of compactd."""

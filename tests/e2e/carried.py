@@ -1,4 +1,4 @@
-"""Sessions to be carried from daemon to daemon, and how to tell that they are the same."""
+"""Sessions that are moved from one daemon to another, and how to compare them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ TOOLS = [{"name": "read", "description": "Reads.", "input_schema": {"type": "obj
 
 
 def seen(daemon: Daemon, session: str) -> dict[str, Any]:
-    """What a client sees of a session, but its id, its events' numbers and its settings' sources."""
+    """Return what a client sees of a session, except its id, its event numbers and the sources of its
+    settings."""
     state = daemon.call("agent/state", session_id=session)
     return {
         "contexts": [daemon.call("session/context", session_id=session, format=name) for name in FORMATS],
@@ -30,19 +31,20 @@ def export(daemon: Daemon, session: str, format: str = "compactd") -> str:
 
 
 SETTINGS = {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10, **CHARS4}
-"""Of `rich`. An imported file brings sizes alone, within bounds: whoever imports gives the others again."""
+"""The settings of the session `rich`. An exported file carries only sizes, within bounds: the importing
+client must give the other settings again."""
 
 PROMPT_IS_TOLD = "the file brings a system prompt of 9 characters"
 
 
 def again(daemon: Daemon, answer: dict[str, Any]) -> str:
-    """The imported session, with the settings that its file may not bring."""
+    """Return the id of the imported session, after giving it the settings that a file may not bring."""
     daemon.call("session/start", session_id=answer["session_id"], compaction=SETTINGS)
     return str(answer["session_id"])
 
 
 def rich(daemon: Daemon, **more: Any) -> str:
-    """A session in which much has happened."""
+    """Start a session with all kinds of entries. Return its id."""
     params = {
         "model": "anthropic/claude-sonnet-4-5",
         "system_prompt": "You help.",

@@ -1,4 +1,4 @@
-"""A client that starts the daemon and speaks bytes. Threads, both framings, and the order of what came.
+"""A client that starts the daemon and sends bytes: threads, both framings, messages in order of arrival.
 
 Every message of the daemon is kept with its position, so that a test can say "before" and mean it.
 """
@@ -29,7 +29,7 @@ class Got:
     """One message of the daemon."""
 
     at: int
-    """Its position among all that came."""
+    """Its position among all messages from the daemon."""
     body: bytes
     value: dict[str, Any]
 
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment, with nothing of ours in it but the data folder."""
+    """Return this process's environment without compactd's variables, except the data folder."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("COMPACTD_", "OPENCODE_"))}
     return {
         **kept,
@@ -105,7 +105,7 @@ class Daemon:
         return self.result(self.ask(method, **params))
 
     def call_raw(self, method: str, params: bytes) -> Any:
-        """As `call`, with the params' exact bytes (no line end in them)."""
+        """Do the same as `call`, with the exact bytes of the params, which may not contain a line end."""
         return self.result(self.ask_raw(method, params))
 
     def refusal(self, method: str, **params: Any) -> Refused:
@@ -161,7 +161,7 @@ class Daemon:
         return self._wait(lambda: self._answers.get(id), f"answer to {id}")
 
     def answered_so_far(self, id: object) -> bool:
-        """Whether the answer has come."""
+        """Return whether the answer has arrived."""
         with self._changed:
             return id in self._answers
 
@@ -218,7 +218,7 @@ class Daemon:
             return len(self.received) - 1
 
     def log(self) -> str:
-        """What stands on stderr so far."""
+        """Return what the daemon wrote to stderr so far."""
         self._stderr.seek(0)
         return self._stderr.read().decode("utf-8", "replace")
 

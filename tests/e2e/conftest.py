@@ -1,4 +1,4 @@
-"""Daemons for the tests of this folder: each test has a data folder of its own."""
+"""Daemons for the tests of this folder. Each test has its own data folder."""
 
 from __future__ import annotations
 

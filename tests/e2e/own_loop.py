@@ -1,4 +1,4 @@
-"""A client of the daemon's own loop: it gives prompts, runs tools, and waits for how they end."""
+"""A client of the daemon's own agent loop: it sends prompts, runs tools, and waits for the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = {
 
 
 class Ended(dict[str, Any]):
-    """How a turn ended; what is asked for and not there says how it did."""
+    """How a turn ended. A missing key raises an error that shows all of it."""
 
     def __missing__(self, name: str) -> Any:
         raise AssertionError(f"no {name!r} in what ended the turn: {dict(self)}")
@@ -37,11 +37,11 @@ TOOLS = [
 ]
 
 QUICK = {"COMPACTD_PROVIDERS_RETRY_S": "0.01"}
-"""So that a repetition does not wait."""
+"""Makes the daemon retry after 10 ms."""
 
 
 def environment(wire: str, base_url: str) -> dict[str, str]:
-    """What points the daemon's provider of `wire` at `base_url`."""
+    """Return the environment that points the daemon's provider of `wire` to `base_url`."""
     urls = {
         "openai": {"OPENAI_BASE_URL": f"{base_url}/v1", "OPENAI_API_KEY": "key-of-the-test"},
         "openai_responses": {"OPENAI_BASE_URL": f"{base_url}/v1", "OPENAI_API_KEY": "key-of-the-test"},
@@ -73,7 +73,7 @@ class Talk:
         return self.end(self.prompt(text))
 
     def end(self, turn_id: str) -> dict[str, Any]:
-        """How a turn ended."""
+        """Wait for the end of a turn. Return how it ended."""
         with_end = self.daemon.wait(
             lambda got: (
                 got.value.get("method") == "agent/event"

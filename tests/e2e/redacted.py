@@ -1,4 +1,4 @@
-"""Sessions with a secret in them, and where it could still be found."""
+"""Sessions that contain a secret, and a search for it in all places where it could be left."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def everything(daemon: Daemon, session: str) -> str:
-    """What every method that reads says of a session."""
+    """Return what every reading method says about a session, as one text."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("session/context", {}),
         ("session/context", {"format": "openai"}),

@@ -1,4 +1,4 @@
-"""What every error answer has to be, whatever its code."""
+"""What must be true of every error answer, whatever its code."""
 
 from __future__ import annotations
 

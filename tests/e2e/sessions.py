@@ -1,6 +1,7 @@
-"""Real session files of Claude Code and pi, read into neutral messages: enough to append everything.
+"""Reads real session files of Claude Code and pi into neutral messages that a test can append.
 
-The files are not part of this project. They are found at `COMPACTD_TEST_DATA`, or beside the checkout.
+The files are not part of this project. They are in `COMPACTD_TEST_DATA`, or in `shared/data` next to the
+checkout.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ _BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
 def data_folder() -> Path | None:
-    """Where the shared data is; none where it is not there."""
+    """Return the folder of the shared data; None if it does not exist."""
     named = os.environ.get("COMPACTD_TEST_DATA")
     folder = Path(named) if named else _BESIDE
     return folder if (folder / "sessions" / "MANIFEST.json").is_file() else None
 
 
 def session_files() -> dict[str, tuple[Path, str]]:
-    """The sessions that can be read here, by name: (file, format)."""
+    """Return the sessions that this module can read, by name, as (file, format)."""
     folder = data_folder()
     if folder is None:
         return {}
@@ -38,12 +39,12 @@ def session_files() -> dict[str, tuple[Path, str]]:
 
 
 def read(path: Path, format: str) -> list[Message]:
-    """The messages of a session file, oldest first."""
+    """Return the messages of a session file, oldest first."""
     return list(_READERS[format](path))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines that are JSON: one of these files was cut in the middle by what took its secrets out."""
+    """Yield the lines that are JSON. In one file, the removal of secrets cut a line in the middle."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             with contextlib.suppress(json.JSONDecodeError):
@@ -54,7 +55,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _claude_code(path: Path) -> Iterator[Message]:
-    """The main line of a transcript. A model's message stands in it in several lines, one a block."""
+    """Yield the messages of a transcript's main branch. Each block of a model's message has its own line."""
     open_message: Message | None = None
     model_id = None
     seen: set[str] = set()

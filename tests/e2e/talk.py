@@ -11,7 +11,7 @@ CHARS4 = {"estimator": "chars4"}
 """Settings under which sizes are what these functions say."""
 
 CALL_TOKENS = 2
-"""Of a call `run {}`: five characters."""
+"""The tokens of a call `run {}`, which has five characters."""
 
 _WORDS = "so we went on and looked at it once more until all was well "
 
@@ -42,13 +42,13 @@ def call(call_id: str, name: str, **arguments: Any) -> Message:
 
 
 def result(call_id: str, tokens: int, seed: int = 0, **more: Any) -> Message:
-    """What a tool gave back."""
+    """Return a message with a tool's result."""
     block = {"type": "tool_result", "call_id": call_id, "content": text(tokens, seed), **more}
     return {"role": "tool", "content": [block]}
 
 
 def turns(count: int, tokens: int) -> list[Message]:
-    """So many pairs of a user's and an assistant's message, each of so many tokens."""
+    """Return `count` pairs of a user's and an assistant's message, each of `tokens` tokens."""
     return [
         message
         for number in range(count)
@@ -57,7 +57,7 @@ def turns(count: int, tokens: int) -> list[Message]:
 
 
 def chars4(value: str) -> int:
-    """Tokens of a text: code points ÷ 4, rounded up."""
+    """Return the tokens of a text: code points ÷ 4, rounded up."""
     return (len(value) + 3) // 4
 
 

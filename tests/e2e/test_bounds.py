@@ -1,4 +1,4 @@
-"""The bounds of the schema are those of the daemon: it takes the edge and refuses the value beyond it."""
+"""The bounds in the schema are the daemon's: it accepts the edge and refuses the value beyond."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def edges(one: dict[str, Any]) -> tuple[list[Any], list[Any]]:
 
 
 def is_accepted(daemon: Daemon, method: str, path: str, **params: Any) -> bool:
-    """Whether the daemon takes these params; a refusal must name the place."""
+    """Return whether the daemon accepts these params. A refusal must name the field."""
     answered = daemon.answer(daemon.ask(method, **params)).value
     if "result" in answered:
         return True

@@ -1,4 +1,4 @@
-"""The current size where the model's tokenizer is not ours: learned from usage reports, through the wire."""
+"""The reported context size for a model whose tokenizer compactd lacks: learned from usage reports."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Spawn = Callable[..., Daemon]
 OPUS = "anthropic/claude-opus-4-5"
 
 HIDDEN = 20_000
-"""What this provider's program sends beside the messages."""
+"""Tokens that the fake provider's program sends in addition to the messages."""
 
 SLOPE = 1.3
-"""This provider's tokens for each that we estimate."""
+"""Tokens that the fake provider counts for each token that compactd estimates."""
 
 
 def start(daemon: Daemon, **more: Any) -> str:
@@ -24,12 +24,12 @@ def start(daemon: Daemon, **more: Any) -> str:
 
 
 def truth(daemon: Daemon, name: str) -> int:
-    """What the provider would report for the next request."""
+    """Return the size that the fake provider would report for the next request."""
     return HIDDEN + round(SLOPE * daemon.call("session/context", session_id=name)["tokens"])
 
 
 def converse(daemon: Daemon, name: str, turns: int) -> None:
-    """Turns with a report each."""
+    """Append `turns` turns, each with a usage report."""
     for number in range(turns):
         daemon.call("session/append", session_id=name, messages=[user(1500, seed=number)])
         usage = {"input_tokens": truth(daemon, name), "output_tokens": None}

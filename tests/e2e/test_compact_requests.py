@@ -1,4 +1,4 @@
-"""What a client may ask of `session/compact`, and the switches that turn automatic compaction off."""
+"""Options of `session/compact`, and the switches that turn automatic compaction off."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_tail_that_does_not_fit_is_clipped_with_a_mark_and_expands_to_the_orig
 
 
 def due(daemon: Daemon, **compaction: Any) -> dict[str, Any]:
-    """What `turn/begin` answers where a compaction is due."""
+    """Return what `turn/begin` answers if a compaction is due."""
     session = started(daemon, turns(9, 100), context_window=2000, **compaction)
     return dict(daemon.call("turn/begin", session_id=session))
 

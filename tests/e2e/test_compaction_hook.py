@@ -1,4 +1,4 @@
-"""`session/compacting`: the client's word before a compaction, with its four answers and its deadline."""
+"""`session/compacting`: the client is asked before a compaction; its four answers and the deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`session/context` in each provider's shape, and messages that come in one."""
+"""`session/context` in each provider's format, and messages that are appended in one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`session/diff`: what changed in a git work tree from turn to turn, with nothing of the user's touched."""
+"""`session/diff`: what changed in a git work tree from turn to turn. It changes nothing of the user's."""
 
 from __future__ import annotations
 

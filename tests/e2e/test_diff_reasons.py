@@ -1,4 +1,4 @@
-"""`session/diff`: what ends no turn, and what is kept of a session's snapshots."""
+"""`session/diff`: no fault of git stops a turn; who may read snapshots and when they are deleted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_work_tree_that_was_deleted_ends_no_turn(daemon: Daemon, tree: Path) -
     ended(daemon, session)
 
     answer = diff(daemon, session)
-    assert (answer["files"], answer["reason"]) == ([], "the session's working_dir is not there any more")
+    assert (answer["files"], answer["reason"]) == ([], "the session's working_dir no longer exists")
 
 
 def test_a_git_that_hangs_holds_up_no_other_session(spawn: Spawn, tree: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`session/diff` where git has nothing to tell, or is not there: these need no git themselves."""
+"""`session/diff` without a git repository or without git. These tests do not need git."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from e2e.work_trees import asked, diff, ended, started
 
 
 def repository(git_dir: Path) -> None:
-    """What makes a folder a repository (gitrepository-layout), and no more."""
+    """Create the files that make a folder a repository (gitrepository-layout), and no more."""
     (git_dir / "objects").mkdir(parents=True)
     (git_dir / "refs").mkdir()
     (git_dir / "HEAD").write_text("ref: refs/heads/main\n")
@@ -33,9 +33,9 @@ def test_where_nothing_can_be_told_the_reason_is(spawn: Spawn, tree: Path, tmp_p
     repository(bare)
     sessions = {
         "snapshots": started(daemon, tree, snapshots=False),
-        "no git work tree": started(daemon, plain),
-        "in no git": started(daemon, bare),
-        "not there any more": started(daemon, gone),
+        "not in a git work tree": started(daemon, plain),
+        "not in a git": started(daemon, bare),
+        "no longer exists": started(daemon, gone),
         "no working_dir": started(daemon, None),
         "memory": started(daemon, tree, persist=False),
         "not an absolute path": started(daemon, Path("relative")),

@@ -1,4 +1,4 @@
-"""Disks that fail, files that are damaged: what was acknowledged is safe, and the rest is said."""
+"""Disks that fail, files that are damaged: acknowledged messages are safe, and losses are reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sealed(record: dict[str, Any]) -> bytes:
 
 
 def polite(daemon: Daemon, message: str) -> None:
-    """A message for a client: no path of ours, no traceback; and the connection lives on."""
+    """Check that an error message shows no path of the data folder and no traceback, and the daemon lives."""
     assert str(daemon.home) not in message
     assert "Traceback" not in message
     assert daemon.call("daemon/ping") == {}

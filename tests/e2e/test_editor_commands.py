@@ -1,4 +1,4 @@
-"""Commands of an editor without an extension of ours: which session they mean, and what they take."""
+"""LSP commands from an editor without compactd's extension: the session they act on, and their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answerer = Callable[[dict[str, Any]], Any]
 
 
 def stored(daemon: Daemon, name: str, folder: Path | None = None) -> None:
-    """A session of a project, closed again."""
+    """Create a session of a project and close it again."""
     where = {} if folder is None else {"working_dir": str(folder)}
     daemon.call("session/start", session_id=name, title=f"About {name}", compaction=CHARS4, **where)
     daemon.call("session/append", session_id=name, messages=turns(6, 40))
@@ -25,7 +25,7 @@ def stored(daemon: Daemon, name: str, folder: Path | None = None) -> None:
 
 
 def editor(daemon: Daemon, *folders: Path) -> Daemon:
-    """`daemon` with an editor that has these folders open."""
+    """Initialize `daemon` as an editor that has these folders open."""
     named = [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
     daemon.call("initialize", processId=None, rootUri=None, capabilities={}, workspaceFolders=named)
     daemon.notify("initialized")
@@ -33,18 +33,18 @@ def editor(daemon: Daemon, *folders: Path) -> Daemon:
 
 
 def ask(daemon: Daemon, command: str, *arguments: object) -> int:
-    """The id of a command that was sent."""
+    """Send a command. Return the id of the request."""
     return daemon.ask("workspace/executeCommand", command=f"compactd.{command}", arguments=list(arguments))
 
 
 def question(daemon: Daemon) -> Got:
-    """What the person is asked."""
+    """Wait for the question to the user."""
     method = "window/showMessageRequest"
     return daemon.wait(lambda got: got.value.get("method") == method, method)
 
 
 def reply(daemon: Daemon, asked: Got, result: object) -> None:
-    """The person's answer."""
+    """Send the user's answer to a question."""
     daemon.send(json.dumps({"jsonrpc": "2.0", "id": asked.value["id"], "result": result}).encode())
 
 

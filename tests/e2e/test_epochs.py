@@ -1,4 +1,4 @@
-"""Epochs: a usage report of a context that is no longer there is billed, and is never the current size."""
+"""Epochs: a usage report of an older view is billed, but never sets the current size."""
 
 from __future__ import annotations
 

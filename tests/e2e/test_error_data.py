@@ -1,4 +1,4 @@
-"""`data` of each error, provoked over the wire, is what the published schema says."""
+"""The `data` of each error, provoked over the wire, matches the published schema."""
 
 from __future__ import annotations
 

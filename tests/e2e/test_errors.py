@@ -1,4 +1,4 @@
-"""The other errors of the contract, over the wire: what each says, and that work goes on after it."""
+"""Each other error of the contract, over the wire: its text, and that the daemon continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turn/error`: what a failed request was, what it teaches, and what makes the next one fit."""
+"""`turn/error`: what a failed request was, what the daemon learns, and how the next one is made to fit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SONNET = "anthropic/claude-sonnet-4-5"
 
 @pytest.fixture
 def daemon(spawn: Callable[..., Daemon]) -> Daemon:
-    """One of its own for each test: what it learns of a model's window is kept."""
+    """Return a new daemon for each test, because it remembers what it learns about a model's window."""
     return spawn()
 
 

@@ -1,4 +1,4 @@
-"""The first things a newcomer does: one line in, one line out; either framing; nothing set up."""
+"""The first steps of a newcomer: one line in, one line out; either framing; no set-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a daemon that reads a session along is told of what its writer does."""
+"""Events that a follower gets: a daemon that has a session open read-only while another one writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def two(spawn: Spawn) -> Two:
 
 
 def told(reader: Daemon, kind: str, **fields: Any) -> dict[str, Any]:
-    """The first such event, without what every event has."""
+    """Return the first event of this kind, without the fields that every event has."""
     event = dict(reader.event(kind, "s", **fields).value["params"])
     return {name: value for name, value in event.items() if name not in ("session_id", "seq", "type")}
 

@@ -1,4 +1,4 @@
-"""Stored messages, after a restart: what is decoded late, and records that some other program wrote."""
+"""Stored messages after a restart: messages that are decoded lazily, and records of another program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIZARD = 11
 
 
 def rewritten(home: Path, number: int, old: bytes, new: bytes) -> None:
-    """Puts `new` in the place of `old` in a record of session `s`, with the checksum that belongs to it."""
+    """Replace `old` by `new` in record `number` of session `s`, and correct the record's checksum."""
     path = next((home / "sessions").glob("s-*.jsonl"))
     lines = path.read_bytes().splitlines()
     body = lines[number][: lines[number].rindex(b',"crc"')]
@@ -69,7 +69,7 @@ def test_a_record_that_holds_no_message_is_told_where_it_is_needed(
     for error in errors:
         assert error.code == 1003
         assert f"Record {WIZARD + 1}" in error.message
-        assert "role is one of" in error.message
+        assert "role must be one of" in error.message
         assert (error.data["line"], error.data["readable_before"]) == (WIZARD + 1, WIZARD)
     assert daemon.call("agent/state", session_id="s")["message_count"] == 20
     assert daemon.call("session/append", session_id="s", messages=[user(5)])["entry_ids"] == ["e21"]

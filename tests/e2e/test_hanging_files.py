@@ -1,4 +1,4 @@
-"""A file system that hangs (here a pipe without a writer, in the place of a settings file) stalls nobody."""
+"""A file that blocks (a pipe without a writer instead of a settings file) does not stall other sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from git_there import of_git
 
 
 def hung(daemon: Daemon, work: Path) -> int:
-    """Asks for a session in a folder whose settings cannot be read."""
+    """Send `session/start` for a folder whose settings file blocks. Return the request's id."""
     work.mkdir(exist_ok=True)
     os.mkfifo(work / ".compactd.toml")
     return daemon.ask("session/start", session_id="hung", working_dir=str(work))

@@ -17,7 +17,7 @@ from e2e.talk import CHARS4, assistant, result, said, turns, user
 from e2e.views import problems_of_providers
 
 SESSIONS = session_files()
-# --- our own format ---------------------------------------------------------------------------------
+# --- compactd's format ------------------------------------------------------------------------------
 
 
 def test_what_is_exported_as_compactd_comes_in_as_the_same_session(spawn: Spawn, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_is_exported_as_compactd_comes_in_as_the_same_session(spawn: Spawn,
 
 
 def said_in(journal: str) -> list[str]:
-    """Its records but the first and the settings."""
+    """Return the records of a journal, except the first and those of settings."""
     return [line for line in journal.rstrip("\n").split("\n")[1:] if json.loads(line)["type"] != "settings"]
 
 
@@ -143,7 +143,7 @@ def test_a_journal_that_was_cut_off_comes_in_up_to_there_and_says_so(daemon: Dae
     answer = daemon.call("session/import", content=text[:-20])
 
     assert [warning.partition(" are ")[2] for warning in answer["warnings"]][-1:] == [
-        "no whole record and were left out"
+        "not a whole record and were left out"
     ]
     entries = daemon.call("session/history", session_id=again(daemon, answer))["entries"]
     assert entries == daemon.call("session/history", session_id=session)["entries"][:-1]

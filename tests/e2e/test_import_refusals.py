@@ -1,4 +1,4 @@
-"""`session/import` and `session/export`: what is refused, who may, and what goes on meanwhile."""
+"""`session/import` and `session/export`: what is refused, who may call them, what continues meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model server on this machine says its own window, where the user agreed that it is asked."""
+"""A model server on this machine is asked for its context window, if the user agreed to that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spawn = Callable[..., Daemon]
 
 
 class _LlamaCpp(http.server.BaseHTTPRequestHandler):
-    """What llama.cpp answers (tools/server/README.md, seen 2026-11)."""
+    """A server with the answers of llama.cpp (tools/server/README.md, seen 2026-11)."""
 
     asked: list[str]
 

@@ -1,5 +1,5 @@
-"""The daemon's own loop and what goes wrong around it: clients that die, tools that never return, streams
-that never end, words that make no sense."""
+"""Faults around the daemon's own agent loop: clients that die, tools that never return, streams that never
+end, text that makes no sense."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def results_in(request: Any) -> list[dict[str, Any]]:
 
 
 def balanced(one: Talk) -> bool:
-    """Whether everything that was begun was ended."""
+    """Return whether every start event has its end event."""
     kinds = one.types()
     return all(
         kinds.count(f"{name}_start") == kinds.count(f"{name}_end")

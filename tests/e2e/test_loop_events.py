@@ -1,4 +1,4 @@
-"""The events of the daemon's own loop: pairs, and what they name."""
+"""The events of the daemon's own agent loop: every start has its end, and the ids that they name exist."""
 
 from __future__ import annotations
 

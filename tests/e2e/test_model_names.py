@@ -1,4 +1,4 @@
-"""`models/lookup` by each form in which a model's name arrives, through the wire."""
+"""`models/lookup` with each form of a model's name, over the wire."""
 
 from __future__ import annotations
 

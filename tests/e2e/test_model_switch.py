@@ -1,4 +1,4 @@
-"""`model/set`: the new model's window counts at once; what would not fit is made to, or refused."""
+"""`model/set`: the new model's window applies at once. A context too large for it is compacted or refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TINY = "openai/gpt-4"
 
 @pytest.fixture
 def daemon(spawn: Callable[..., Daemon]) -> Daemon:
-    """One of its own for each test: what it learns of a model's window is kept."""
+    """Return a new daemon for each test, because it remembers what it learns about a model's window."""
     return spawn()
 
 

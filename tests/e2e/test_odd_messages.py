@@ -1,4 +1,4 @@
-"""Messages that are odd, not wrong: they are kept as they came, and mended for the model alone."""
+"""Unusual but valid messages: they are stored unchanged, and repaired only in what the model gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from e2e.views import originals_in_order, problems_of_providers
 
 
 def context_of(daemon: Daemon, *messages: Message) -> tuple[dict[str, Any], bytes]:
-    """(context, bytes of the history) of a new session with these messages."""
+    """Return (context, bytes of the history) of a new session with these messages."""
     session = daemon.call("session/start", compaction=CHARS4)["session_id"]
     appended = daemon.call("session/append", session_id=session, messages=messages)
     assert len(appended["entry_ids"]) == len(messages)

@@ -1,4 +1,4 @@
-"""Values that are taken as they are and are probably wrong: the result says so."""
+"""Values that are accepted but probably a mistake: the result has a warning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_window_that_is_given_is_no_guess(daemon: Daemon) -> None:
 def test_an_endpoint_that_is_no_url_is_told_of(daemon: Daemon, base_url: str) -> None:
     model = {"provider": "openai", "id": "gpt-4o", "base_url": base_url}
 
-    assert any("is no http or https URL" in warning for warning in warnings_of(daemon, model=model))
+    assert any("is not an http or https URL" in warning for warning in warnings_of(daemon, model=model))
 
 
 def test_an_endpoint_that_is_one_is_not_told_of(daemon: Daemon) -> None:
@@ -70,7 +70,7 @@ def test_an_endpoint_that_is_one_is_not_told_of(daemon: Daemon) -> None:
 def test_a_folder_that_is_not_named_from_the_root_is_told_of(daemon: Daemon) -> None:
     [warning] = warnings_of(daemon, working_dir="src/here")
 
-    assert "'src/here' is no absolute path" in warning
+    assert "'src/here' is not an absolute path" in warning
     assert warnings_of(daemon, working_dir="/") == []
 
 

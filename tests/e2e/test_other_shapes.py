@@ -173,4 +173,4 @@ def test_a_prompt_in_a_providers_shape_is_refused(daemon: Daemon) -> None:
     refused = daemon.refusal("agent/prompt", session_id=session, content=picture["content"])
 
     assert (refused.code, refused.data["path"]) == (-32602, "$.content")
-    assert "Anthropic's shape" in refused.message
+    assert "Anthropic's format" in refused.message

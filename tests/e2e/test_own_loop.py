@@ -1,4 +1,4 @@
-"""The daemon's own loop against a provider on loopback, over each wire."""
+"""The daemon's own agent loop with a fake provider on loopback, over each wire format."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The laws (docs/dev/behaviour.md, "Laws") on real sessions of Claude Code and pi, with the daemon killed
-between any two steps: what people's agents really said, sizes and oddities included."""
+"""The laws (docs/dev/behaviour.md, "Laws") on real sessions of Claude Code and pi, with their real sizes and
+odd messages. The daemon is killed between steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SESSIONS = session_files()
 BATCH = 60
 """Messages of one append."""
 SETTINGS = {"context_window": 1_000_000}
-"""So large that no law depends on whether the whole fits: undo may bring everything back."""
+"""A window so large that everything fits, even if undo brings all messages back."""
 
 pytestmark = pytest.mark.skipif(not SESSIONS, reason="the shared sessions are not here")
 
@@ -59,7 +59,7 @@ class Following:
         return after
 
     def compact(self, keep_recent: int) -> dict[str, Any]:
-        """A compaction, and laws 1, 2, 6 and 7 on what came of it."""
+        """Compact, and check laws 1, 2, 6 and 7 on the result."""
         before = self.daemon.call("session/context", session_id=self.id)
         done = self.daemon.call("session/compact", session_id=self.id, keep_recent=keep_recent)
         after = self.daemon.call("session/context", session_id=self.id)

@@ -1,4 +1,4 @@
-"""DeepSeek and Moonshot want the thinking before a call of a tool back; OpenAI and the others do not.
+"""DeepSeek and Moonshot want the model's reasoning before a tool call sent back; OpenAI and others do not.
 
 Sources: `core/models/lookup.py`, `WANT_REASONING`.
 """
@@ -44,7 +44,7 @@ def asked_with_tools(daemon: Daemon, model: str) -> str:
 
 
 def reasoning(messages: list[dict[str, Any]]) -> list[Any]:
-    """Of each of the model's messages; `...` where there is no such field."""
+    """Return `reasoning_content` of each assistant message; `...` if a message has no such field."""
     return [m.get("reasoning_content", ...) for m in messages if m["role"] == "assistant"]
 
 

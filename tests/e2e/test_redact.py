@@ -1,4 +1,4 @@
-"""`session/redact`: a secret that was pasted leaves the view, the history, the search and the disk."""
+"""`session/redact` removes a pasted secret from the view, the history, the search and the disk."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_an_import_that_brings_redacted_words_back_says_so(spawn: Spawn, home: P
 
     assert not any("session/redact" in one for one in clean["warnings"])
     [warning] = [one for one in again["warnings"] if "session/redact" in one]
-    assert warning.startswith("e5: the file brings back what session/redact took out")
+    assert warning.startswith("e5: these messages contain what session/redact removed")
     assert SECRET not in warning
     daemon.call("session/redact", session_id=again["session_id"], entry_ids=["e5"])
     assert SECRET not in everything(daemon, again["session_id"])

@@ -1,4 +1,4 @@
-"""`session/redact`: what repeats a message forgets it too: summaries, stubs, titles, prompts that wait."""
+"""`session/redact` removes copies of a message too: in summaries, stubs, titles and queued prompts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_stubs_of_pruned_results_forget_what_the_redacted_call_named(spawn: Spaw
     assert "Wx2Yt55" in everything(daemon, session)
     context = daemon.call("session/context", session_id=session)
     assert context["messages"][4]["content"][0]["content"] == MARK
-    # Counted here and counted by whoever opens it again.
+    # The context, token counts included, is the same after the session is opened again.
     daemon.call("session/close", session_id=session)
     daemon.call("session/start", session_id=session)
     assert daemon.call("session/context", session_id=session) == context

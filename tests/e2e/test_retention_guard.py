@@ -1,5 +1,5 @@
-"""A compaction that is checked, over the wire: holes in a model's summary are mended, constraints stay, the
-files that the last turns worked on are named. (issue 6, Show 6)"""
+"""A model's summary is checked, over the wire: missing facts are added, constraints stay, and the files that
+the last turns worked on are named. (issue 6, Show 6)"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server() -> Iterator[Loopback]:
 
 
 def work(rounds: int = 60) -> list[Message]:
-    """An agent's work on a parser."""
+    """Return the messages of an agent that works on a parser."""
     messages: list[Message] = [{"role": "user", "content": f"Mend src/parse.py.\n{' '.join(RULES)}"}]
     for n in range(rounds):
         messages.append(call(f"t{n}", "Bash", command="go test ./... -run TestAll"))
@@ -51,12 +51,12 @@ def work(rounds: int = 60) -> list[Message]:
 
 
 def summary(text: str) -> str:
-    """`text` as a model that keeps to the form would say it."""
+    """Return `text` as a summary with all required headings."""
     return "\n".join(f"## {heading}\n{text if heading == 'Goal' else '(none)'}" for heading in HEADINGS)
 
 
 def compacted(daemon: Daemon, server: Loopback, messages: list[Message], body: str, **given: Any) -> Any:
-    """What a compaction answers whose summariser says `body`."""
+    """Return the answer of `session/compact` if the summariser's model writes `body`."""
     server.play(*[Answer(text=body)] * 2)
     compaction = {"model": MODELS["anthropic"], **given}
     name = daemon.call("session/start", compaction=compaction, context_window=200_000)["session_id"]

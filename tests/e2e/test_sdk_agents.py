@@ -1,4 +1,4 @@
-"""The agents of examples/, on the providers' own SDKs, against a provider that refuses what is too large."""
+"""The agents in examples/, with the providers' own SDKs and a provider that refuses large requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`session/search` without a session: every stored one, through the real daemon."""
+"""`session/search` without a session id searches all stored sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from e2e.talk import assistant, user
 
 @pytest.fixture
 def daemon(spawn: Callable[..., Daemon]) -> Daemon:
-    """With a data folder of its own."""
+    """Return a daemon with its own data folder."""
     return spawn()
 
 

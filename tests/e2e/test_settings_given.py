@@ -1,4 +1,4 @@
-"""Settings that a client gives: in two layers, the good ones kept, the others told of, and taken back."""
+"""A client's settings: given in two layers; valid ones are kept, invalid ones reported; they can be unset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANGED = "didChangeConfiguration"
 
 @pytest.fixture
 def initialized(spawn: Spawn) -> Initialize:
-    """Starts a daemon whose client gives these settings when it initializes."""
+    """Return a function that starts a daemon whose client gives these settings at `initialize`."""
 
     def make(**settings: Any) -> Daemon:
         daemon = spawn()
@@ -35,7 +35,7 @@ def start(daemon: Daemon, **params: Any) -> dict[str, Any]:
 
 
 def told(daemon: Daemon, *names: str) -> list[tuple[Any, str]]:
-    """(value, source) of each setting in a new session."""
+    """Return (value, source) of each setting in a new session."""
     session = start(daemon)["session_id"]
     settings = daemon.call("session/configure", session_id=session)["settings"]
     return [(settings[name]["value"], settings[name]["source"]) for name in names]
@@ -46,7 +46,7 @@ def change(daemon: Daemon, settings: Any) -> None:
 
 
 def shown(daemon: Daemon) -> list[str]:
-    """What the person was shown so far."""
+    """Return the messages that were shown to the user so far."""
     daemon.call("daemon/ping")
     messages = [got.value for got in daemon.received if got.value.get("method") == "window/showMessage"]
     assert all(message["params"]["type"] == 2 for message in messages)
@@ -104,7 +104,7 @@ def test_a_window_is_taken_from_either_place(initialized: Initialize) -> None:
     assert told(daemon, "context_window") == [(60_000, CHANGED)]
 
 
-# --- good ones kept, others told of -----------------------------------------------------------------
+# --- valid settings are kept, others reported -------------------------------------------------------
 
 
 def test_of_a_clients_settings_the_good_ones_are_kept_and_the_bad_ones_told_of(
@@ -117,7 +117,7 @@ def test_of_a_clients_settings_the_good_ones_are_kept_and_the_bad_ones_told_of(
     assert told(daemon, "keep_messages", "prune") == [(3, FIRST), (True, CHANGED)]
     assert [warning for warning in first if FIRST in warning] == first
     assert any("threshold_ratio" in warning for warning in first)
-    assert any("keeep is no setting" in warning for warning in first)
+    assert any("keeep is not a setting" in warning for warning in first)
     at_first, later = shown(daemon)
     assert ["threshold_ratio" in at_first, "keeep" in at_first] == [True, True]
     assert [CHANGED in later, "keep_messages" in later] == [True, True]
@@ -175,7 +175,7 @@ def test_an_unknown_name_is_told_of_with_the_setting_that_is_most_like_it(
     done = daemon.call(method, session_id=session, compaction={name: 5, "prune_protect": 7})
 
     [warning] = done["warnings"]
-    assert f"{method}: compaction.{name} is no setting" in warning
+    assert f"{method}: compaction.{name} is not a setting" in warning
     assert (UNKNOWN[name] or "perhaps") in warning or UNKNOWN[name] is None
     assert ("perhaps" in warning) == (UNKNOWN[name] is not None)
     settings = daemon.call("session/configure", session_id=session)["settings"]
@@ -204,7 +204,7 @@ def test_a_setting_among_the_parameters_of_a_compaction_is_told_of(
     plain = daemon.call("session/compact", session_id=session, dry_run=True, keep_messages=4)
 
     [warning] = done["warnings"]
-    assert f"session/compact: {name} is no parameter" in warning
+    assert f"session/compact: {name} is not a parameter" in warning
     assert is_meant in warning
     assert "warnings" not in plain
 

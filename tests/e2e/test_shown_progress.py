@@ -1,4 +1,4 @@
-"""What an editor is shown of a compaction while it runs."""
+"""The progress of a compaction that an editor shows while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pygls' and pytest-lsp's clients run whole sessions: nothing of ours is needed to speak to the daemon."""
+"""The stock clients of pygls and pytest-lsp run whole sessions: no code of compactd is needed for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from e2e.talk import CHARS4, turns, user
 
 
 def plain(value: Any) -> Any:
-    """What pygls made of a result, as plain data: it gives objects with attributes."""
+    """Convert a result from pygls, an object with attributes, to plain data."""
     if hasattr(value, "_asdict"):
         return {name: plain(one) for name, one in value._asdict().items()}
     if isinstance(value, dict):
@@ -28,13 +28,13 @@ def plain(value: Any) -> Any:
 
 
 async def ask(client: LanguageClient, method: str, **params: Any) -> Any:
-    """The result of one of our methods, asked with pygls' public API."""
+    """Call a method of compactd with pygls' public API. Return the result."""
     asked = client.protocol.send_request_async(method, params)
     return plain(await asyncio.wait_for(asked, PATIENCE_S))
 
 
 def listening_client() -> LanguageClient:
-    """pytest-lsp's client, keeping the events that come."""
+    """Return pytest-lsp's client, changed to keep the events that it receives."""
     client = make_test_lsp_client()
     client.events = []  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""`summarize`: a model writes the summary; whatever it does instead, the compaction ends well."""
+"""Strategy `summarize`: a model writes the summary. Whatever it answers, the compaction ends well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo, redo, expand, search, pin (docs/dev/behaviour.md, "Time travel"): nothing is ever gone."""
+"""Undo, redo, expand, search, pin (docs/dev/behaviour.md, "Time travel"): no message is ever lost."""
 
 from __future__ import annotations
 

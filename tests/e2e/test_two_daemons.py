@@ -1,4 +1,4 @@
-"""Two daemons on one folder: one writes a session, the other reads along."""
+"""Two daemons on one data folder: one writes a session, the other follows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from e2e.conftest import Spawn
 from e2e.talk import CHARS4, assistant, turns, user
 
 FOLLOW_S = 1.0
-"""What docs/dev/contract.md promises to whoever reads along."""
+"""Seconds within which a follower sees a change, as docs/dev/contract.md promises."""
 
 
 def started(daemon: Daemon, session: str, **params: object) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""A user's own data comes back as it came, byte for byte where it was JSON (docs/dev/contract.md,
-"Transport")."""
+"""A user's own data comes back unchanged, JSON byte for byte (docs/dev/contract.md, "Transport")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that vanished while the model answers a prompt: the model's stream ends, the session is whole."""
+"""The client disappears while a model answers a prompt: the stream ends, and the session stays valid."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Client:
 
 @pytest.fixture
 def clients() -> Iterator[list[Client]]:
-    """Those of a test, ended with it."""
+    """Yield a list for the clients of a test. They are ended with it."""
     made: list[Client] = []
     yield made
     for client in made:

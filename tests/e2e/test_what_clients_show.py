@@ -1,4 +1,4 @@
-"""What a client shows it need not work out: the context in its order, the gauge's decision, the title."""
+"""What a client can show without computing it: the context in order, the gauge's decision, the title."""
 
 from __future__ import annotations
 

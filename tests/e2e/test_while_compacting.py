@@ -1,4 +1,4 @@
-"""What goes on while a long compaction runs, and what does not (docs/dev/contract.md, "Transport").
+"""What continues while a long compaction runs, and what waits (docs/dev/contract.md, "Transport").
 
 "While" is told by the order of what the daemon sends, not by a clock: an answer that stands before the
 `compaction_end` was given during the compaction.
@@ -23,7 +23,7 @@ MILLION = 345
 """Turns of about 2,930 tokens each: a million tokens."""
 
 TURNS = 90
-"""The same of a session that is compacted in a second: enough for a request and its answer."""
+"""Turns of a session that is compacted in about a second: enough time for a request and its answer."""
 
 KEEP = 20_000
 
@@ -87,7 +87,7 @@ def start_short(daemon: Daemon) -> None:
 
 @pytest.fixture
 def long(stored: Path, home: Path, spawn: Spawn) -> Daemon:
-    """A daemon that has the long session open, on a copy of its own, and a short one beside it."""
+    """Return a daemon that has two sessions open: a copy of the long stored one, and a short one."""
     shutil.copytree(stored, home)
     daemon = spawn()
     daemon.call("session/start", session_id="long")

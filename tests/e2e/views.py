@@ -22,7 +22,7 @@ class Seen:
     history: bytes
     """The answer to `session/history`, without its id."""
     state: dict[str, Any]
-    """What `agent/state` says, without settings."""
+    """The result of `agent/state`, without settings."""
 
 
 def seen(daemon: Daemon, session: str) -> Seen:
@@ -40,7 +40,7 @@ def _without_id(body: bytes) -> bytes:
 
 
 def originals_in_order(history: bytes, messages: Iterable[Message]) -> int:
-    """How many of `messages`, from the first on, stand in the history byte for byte and in their order."""
+    """Return how many of `messages`, from the first on, are in the history byte for byte and in order."""
     at = found = 0
     for message in messages:
         written = b'"message":' + encoded(message)
@@ -53,7 +53,8 @@ def originals_in_order(history: bytes, messages: Iterable[Message]) -> int:
 
 
 def problems_of_providers(daemon: Daemon, session: str) -> dict[str, list[str]]:
-    """Law 1: what each provider would refuse in the next request, by format; empty where nothing."""
+    """Check law 1: return what each provider would refuse in the next request, by format; empty if
+    nothing."""
     found = {}
     for name in FORMATS:
         context = daemon.call("session/context", session_id=session, format=name)

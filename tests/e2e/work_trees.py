@@ -1,4 +1,4 @@
-"""Git work trees, and sessions in them that keep snapshots."""
+"""Git work trees, and sessions in them with snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from e2e.talk import CHARS4, assistant, user
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says, with no settings of this machine's."""
+    """Run git without this machine's settings. Return what it prints."""
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),

@@ -1,4 +1,4 @@
-"""What the tests of coding agents stand on: packages that setup.sh fetched, a child that speaks JSON."""
+"""Shared by the tests of coding agents: packages that setup.sh installed, a child that writes JSON lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def node() -> str:
 
 
 def environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Of an agent: nothing of the person who runs the tests, no network."""
+    """Return the environment of an agent: nothing of the person who runs the tests, no network."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     return {
         **kept,
@@ -50,7 +50,7 @@ def environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 
 
 class Lines:
-    """A child that writes a JSON object a line; everything it wrote is kept."""
+    """A child process that writes one JSON object per line. Everything it wrote is kept in `seen`."""
 
     def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> None:
         self.seen: list[Json] = []

@@ -1,4 +1,4 @@
-"""For the tests in real editors: time enough on a busy machine, and at the end a list of what was seen."""
+"""For tests in real editors: long timeouts for busy machines, and a list of what each test saw at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 LONGEST_S = 900
-"""Of one test. A wait in it gives up long before, and says for what it waited."""
+"""Seconds for one test. Each wait in it gives up long before, and says what it waited for."""
 PICTURES = ("build/editors", "build/pictures")
 WIDTH = 150
 
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What each test printed, by editor, and where the pictures are."""
+    """Print what each test printed, by editor, and where the pictures are."""
     seen: dict[str, list[pytest.TestReport]] = defaultdict(list)
     for report in terminalreporter.stats.get("passed", []):
         place = Path(report.nodeid.partition("::")[0]).parts

@@ -1,4 +1,4 @@
-"""Daemons that go wrong, as commands that an agent's extension may be given."""
+"""Faulty daemons, as commands that an agent's extension can be set to run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ exec {daemon!r} "$@"
 
 
 def daemon(folder: Path, text: str) -> Path:
-    """One of them as a program in `folder`."""
+    """Write one of these daemons as a program into `folder`. Return its path."""
     path = folder / "daemon"
     real = program("compactd", install="pip install -e .")
     path.write_text(text.format(python=sys.executable, daemon=real, mark=str(folder / "mark")))

@@ -1,4 +1,4 @@
-"""An editor in a terminal that can be asked what it knows: what Neovim and Emacs have in common."""
+"""An editor in a terminal whose state a test can query: the common part of Neovim and Emacs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DrivenEditor:
         self.terminal.__exit__(*more)
 
     def ask(self, code: str) -> Any:
-        """What `code` gives in the editor's own language, as JSON has it."""
+        """Evaluate `code` in the editor's own language. Return the value, converted through JSON."""
         raise NotImplementedError
 
     def log(self) -> str:
@@ -36,7 +36,7 @@ class DrivenEditor:
         raise NotImplementedError
 
     def until(self, code: str, what: str) -> Any:
-        """What `code` gives, once that is something."""
+        """Evaluate `code` until its value is true. Return the value."""
         try:
             return wait_for(lambda: self.ask(code), what)
         except AssertionError as error:

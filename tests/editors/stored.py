@@ -1,4 +1,4 @@
-"""Sessions made beforehand, through the daemon's own wire."""
+"""Creates stored sessions before a test, with a real daemon."""
 
 from __future__ import annotations
 

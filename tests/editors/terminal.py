@@ -1,4 +1,4 @@
-"""A program in a terminal of tmux: what a person types into it, what they see, and a picture of that."""
+"""A program in a tmux terminal: types for the user, reads the screen, takes pictures of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAUSE_S = 0.03
 
 
 def wait_for(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
-    """What `look` gives back as soon as it is something."""
+    """Call `look` until it returns something. Return that."""
     end = time.monotonic() + patience_s
     while True:
         if seen := look():
@@ -79,7 +79,7 @@ class Terminal:
         (folder / self._name).unlink(missing_ok=True)
 
     def type(self, text: str) -> None:
-        """As it stands."""
+        """Type `text` literally: names of keys in it have no meaning."""
         self._tmux("send-keys", "-l", text)
 
     def press(self, *keys: str) -> None:
@@ -87,7 +87,7 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def screen(self) -> str:
-        """What is to be seen, without spaces at the ends of lines."""
+        """Return the text on the screen, without spaces at the ends of lines."""
         return "\n".join(line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")).rstrip()
 
     def see(self, text: str, patience_s: float = PATIENCE_S) -> str:
@@ -118,7 +118,7 @@ class Terminal:
 
 
 def program(name: str, *, install: str) -> str:
-    """Where a program is that the set-up installs: beside this Python, else on the PATH."""
+    """Return the path of a program that the set-up installs: next to this Python, otherwise on the PATH."""
     places = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     found = shutil.which(name, path=places)
     assert found, f"{name} is missing: {install}"

@@ -1,4 +1,4 @@
-"""The repository of `attacks/test_hostile_repository.py`, opened in each editor: nothing of it is run."""
+"""The repository of `attacks/test_hostile_repository.py`, opened in each editor: no code of it runs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The figures of speed in each editor, in one go: run it on a machine that does nothing else.
+"""Measures the speed in each editor in one run. Use it on an idle machine.
 
     PYTHONPATH=tests python -m editors.timings
 
-Activation, first gauge, a context of 5,000 entries, a key while a thousand events a second come. Each is
-printed by the test that makes it; none of these tests fails for being slow.
+Activation, first gauge, a context of 5,000 entries, a key press while a thousand events arrive per second.
+The tests that measure a figure print it; none of them fails for being slow.
 """
 
 from __future__ import annotations

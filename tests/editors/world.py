@@ -1,4 +1,4 @@
-"""What an editor's test stands in: a home, a workspace, a daemon's command, a model that is a script."""
+"""The environment of an editor's test: a home, a workspace, the daemon's command, a scripted model."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ WINDOW = 6_000
 
 @dataclass(frozen=True)
 class World:
-    """Where a test's files are."""
+    """The files of a test."""
 
     home: Path
-    """Of the person and of the daemon."""
+    """The home folder of the user and of the daemon."""
     workspace: Path
 
     @property
     def env(self) -> dict[str, str]:
-        """Of an editor: nothing of the person who runs the tests."""
+        """The environment of an editor: nothing of the person who runs the tests."""
         bin_dir = str(Path(sys.executable).parent)
         return {
             "HOME": str(self.home),
@@ -97,7 +97,7 @@ DAY = [
     ),
     Answer(text="We mended the cache of the loader.", count_input=True),
 ]
-"""What the model says on the person's day: it reads, answers at length, edits, answers again."""
+"""The model's answers in the test of a typical day: it reads, answers at length, edits, answers again."""
 
 
 def model(base_url: str) -> dict[str, str]:
@@ -112,7 +112,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that ended and was not yet waited for does not."""
+    """Return whether the process runs. A zombie does not."""
     with contextlib.suppress(OSError):
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")

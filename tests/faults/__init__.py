@@ -1,1 +1,1 @@
-"""Faults: simulated ones by the million, real ones on the real process, and breaks on purpose."""
+"""Faults: millions of simulated ones, real ones on the real process, and deliberate breaks of the source."""

@@ -31,7 +31,7 @@ class Break(Struct, frozen=True):
 
     name: str
     file: str
-    """Below server/compactd."""
+    """The file's path below server/compactd."""
     old: str
     new: str
     found_by: str = SIMULATION
@@ -148,7 +148,7 @@ BREAKS = (
     Break(
         "a session that could not begin keeps its lock",
         "session/manager.py",
-        "            await journal.close()  # else this process would keep its lock\n",
+        "            await journal.close()  # otherwise this process would keep its lock\n",
         "",
         "faults/test_found.py",
     ),
@@ -845,7 +845,8 @@ def broken_copy(one: Break, folder: Path) -> None:
 
 
 def found(one: Break, seed: int) -> tuple[str, float]:
-    """What found it, in a few words, and after how many seconds; nothing where nothing did."""
+    """Run the test that should find the break `one`. Return what found it in a few words (empty if nothing
+    did) and the seconds that passed."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as named:
         folder = Path(named)

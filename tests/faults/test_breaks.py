@@ -1,4 +1,4 @@
-"""Each break on purpose still has its one place in the source, so that `make breaks` breaks what it says."""
+"""Each deliberate break still matches exactly one place in the source, so that `make breaks` applies it."""
 
 from __future__ import annotations
 

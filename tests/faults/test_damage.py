@@ -1,4 +1,4 @@
-"""Real journals of every version, cut and damaged: the counts of `make test`; more by `make proof`."""
+"""Real journals of every version, cut and damaged. `make test` tries a few cases, `make proof` many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulation found, each as the few steps that it takes."""
+"""Bugs that the simulation found, each reduced to a few steps."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_an_index_that_a_redaction_dropped_does_not_come_back(
 async def test_a_redaction_takes_what_a_killed_process_left_of_the_list_of_sessions(
     platter: Platter, workers: ThreadPoolExecutor
 ) -> None:
-    """Its title was in a file beside, written and not yet renamed."""
+    """The title was in a temporary file that was written but not yet renamed."""
     journal = FolderStore(HOME, disk=process(platter), workers=workers).create("s1", FIRST, "disk")
     await journal.durable(journal.append([record(1)]))
     folder = platter.at(HOME / "sessions")
@@ -218,7 +218,8 @@ def test_zeros_in_a_write_that_another_one_follows_are_damage() -> None:
 
 
 def test_a_space_that_lost_its_bit_in_a_write_of_several_records_is_damage() -> None:
-    """It is a zero then, and was taken for a page that was never written: what stood behind was dropped."""
+    """The space becomes a zero byte, which looked like a page that was never written: all records after it
+    were dropped."""
     batch = [b'{"type":"message","text":"two words"}', record(2)]
     lines = [b"".join(records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
     whole = records.line(0, FIRST) + b"".join(lines)
@@ -247,12 +248,12 @@ def test_a_compaction_of_messages_that_the_disk_refused_is_given_up() -> None:
     still_stored(session, planned)
     session.reload()  # as after the journal gave records up
 
-    with pytest.raises(StorageFailed, match="nothing was changed"):
+    with pytest.raises(StorageFailed, match="changed nothing"):
         still_stored(session, planned)
 
 
 class Slow(Quiet):
-    """Its workers take some turns of the loop."""
+    """A world whose workers take some turns of the event loop."""
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Each place where bytes of others come in takes what was once found to break it, and some of anything."""
+"""Each fuzz target accepts the inputs that once broke it, and some random ones."""
 
 from __future__ import annotations
 

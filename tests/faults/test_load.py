@@ -1,4 +1,4 @@
-"""The load of `benchmarks.load`, small: nothing is lost, every request is answered. No time is asserted."""
+"""The load tests of `benchmarks.load`, small: nothing is lost, every request is answered. No time limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ NONE_OF = ("  answers not given, once it reads", "  messages lost", "  not compa
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """As measured, but with the bytecode that there is: nobody looks at the time."""
+    """Return the environment of a measurement, but with existing bytecode, because time does not matter
+    here."""
     made = environment(tmp_path, tmp_path / "home")
     made.pop("PYTHONPYCACHEPREFIX")
     kept = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}

@@ -1,6 +1,6 @@
-"""The real daemon over a C library that lies: a sync that fails or hangs, a clock that was set back.
+"""The real daemon over a C library that misbehaves: a sync that fails or hangs, a clock that was set back.
 
-Where there is a C compiler; the same is simulated everywhere (`faults.simulation`).
+These tests need a C compiler. The same faults are simulated everywhere (`faults.simulation`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The simulation is one: the same seed is the same history, and what it is to find it finds.
+"""The simulation itself: the same seed gives the same history, and it finds the faults that it should find.
 
-How many steps were played, and which breaks it found, stands in docs/proof.md.
+docs/proof.md says how many steps were played and which breaks were found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from faults.simulation.platter import Platter
 
 @pytest.fixture(autouse=True)
 def _dead_coroutines() -> Iterator[None]:
-    """What daemons that died leave behind says nothing."""
+    """Silence the warnings about coroutines that dead daemons leave."""
     before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     yield
     collect()

@@ -1,4 +1,4 @@
-"""The real daemon, refused what it needs: it says so, goes on, and loses nothing that it acknowledged."""
+"""The real daemon without a resource that it needs: it says so, continues, and loses nothing acknowledged."""
 
 from __future__ import annotations
 

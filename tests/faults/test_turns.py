@@ -1,4 +1,4 @@
-"""What computes long waits for its turn, and nothing else waits for it."""
+"""Long computations wait for each other, one at a time, and short ones do not wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a session file, as numbers."""
+"""Counts the messages that are read from session files: all, typed by a person, written by a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session in a few lines that a person can compare."""
+"""Renders a session as a few lines that a person can compare."""
 
 from __future__ import annotations
 

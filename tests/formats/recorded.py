@@ -1,4 +1,4 @@
-"""Where the recorded sessions are that the tests read in place."""
+"""Finds the recorded sessions that tests read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations to render, and what a provider gets of them."""
+"""Conversations for the tests of provider formats, and the requests that they become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session files of other agents, written here from each program's own source (tests/fixtures/sessions)."""
+"""Session files of other agents, written from each program's own source code (tests/fixtures/sessions)."""
 
 from __future__ import annotations
 

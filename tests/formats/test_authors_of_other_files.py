@@ -1,4 +1,4 @@
-"""Who wrote what, in files and shapes whose programs say it: the less obvious rows of docs/authors.md."""
+"""The author of each text, in formats that name it: the less obvious rows of docs/authors.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STARTED = "# aider chat started at 2026-11-20 10:00:00\n\n> aider --model sonnet
 
 
 def typed(data: bytes | str) -> list[str]:
-    """What a person typed, of the messages in the user's role."""
+    """Return what a person typed in messages of the user's role."""
     file = read(data.encode() if isinstance(data, str) else data)
     return [
         block.text

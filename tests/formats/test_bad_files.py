@@ -1,4 +1,4 @@
-"""Files that are of the wrong kind, cut off, too large, not to be read, or a folder of files."""
+"""Files of a wrong kind, cut off, too large or unreadable, and a folder of files."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_what_is_no_file_to_read_is_refused_with_why(tmp_path: Path) -> None:
         said.append(caught.value.message)
 
     assert "Too many levels of symbolic links" in said[0]
-    assert ["no file that can be read" in text for text in said[1:3]] == [True, True]
+    assert ["is not a regular file" in text for text in said[1:3]] == [True, True]
     assert "no such file" in said[3]
     assert "no file can have this name" in said[4]
 

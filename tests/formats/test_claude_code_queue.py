@@ -1,4 +1,4 @@
-"""What a person types while Claude Code works comes in once, in its place, with its author.
+"""What a person types while Claude Code works is read once, at its place, with its author.
 
 The rows have the shapes that Claude Code 2.1.39, 2.1.110, 2.1.197 and 2.1.330 wrote when they were run with a
 scripted API (2026-11).
@@ -65,7 +65,7 @@ HUMAN = {"origin": {"kind": "human"}}
 
 
 def told(message: Message) -> tuple[str, str]:
-    """Who says it, and what."""
+    """Return the author and the text."""
     if message.role == "tool":
         return "tool", "result"
     text = "".join(block.text for block in message.content if isinstance(block, Text))
@@ -78,7 +78,7 @@ def outline(*rows: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def one_turn(*between: dict[str, Any], version: str = "2.1.39") -> list[tuple[str, str]]:
-    """What is read between the result of the first call and the end of the turn.
+    """Return what is read between the result of the first call and the end of the turn.
 
     As Claude Code writes them, the rows of the queue stand before that result, and attachments after it.
     """

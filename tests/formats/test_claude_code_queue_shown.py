@@ -1,6 +1,5 @@
-"""What was typed while Claude Code worked is in the history, in what `convert` writes, and found by a search.
-If it sets a limit, it is in force after a compaction.
-"""
+"""What a person typed while Claude Code worked is in the history, in the output of `convert` and in search
+results. A limit in it is in force after a compaction."""
 
 from __future__ import annotations
 

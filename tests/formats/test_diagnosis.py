@@ -1,4 +1,4 @@
-"""What `doctor` finds in a session, and the session without it."""
+"""What `doctor` finds in a session, and the repaired session."""
 
 from __future__ import annotations
 

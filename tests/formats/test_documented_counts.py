@@ -1,4 +1,4 @@
-"""docs/formats.md says how many messages are read of each file."""
+"""docs/formats.md says how many messages are read from each test file; the numbers are true."""
 
 from __future__ import annotations
 

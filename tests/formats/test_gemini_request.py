@@ -158,7 +158,7 @@ def test_gemini_3_gets_a_signature_for_calls_of_this_turn_that_have_none() -> No
 
 
 def signatures(contents: list[dict[str, Any]]) -> list[str | None]:
-    """Of each call, in order."""
+    """Return the signature of each call, in order."""
     parts = (part for content in contents for part in content["parts"])
     return [part.get("thoughtSignature") for part in parts if "functionCall" in part]
 

@@ -1,4 +1,4 @@
-"""Session files read as they grow say what they say when they are read whole."""
+"""A session file that is read while it grows gives the same result as one that is read whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `name` in the role `user` of OpenAI's shape: a person's, or that of a program in their role."""
+"""The `name` of a message in OpenAI's role `user`: a person's name, or a program's."""
 
 from __future__ import annotations
 

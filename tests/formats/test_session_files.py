@@ -64,7 +64,7 @@ def test_a_message_of_a_list_that_cannot_be_read_is_told_and_left_out() -> None:
     assert file.warnings == ("message 5 was left out: content is missing - at `$.messages[4].content`",)
 
 
-# --- our own ----------------------------------------------------------------------------------------
+# --- compactd's journals ----------------------------------------------------------------------------
 
 
 def journal(*records: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Session files of other agents through a daemon: in, out in their own format, in again."""
+"""Session files of other agents through a daemon: imported, exported in their own format, imported again."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_losses_of_an_export_in_a_providers_shape_are_told_by_entry(client: Clie
 
     assert "not kept: the message's id (e1–e6, e8)" in told
     assert "not kept: the usage report (e2, e6)" in told
-    assert told[-1] == "not kept: 1 compaction: all messages stand in full"
-    assert ("not kept: its thinking (e2)" in told) == (format != "anthropic")
+    assert told[-1] == "not kept: 1 compaction: all messages are in full"
+    assert ("not kept: the thinking (e2)" in told) == (format != "anthropic")
 
 
 @pytest.mark.parametrize("format", ["neutral", "openai", "openai_responses", "anthropic", "gemini"])

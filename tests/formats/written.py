@@ -1,4 +1,4 @@
-"""Session files as other programs write them."""
+"""Writes session files as other programs do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Git trees of a work tree: bounded in time, and whole after whatever ended the one before."""
+"""Snapshots of a git work tree: bounded in time, and complete after an earlier one was interrupted."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_objects_that_are_gone_are_a_reason(tree: Path, tmp_path: Path) -> None:
     first = trees.snapshot(str(tree))
     trees.forget()
 
-    with pytest.raises(NoTree, match="not there any more"):
+    with pytest.raises(NoTree, match="no longer exist"):
         trees.difference(first, first, str(tree))
     second = trees.snapshot(str(tree))
     with pytest.raises(NoTree, match="failed"):
@@ -128,5 +128,5 @@ def test_no_config_decides_where_the_work_tree_is(tree: Path, tmp_path: Path) ->
 def test_a_git_file_that_leads_nowhere_is_no_work_tree(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
 
-    with pytest.raises(NoTree, match=r"no repository|no git work tree"):
+    with pytest.raises(NoTree, match=r"not a repository|not in a git work tree"):
         work_tree_of(str(tmp_path))

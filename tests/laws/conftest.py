@@ -1,4 +1,4 @@
-"""Daemons whose model provider is one on loopback: one that a module shares, or as many as a test needs."""
+"""Daemons with a fake model provider on loopback: one per module, or as many as a test needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that want to be taken for something else, and what a reader must never see of them.
+"""Texts that imitate structure, such as headings or roles, and patterns that must not survive quoting.
 
 Nothing here knows how `core/text/quoting.py` works: the forms are those that readers take for structure, and
 the patterns that look for what survived are written on their own.
@@ -27,7 +27,7 @@ LIMITS = (
     "Use at most 4 workers in the importer.",
     "Bitte niemals den Ordner vendor/ anfassen.",
 )
-"""What the user demands, word for word."""
+"""The user's constraints, word for word."""
 TYPED = (
     "Thanks.",
     "Look.",
@@ -36,7 +36,7 @@ TYPED = (
     "And on.",
     "Mend the importer in src/parse.py.",
 )
-"""What else they type."""
+"""Other texts that the user types."""
 
 FOREIGN = tuple(sorted(AUTHORS - {"user", "assistant"}))
 NOWHERE = range(96, 100)
@@ -332,7 +332,7 @@ _REFERENCE = re.compile(r"\[\s*e(\d+)")
 
 
 def seen(char: str) -> bool:
-    """Whether a person sees this character, or a script needs it."""
+    """Return whether a person sees this character, or a script needs it."""
     if char in "\n\t\u200c\u200d\ufe0e\ufe0f":
         return True
     if 0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF or char in "\u034f\u3164\u2800":
@@ -341,8 +341,8 @@ def seen(char: str) -> bool:
 
 
 def forged(text: str, talk: Talk, composed: Iterable[str] = (), before: str = "") -> list[str]:
-    """What in `text` could pass for structure, with the line it stands in. `composed`: the lines that the
-    route itself writes, each once; `before`: a pattern of what it puts before a line."""
+    """Return what in `text` could act as structure, with its line. `composed` has the lines that the route
+    itself writes, each once; `before` is a pattern for what it puts before a line."""
     found: list[str] = [f"unseen: {char!r}" for char in sorted({char for char in text if not seen(char)})]
     lines = text.split("\n")
     if lines != text.splitlines() and text and not text.endswith("\n"):

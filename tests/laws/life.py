@@ -1,4 +1,4 @@
-"""A session's life in this process: what a client may do to it, and the laws that hold after each step.
+"""A session in this process: every step that a client can take, and the laws that must hold after each.
 
 The laws are those of docs/dev/behaviour.md, "Laws"; docs/laws.md says which test keeps which.
 """
@@ -52,7 +52,7 @@ SNUG = GivenSettings(context_window=4_000)
 
 
 def opened(world: Quiet, profile: str, given: GivenSettings = SNUG) -> Session:
-    """A session that was just started under this profile."""
+    """Return a session that was just started under this profile."""
     first = Opened(v=1, id="s", at=world.now())
     session = _session(world, (first,))
     session.configure("start", compaction=replace(given, profile=profile))
@@ -66,14 +66,14 @@ def _session(world: Quiet, entries: Sequence[Entry]) -> Session:
 
 
 def reopened(session: Session, upto: int | None = None) -> Session:
-    """The same journal, or its first `upto` records, opened anew from its bytes."""
+    """Return a new session, opened from the bytes of the journal or of its first `upto` records."""
     records = [msgspec.json.encode(entry) for entry in session.entries[:upto]]
     assert isinstance(session.world, Quiet)
     return _session(session.world, decode_entries(records))
 
 
 def whole(session: Session) -> int:
-    """Tokens of the whole next request, each message counted anew."""
+    """Return the tokens of the whole next request, with each message counted again."""
     projection = project(session.fold.view().items, session.counter)
     counted = sum(message_tokens(each.message, session.counter) for each in projection.messages)
     assert projection.tokens == counted
@@ -81,12 +81,12 @@ def whole(session: Session) -> int:
 
 
 class Life:
-    """One session, what was said in it, and what of it may be gone."""
+    """One session, the messages that were acknowledged, and those that may be gone."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.said: dict[str, bytes] = {}
-        """Entry to the bytes that were acknowledged."""
+        """The acknowledged bytes of each entry, by entry id."""
 
     # --- what a client does ---------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ _NOTHING = Message(role="user", content=())
 
 
 def numbers(session: Session) -> tuple[object, ...]:
-    """What else a restart must not change."""
+    """Return other values that a restart must not change."""
     return (
         session.token_usage(),
         session.size,

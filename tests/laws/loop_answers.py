@@ -1,4 +1,4 @@
-"""Whatever a provider may answer, as strategies. Nothing here takes longer than the daemon's own patience."""
+"""Hypothesis strategies for anything a provider may answer, within the daemon's timeouts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ PATIENCE = {
 
 STEPS, REQUESTS, RECOVERIES, LOWERED, SUMMARIES = 5, 2, 3, 2, 3
 MOST_REQUESTS = STEPS * REQUESTS * (1 + RECOVERIES + LOWERED) * (1 + SUMMARIES)
-"""Of one prompt: each step, its recoveries and repetitions, and the summaries of each compaction."""
+"""The most requests of one prompt: each step, its recoveries and retries, and the summaries of each
+compaction."""
 
 NESTED = '{"a":' + "[" * 300 + "]" * 300 + "}"
 ARGUMENTS = ("{}", '{"path": "a.py"}', '{"path": ', "", "[]", "null", '"text"', NESTED, '{"é\\ud800": 1}')
@@ -98,7 +99,7 @@ ODD = st.one_of(
 )
 
 SLOW = st.one_of(st.just(Silence()), st.builds(Stall, text=st.sampled_from(("", "Half of"))))
-"""What costs the patience above."""
+"""Answers that last until the timeouts above."""
 
 FRAMED = st.one_of(
     ANSWERS,
@@ -110,4 +111,4 @@ FRAMED = st.one_of(
 
 ANY: st.SearchStrategy[Step] = st.one_of(FRAMED, FRAMED, FRAMED, FAILURES, FAILURES, ODD, SLOW)
 AGAIN: st.SearchStrategy[Step] = st.one_of(FRAMED, FRAMED, FAILURES, ODD)
-"""What may come again and again."""
+"""Answers that may come any number of times."""

@@ -1,4 +1,4 @@
-"""What the events of the daemon's own loop may look like: every start has its end, in its place."""
+"""Checks the events of the daemon's own agent loop: every start has its end, in the right order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_A_PROMPT = frozenset(
 
 
 def problems_of_events(events: list[dict[str, Any]], first_seq: int = 1) -> list[str]:
-    """What is wrong with the events of one session, from its opening on; empty where nothing is."""
+    """Return what is wrong with the events of one session since its opening; empty if nothing is."""
     order = _Order()
     for number, event in enumerate(events):
         if event["seq"] != number + first_seq:
@@ -29,7 +29,7 @@ def problems_of_events(events: list[dict[str, Any]], first_seq: int = 1) -> list
 
 
 class _Order:
-    """Where the loop is, after the events so far."""
+    """The state of the loop after the events so far."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -45,7 +45,7 @@ class _Order:
         """Entries that an event named, and no `message_appended` yet."""
 
     def left(self) -> list[str]:
-        """What was begun and never ended."""
+        """Return what was begun and never ended."""
         return [
             f"at the end: {name} is open"
             for name, is_open in (

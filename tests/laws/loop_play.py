@@ -1,4 +1,4 @@
-"""A long conversation between the daemon's own loop and a model that runs out of room on the way."""
+"""A long conversation of the daemon's own agent loop with a model whose window overflows repeatedly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laws.loop_requests import is_summary
 from providers.loopback import Answer, Call, ErrorEvent, Fail, Seen, Step
 
 WINDOW = 4_000
-"""Tokens that the model takes, as the server counts them."""
+"""The model's window, as the server counts tokens."""
 
 SUMMARY = """## Goal
 - Go through the list.
@@ -45,12 +45,12 @@ def said(prompt: int) -> str:
 
 
 def answered(place: Place) -> str:
-    """What the model says there."""
+    """Return the model's answer at `place`."""
     return f"Answer {place[0]:04}.{place[1]}: {text(30, place[0])}"
 
 
 def result(prompt: int) -> str:
-    """What its tool gives back."""
+    """Return the result of the tool."""
     return f"Result {prompt:04}: {text(120, prompt + 3)}"
 
 

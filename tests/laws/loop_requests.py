@@ -1,4 +1,4 @@
-"""What a provider would refuse of the requests that the loopback server saw."""
+"""Finds what a real provider would refuse in the requests that the loopback server received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def problems_of(seen: Seen) -> list[str]:
-    """What the API of the request's wire would answer 400 to; empty for a valid request."""
+    """Return what the API of the request's wire format would refuse with 400; empty for a valid request."""
     body = seen.body
     tools = body.get("tools")
     match seen.wire:
@@ -36,7 +36,7 @@ def problems_of(seen: Seen) -> list[str]:
 
 
 def is_summary(seen: Seen) -> bool:
-    """Whether the request asks for a summary: then it is not the conversation's next one."""
+    """Return whether the request asks for a summary and so does not belong to the conversation."""
     return b"<conversation>" in seen.raw
 
 

@@ -1,4 +1,4 @@
-"""A process without a client, for sessions in a test's own process: it tells nobody, and works at once."""
+"""The surroundings of a session in a test's own process: no client, and all work is done at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RUNNER = asyncio.Runner()
 
 
 def done(work: Coroutine[object, object, T]) -> T:
-    """What `work` gives back, on the one loop of these tests."""
+    """Run `work` on the one event loop of these tests. Return its result."""
     return _RUNNER.run(work)
 
 
@@ -37,7 +37,7 @@ class Quiet:
         self._ticks = count(1)
         self._learned: dict[Key, Observed] = {}
         self.events: list[Event] = []
-        """What a client would have been told."""
+        """The events that a client would have got."""
 
     def now(self) -> float:
         """One second later at each question."""
@@ -51,11 +51,11 @@ class Quiet:
         """Nobody reads it."""
 
     async def in_worker(self, work: Callable[[], T]) -> T:
-        """At once, here."""
+        """Run `work` at once, in this thread."""
         return work()
 
     async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
-        """As `in_worker`."""
+        """Do the same as `in_worker`."""
         return await self.in_worker(work)
 
     async def read_settings(self, working_dir: str | None) -> None:
@@ -89,7 +89,7 @@ class Quiet:
         return LoopLimits()
 
     def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """What a rejection taught this world."""
+        """Return the window that a rejection taught this world."""
         return in_force(self._learned.get(key(found.model, found.provider, base_url)), found, self.now())
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:

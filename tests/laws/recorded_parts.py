@@ -1,4 +1,4 @@
-"""Parts of the recorded sessions, as the laws take them in: without the ids that their programs gave."""
+"""Parts of recorded sessions for the laws, without the ids that their programs gave."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from formats.recorded import folder, sessions
 
 FORMATS = ("claude-code", "gemini-cli", "pi", "openhands-log", "cline")
 FILES = {row["name"]: row["file"] for row in sessions(*FORMATS)}
-"""By the session's name; empty where the data is not on this machine."""
+"""The files, by the session's name; empty if the data is not on this machine."""
 
 
 @cache
@@ -34,7 +34,7 @@ def first_messages(name: str, most: int) -> tuple[Message, ...]:
 
 
 def is_between_turns(said: tuple[Message, ...], at: int) -> bool:
-    """Whether a user may speak before message `at`: no call waits for its result."""
+    """Return whether a user may speak before message `at`, because no call waits for its result."""
     before = said[at - 1] if at else None
     return said[at].role == "assistant" and not (
         before is not None and any(isinstance(block, ToolCall) for block in before.content)

@@ -1,4 +1,4 @@
-"""A compaction that lasts as long as a test wants."""
+"""Starts a compaction that lasts until the test ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever clients say and do, as strategies: conversations of every kind, and steps in every order."""
+"""Hypothesis strategies for conversations of every kind and for clients' steps in every order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRIPTS = (
     "🧵👩‍🔧 e\u0301 \u202e",
     "\u0000\ufeff",
 )
-"""What a count in code points, bytes or UTF-16 units gets wrong in different ways."""
+"""Texts that a count in code points, bytes or UTF-16 units gets wrong in different ways."""
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SIZES = st.sampled_from((0, 20, 80, 300, 900, 2_500))
 HUGE_CHARS = 30_000

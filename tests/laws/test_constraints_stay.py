@@ -1,5 +1,5 @@
-"""What users demand survives any number of compactions word for word; what tools demand never becomes a
-constraint. (issue 6, Show 5)"""
+"""Users' constraints survive any number of compactions word for word; no text of a tool becomes a constraint.
+(issue 6, Show 5)"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """No clock decides whether a law holds."""
 
 RUNS = settings(QUICK, max_examples=60)
-"""For laws that carry a compaction out."""
+"""Settings for laws that carry a compaction out."""
 
 SIZES = st.sampled_from([4, 12, 30, 60, 200, 900])
 WINDOWS = st.sampled_from([200, 500, 1_000, 4_000, 20_000])
@@ -74,7 +74,7 @@ def requests(draw: st.DrawFn) -> CompactRequest:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Inputs, tuple[Item, ...]]:
-    """What a plan is made of, with the originals; sometimes after an earlier compaction."""
+    """Draw the inputs of a plan, and the original messages; sometimes after an earlier compaction."""
     items = originals = draw(conversations())
     tail_from = 0
     window, profile = draw(WINDOWS), draw(st.sampled_from(sorted(PROFILES)))
@@ -114,7 +114,7 @@ def view_after(inputs: Inputs, end: Draft | Shortened) -> View:
 
 
 def whole(inputs: Inputs, view: View) -> int:
-    """Tokens of the whole request."""
+    """Return the tokens of the whole request."""
     return inputs.fixed.system + inputs.fixed.tools + project(view.items, CHARS4).tokens
 
 

@@ -1,4 +1,4 @@
-"""One session over many daemons: whatever is asked, in whatever order, with kills, restarts and torn files.
+"""One session over many daemons: random requests in random order, with kills, restarts and torn files.
 
 Laws 1, 2, 3, 4, 5, 6 and 9 over the wire, under every profile (docs/dev/behaviour.md, "Laws"). At the end of
 each life its journal is cut at any byte, as a disk that lies does.
@@ -80,7 +80,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
 
 
 class DaemonLife(RuleBasedStateMachine):
-    """What a client knows of its session."""
+    """A state machine that keeps what a client knows of its session."""
 
     homes: Homes
 
@@ -266,7 +266,7 @@ class DaemonLife(RuleBasedStateMachine):
         started = self.call("session/start")
         assert started["resumed"] is True
         # A last record that lacks but its line's end is whole.
-        if any("no whole record" in told for told in started["warnings"]):
+        if any("not a whole record" in told for told in started["warnings"]):
             assert kept[-1:] != b"\n"
         whole_lines = kept.count(b'"type":"message"', 0, kept.rindex(b"\n") + 1)
         history = self.call("session/history")["entries"]

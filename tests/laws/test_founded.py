@@ -1,5 +1,5 @@
-"""No path, name, literal, number or command in a summary of ours that the past does not hold: over the
-recorded sessions, by every strategy that asks no model. (issue 6, "Fidelity")"""
+"""compactd's summaries contain no path, name, literal, number or command that the past does not contain: for
+all recorded sessions and every strategy without a model. (issue 6, "Fidelity")"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS = re.compile(
     r"|^\[Compacted \d+ messages?: [^\]]*\]|^\[End Summary - \d+ messages compacted\]",
     re.MULTILINE,
 )
-"""What code wrote around the quotes: entry ids, counts, list numbers."""
+"""What compactd itself writes around quotes: entry ids, counts, list numbers."""
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
 pytestmark = pytest.mark.skipif(not FILES, reason="the recorded sessions are not here")
@@ -50,7 +50,7 @@ def strings(value: Json) -> Iterator[str]:
 
 
 def texts(said: tuple[Message, ...]) -> Iterator[str]:
-    """Every text that the conversation holds, and each call's words as they were meant."""
+    """Yield every text of the conversation, and for each tool call the decoded strings of its arguments."""
     for message in said:
         for block in message.content:
             match block:

@@ -1,5 +1,4 @@
-"""What is kept from one plan to the next changes none: law 8 (docs/dev/behaviour.md, "Laws"), whatever
-came."""
+"""Facts cached between plans change no plan: law 8 (docs/dev/behaviour.md, "Laws"), after any steps."""
 
 from __future__ import annotations
 

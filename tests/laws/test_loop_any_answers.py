@@ -1,4 +1,4 @@
-"""Whatever the server answers, whatever tools and clients do meanwhile: each prompt ends, once.
+"""Whatever the server, tools and clients do: each prompt ends, exactly once.
 
 (docs/dev/behaviour.md, laws 1, 3, 4; the contract's events.)
 """
@@ -97,7 +97,7 @@ def test_every_prompt_ends_once_after_a_bounded_number_of_valid_requests(
 ) -> None:
     loop.script, loop.then = list(script), then
     loop.server.requests.clear()
-    # Whoever waits looks at all that came, and the daemon is still.
+    # Waiting for an event scans all received messages. The daemon is idle now, so they can be dropped.
     loop.daemon.received.clear()
     daemon, number = loop.daemon, next(loop.numbers)
     name = f"s{number}"

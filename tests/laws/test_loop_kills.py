@@ -1,4 +1,4 @@
-"""The daemon killed in the middle of its own loop, started again, and gone on with.
+"""The daemon is killed during its own agent loop, started again, and continues.
 
 Nothing that was acknowledged is missing, and the provider sees valid requests only. (Laws 1 and 4.)
 """
@@ -21,7 +21,7 @@ from providers.loopback import Loopback
 
 WINDOW = 2_500
 PATIENCE_TURNS = 12
-"""Until an event must have come."""
+"""Turns of waiting within which an event must arrive."""
 
 WIRE = "anthropic"
 NAME = "s"
@@ -43,7 +43,7 @@ KINDS = (
     "agent_end",
     "tool/execute",
 )
-"""Where the daemon is killed: as soon as the client has seen this."""
+"""The kinds of messages after which the daemon is killed, as soon as the client has seen one."""
 
 TROUBLED = ("overflow_detected", "compaction_start", "compaction_progress", "compaction_end")
 
@@ -57,7 +57,7 @@ class Life:
     play: Play
     prompts: list[str] = field(default_factory=list)
     appended: dict[str, str] = field(default_factory=dict)
-    """Entry id to text, of what the client appended itself."""
+    """The text of each entry that the client appended itself, by entry id."""
     prompt: int = 0
 
     def spawn(self) -> Daemon:

@@ -25,13 +25,13 @@ TURNS = 60
 
 @dataclass
 class Played:
-    """What there is to see afterwards."""
+    """What a test can check after a play: requests, events and history."""
 
     wire: str
     play: Play
     requests: list[Seen]
     newest: list[str]
-    """The user's newest words at each request."""
+    """The user's newest text at the time of each request."""
     ends: list[dict[str, Any]]
     events: list[dict[str, Any]]
     history: list[dict[str, Any]]

@@ -1,5 +1,5 @@
-"""The daemon's own loop under every profile and over every wire, against a server with less room than anybody
-said. (docs/dev/behaviour.md, "Overflow", laws 1, 3 and 6.)"""
+"""The daemon's own agent loop under every profile and wire format, with a server whose window is smaller than
+anyone said. (docs/dev/behaviour.md, "Overflow", laws 1, 3 and 6.)"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from providers.loopback import Answer, Fail, Loopback, Seen, Step
 
 SAID_WINDOW = 4_000
 REAL_WINDOW = 1_500
-"""What the server takes, as it counts."""
+"""The server's window, as it counts tokens."""
 ATTEMPTS = 4
 """The first request and three smaller ones."""
 WORDS = "What is left to do? Do not touch the cache."

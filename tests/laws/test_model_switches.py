@@ -1,4 +1,4 @@
-"""A switch to a model that counts what stays higher than what goes: tried for less, or taken back.
+"""A switch to a model that counts the kept messages higher: a smaller compaction is tried, or it is undone.
 
 A page of a PDF takes 258 tokens of Gemini 2.5 and 3,000 of Claude (core/tokens/image_rules.py).
 """
@@ -35,7 +35,8 @@ def switched(life: Life) -> model_switch.Switched:
 
 
 def switched_at_the_second_attempt() -> tuple[Life, int, CompactionResult]:
-    """Of newest requests that are larger and larger, the first that takes two; its size before."""
+    """Find the smallest newest request for which a switch needs two attempts. Also return the size before
+    it."""
     for words in range(200, 480, 20):
         life = talked(turns=6, words=words)
         before = life.session.fold.estimated

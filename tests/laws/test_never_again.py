@@ -1,4 +1,4 @@
-"""Lines of "Never again" that are no numbered regression: what real systems got wrong beside R1 to R29.
+"""Lines of "Never again" without a number: faults of real systems in addition to R1 to R29.
 
 The other lines are the subjects of `test_regressions*.py`; `docs/regressions.md` has all of them.
 """
@@ -28,7 +28,7 @@ PROSE = {
     "Japanese": "ローダーのキャッシュが古いので、まず直してください。公開の部分には触れないで。",
     "Korean": "로더의 캐시가 오래되었으니 먼저 고쳐 주세요. 밤에 세 번 실패했습니다.",
 }
-"""Sentences of our own."""
+"""Made-up sentences, by language."""
 
 
 @pytest.mark.parametrize("language", PROSE)
@@ -113,7 +113,7 @@ def closed(daemon: Daemon, server: Loopback, session: str) -> None:
 def test_a_failed_compaction_leaves_the_transcript_as_it_was(
     daemon: Daemon, server: Loopback, failed: Any
 ) -> None:
-    """A system that takes the old messages out first has nothing left where the summary does not come."""
+    """A system that removes the old messages first has nothing left if the summary fails."""
     session = started(daemon, "default", 100_000, settings={"model": MODEL})
     append(daemon, session, *turns(10, 300))
     before = seen(daemon, session)
@@ -127,7 +127,8 @@ def test_a_failed_compaction_leaves_the_transcript_as_it_was(
 def test_a_compaction_that_the_disk_has_no_room_for_leaves_the_transcript_as_it_was(
     tmp_path: Path,
 ) -> None:
-    """The same where the record of the compaction is what fails, and after a restart."""
+    """Here the record of the compaction cannot be written. The transcript is the same, also after a
+    restart."""
     home = tmp_path / "home"
     with Daemon(home) as daemon:
         session = started(daemon, "default", 100_000)
@@ -146,7 +147,7 @@ def test_a_compaction_that_the_disk_has_no_room_for_leaves_the_transcript_as_it_
 
 
 def same(before: Seen, after: Seen) -> bool:
-    """Whether a client sees the same conversation; the history knows of the compaction that failed."""
+    """Return whether a client sees the same conversation. The history also has the compaction that failed."""
     known, now = (json.loads(one.history[:-2])["entries"] for one in (before, after))
     return (after.context, after.state) == (before.context, before.state) and now[: len(known)] == known
 

@@ -1,5 +1,5 @@
-"""Nobody gains authority by being quoted: what a stranger wrote is marked, and forges nothing, on every route
-to a model (issue 18, Shows 2)."""
+"""Quoting gives no one authority: a stranger's text is marked and can imitate no structure, on every route to
+a model (issue 18, Shows 2)."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ RUNS = settings(
 """No clock decides whether a law holds."""
 
 ENTRY = r"(?:(?:- )?\[e\d+\] (?:User: (?!.*foe))?(?:(?:(?!foe).)* → )?|- )?"
-"""What a summary puts before a line that it quotes."""
+"""Matches what a summary puts before a line that it quotes."""
 FILLER = "So it went on. "
-"""What makes a conversation longer than any summary of it; nobody repeats it."""
+"""Text that makes a conversation longer than any summary of it. No summary repeats it."""
 TAGS = ("<read-files>", "</read-files>", "<modified-files>", "</modified-files>")
 
 
@@ -113,7 +113,8 @@ class Session:
 
 
 def parrot(ask: Ask, profile: str) -> str:
-    """What a model writes that repeats everything it read, under each heading, as a rule and as itself."""
+    """Return the answer of a model that repeats everything it read: under each heading, as a rule and as
+    itself."""
     read = ask.prompt[: ask.prompt.rfind(CLOSE)].removeprefix(OPEN)
     lines = [line for line in read.split("\n") if line.strip() and FILLER * 2 not in line]
     bare = [line.removeprefix("(tool) ") for line in lines]
@@ -221,7 +222,8 @@ def section(text: str, *names: str) -> list[str]:
 
 
 def forged_by_model(end: Draft, talk: Talk, profile: str) -> list[str]:
-    """What of a model's summary, which repeats what it read, speaks for the user or forges a frame."""
+    """Return what in a model's summary, which repeats what it read, speaks for the user or imitates a
+    frame."""
     text = end.summary
     found = [
         line
@@ -287,7 +289,7 @@ LABEL = r"(?:\[(?:Tool result|System)\]: (?:\(error\) )?|\[User\]: )?"
 
 
 def prompt(ask: Ask, talk: Talk) -> None:
-    """What a summariser reads: each label and tag is the route's own."""
+    """Check what a summariser reads: each label and tag was written by the route itself."""
     text = ask.prompt
     assert text.count(OPEN) == text.count(CLOSE) == 1
     assert text.lower().count("</context>") == text.count("<context>")

@@ -1,5 +1,5 @@
-"""The laws under every profile on real sessions: what people's agents really said, in windows too small
-for it. (docs/dev/behaviour.md, "Laws"; whole sessions, over the wire: tests/e2e/test_real_sessions.py.)"""
+"""The laws under every profile on real sessions, in windows that are too small for them.
+(docs/dev/behaviour.md, "Laws"; whole sessions, over the wire: tests/e2e/test_real_sessions.py.)"""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from laws.quiet_world import Quiet
 FORMATS = ("claude-code", "gemini-cli", "pi", "openhands-log", "cline")
 ROWS = {row["name"]: row["file"] for row in sessions(*FORMATS)}
 MESSAGES = 14
-"""Of a session at a time: whole ones take seconds a step."""
+"""Messages of a session that are used at a time: with whole ones, each step takes seconds."""
 LARGE = GivenSettings(context_window=1_000_000)
-"""So large that whatever is undone fits."""
+"""A window so large that everything fits after an undo."""
 REJECTED = FailedRequest(status=400, code="context_length_exceeded", text="too long")
 
 pytestmark = pytest.mark.skipif(not ROWS, reason="the recorded sessions are not here")

@@ -1,4 +1,4 @@
-"""R1 to R29, what is of a conversation and its sizes: bugs of real systems that must not be ours.
+"""R1 to R29, those about a conversation and its sizes: bugs of real systems that compactd must not have.
 
 `docs/regressions.md` has them all, with the guard that holds each and how removing it was tried. Goes on in
 `test_regressions_of_summaries.py`, `test_regressions_of_requests.py` and `test_regressions_of_sessions.py`.

@@ -1,4 +1,4 @@
-"""R5, R13, R14, R16, R21, R23: regressions around model requests: what a failure means, and what comes next.
+"""R5, R13, R14, R16, R21, R23: regressions of model requests: what a failure means, and what happens next.
 
 See `test_regressions.py`.
 """

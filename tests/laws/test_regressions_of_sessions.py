@@ -1,4 +1,5 @@
-"""R10, R11, R20, R24, R26, R27, R29: regressions of a daemon that does several things, and of its files.
+"""R10, R11, R20, R24, R26, R27, R29: regressions of a daemon that does several things at once, and of its
+files.
 
 See `test_regressions.py`.
 """

@@ -1,4 +1,4 @@
-"""R8, R9, R12, R19, R22, R28: regressions of summaries, and of models that write them.
+"""R8, R9, R12, R19, R22, R28: regressions of summaries and of the models that write them.
 
 See `test_regressions.py`.
 """

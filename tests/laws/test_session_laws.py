@@ -1,4 +1,4 @@
-"""The laws under every profile, whatever is said and done in whatever order (docs/dev/behaviour.md, "Laws").
+"""The laws under every profile, after any steps in any order (docs/dev/behaviour.md, "Laws").
 
 After each step: 1 in every format, 2, 4, 6, 7, 8 and 9; 3 where a provider rejects all it is sent; 5 where
 the journal is cut off after any record. docs/laws.md says where else each law is kept.

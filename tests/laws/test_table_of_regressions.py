@@ -1,4 +1,4 @@
-"""`docs/regressions.md` has every regression and every line, and names tests that are there."""
+"""`docs/regressions.md` lists every regression, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE = (ROOT / "docs" / "regressions.md").read_text("utf-8")
 FILES = (*sorted(HERE.glob("test_regressions*.py")), HERE / "test_never_again.py")
 
 LINES = 29
-"""Of "Never again"."""
+"""The number of lines of "Never again"."""
 
 
 def names_in(path: Path) -> set[str]:

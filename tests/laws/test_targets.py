@@ -12,7 +12,7 @@ from laws.recorded_parts import FILES, first_messages
 
 TARGETS = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 100_000)
 MESSAGES = 80
-"""Of a session: whole ones take seconds a step."""
+"""Messages of a session that are used: with whole ones, each step takes seconds."""
 LARGE = GivenSettings(context_window=1_000_000)
 
 pytestmark = pytest.mark.skipif(not FILES, reason="the recorded sessions are not here")

@@ -1,4 +1,4 @@
-"""The laws over the wire: whatever a client does in whatever order, with the daemon killed in between.
+"""The laws over the wire: any steps of a client in any order, with the daemon killed between them.
 
 Law 4: nothing acknowledged is lost. Law 6: the newest request is in the view. Law 9: a restart changes
 nothing. (docs/dev/behaviour.md, "Laws".) And law 1 on the way: every view is valid for every provider.
@@ -48,7 +48,7 @@ def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemons]:
 
 @dataclass
 class Client:
-    """What a client knows: its messages, and which calls wait."""
+    """What a client knows: its messages, and the calls that wait for results."""
 
     daemons: Daemons
     session: str

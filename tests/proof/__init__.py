@@ -1,1 +1,1 @@
-"""The proof: faults, attacks and fuzz in a size of minutes or of an hour, and the table of them."""
+"""The proof: runs faults, attacks and fuzz for minutes or an hour, and writes a table of the results."""

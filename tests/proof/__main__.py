@@ -1,7 +1,7 @@
-"""`python -m proof`: faults, attacks and fuzz, two minutes each; `--part faults --minutes 55` one of them.
+"""`python -m proof`: faults, attacks and fuzz, two minutes each; `--part faults --minutes 55`: one of them.
 
-Each run goes on from the seed where the last one stopped. What came of it stands in docs/proof.json, and as a
-table in docs/proof.md.
+Each run continues with the seed after the last run's. The results are written to docs/proof.json, and as a
+table to docs/proof.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kept(Struct, kw_only=True):
 
     part: str
     row: Row
-    """The last run's."""
+    """The row of the last run."""
     date: str
     all_times: int
     all_lost: int
@@ -36,7 +36,7 @@ class Kept(Struct, kw_only=True):
 
 
 def main() -> int:
-    """Exit code 1 where something was lost or got through."""
+    """Run the parts and write the table. Return exit code 1 if data was lost or an attack got through."""
     asked = argparse.ArgumentParser(prog="python -m proof", description=__doc__)
     asked.add_argument("--part", choices=sorted(PARTS), default=None)
     asked.add_argument("--minutes", type=float, default=None, help="of each part")
@@ -50,7 +50,7 @@ def main() -> int:
         for run, share in PARTS[part]:
             if told.only not in ("", run.__name__):
                 continue
-            # Alone it has the whole time.
+            # With `--only`, one run gets the whole time.
             share = 1.0 if told.only else share
             key = f"{part}/{run.__name__}"
             before = kept.get(key)

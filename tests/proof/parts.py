@@ -1,4 +1,4 @@
-"""What each part runs, and how what it prints becomes a row of the table."""
+"""The parts of the proof: what each one runs, and how its output becomes a row of the table."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ TESTS = ROOT / "tests"
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """What came of one kind of fault."""
+    """The result of one kind of fault."""
 
     fault: str
     times: int
     unit: str
-    """What is counted, as "kills"."""
+    """What `times` counts, for example "kills"."""
     lost: int
-    """Acknowledged messages that did not come back; or inputs, attacks, breaks that got through."""
+    """Acknowledged messages that did not come back, or inputs, attacks and breaks that no test caught."""
     first_seed: int | None = None
     next_seed: int | None = None
-    """Where the next run goes on."""
+    """The seed with which the next run continues."""
 
 
 Run = Callable[[int, float], Row]
-"""From a seed on, for so many minutes."""
+"""Runs one kind of fault from a seed on, for a number of minutes."""
 
 
 def module(name: str, *arguments: object) -> tuple[int, str]:
-    """Runs a module of ours; its exit code, and what it printed."""
+    """Run a module of this repository. Return its exit code and what it printed."""
     path = os.pathsep.join((str(TESTS), str(ROOT), os.environ.get("PYTHONPATH", "")))
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", name, *map(str, arguments)],
@@ -53,7 +53,7 @@ def module(name: str, *arguments: object) -> tuple[int, str]:
 
 
 def simulated(seed: int, minutes: float) -> Row:
-    """The sessions over the simulated disk."""
+    """Run sessions on the simulated disk."""
     code, out = module("faults.simulation", "--seed", seed, "--minutes", minutes)
     clean = re.search(r"^([\d,]+) steps, all seeds below (\d+) clean", out, re.MULTILINE)
     failed = re.search(r"^seed (\d+), step (\d+)", out, re.MULTILINE)
@@ -139,7 +139,7 @@ def attacked(_: int, __: float) -> Row:
 
 
 def _tested(fault: str, *where: str) -> Row:
-    # Without the options of our own settings: another -q leaves out the line that is read here.
+    # Ignore `addopts` of pyproject.toml: a second -q would hide the line that is read here.
     code, out = module(
         "pytest", "-o", "addopts=", "-m", "not system and not editor", "-p", "no:cacheprovider", *where
     )

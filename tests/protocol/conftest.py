@@ -1,4 +1,4 @@
-"""The daemon that the wire is tested on: the transport with a double of the inside."""
+"""Starts the daemon for tests of the wire: the real transport with a fake inside (`echo_daemon.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spawn = Callable[..., RawClient]
 
 
 def echo_command(*options: str) -> list[str]:
-    """How the echo daemon is started."""
+    """Return the command that starts the echo daemon."""
     return [sys.executable, str(HERE / "echo_daemon.py"), *options]
 
 
@@ -44,6 +44,6 @@ def shared() -> Iterator[RawClient]:
 
 @pytest.fixture(scope="module")
 def shared_lines() -> Iterator[RawClient]:
-    """The same, one message a line."""
+    """Yield the shared daemon with one message per line."""
     with RawClient(echo_command("--frame-limit", "100000"), env=ENVIRONMENT, framing="lines") as client:
         yield client

@@ -1,4 +1,4 @@
-"""The transport with a double of the inside: a real program, so that the wire can be tested alone.
+"""The real transport with fake handlers, as a program, so that the wire can be tested alone.
 
 Started as `python echo_daemon.py [--frame-limit BYTES] [--drain SECONDS] [--cancel SECONDS]`.
 """
@@ -59,7 +59,7 @@ class EchoParams(Struct, frozen=True, kw_only=True):
 
 
 class EchoResult(Struct, frozen=True, kw_only=True):
-    """What `test/echo` was given."""
+    """The result of `test/echo`: the params that it was given."""
 
     value: Raw
     text: str
@@ -81,7 +81,7 @@ class FailParams(Struct, frozen=True, kw_only=True):
 
     kind: str
     later: bool = False
-    """From a task."""
+    """Whether to answer from a task."""
 
 
 class AskParams(Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class FloodParams(Struct, frozen=True, kw_only=True):
 
 
 class FloodResult(Struct, frozen=True, kw_only=True):
-    """Of `test/flood`."""
+    """The result of `test/flood`."""
 
     sent: int
     dropped: int
@@ -112,7 +112,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
 
 class Panic(BaseException):
-    """As pyo3's: no `Exception`."""
+    """An exception like pyo3's panic, which does not derive from `Exception`."""
 
 
 METHODS = {

@@ -1,6 +1,6 @@
-"""A client that speaks bytes: what no library would send can be sent, and what comes is seen as it came.
+"""A client that sends and receives raw bytes, so that tests can send invalid frames and see exact answers.
 
-Imports nothing of ours, so that it can judge the daemon from outside.
+It imports no code of compactd, so that it judges the daemon from outside.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PATIENCE_S = 20.0
-"""When a daemon that does not answer is given up. No test waits so long for something that does come."""
+"""How long a test waits for an answer before it fails. No answer that does come takes so long."""
 
 
 def block(body: bytes) -> bytes:
-    """A body in LSP framing."""
+    """Return a body with LSP's `Content-Length` header."""
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def line(body: bytes) -> bytes:
-    """A body in line framing."""
+    """Return a body as one line."""
     return body + b"\n"
 
 
 def request(id: object, method: str, params: object = None) -> bytes:
-    """The body of a request; without params where they are None."""
+    """Return the body of a request, without `params` if they are None."""
     message: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         message["params"] = params
@@ -37,7 +37,7 @@ def request(id: object, method: str, params: object = None) -> bytes:
 
 
 def notification(method: str, params: object = None) -> bytes:
-    """The body of a notification."""
+    """Return the body of a notification, without `params` if they are None."""
     message: dict[str, object] = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         message["params"] = params
@@ -45,7 +45,7 @@ def notification(method: str, params: object = None) -> bytes:
 
 
 class RawClient:
-    """A daemon as a child process. Use it in a `with`: it is killed at its end, if it still runs."""
+    """A daemon as a child process. Use it in a `with` statement, which kills the daemon at the end."""
 
     def __init__(
         self, command: Sequence[str], *, env: Mapping[str, str] | None = None, framing: str = "headers"
@@ -88,7 +88,8 @@ class RawClient:
             view = view[os.write(self._in.fileno(), view) :]
 
     def send_until_full(self, data: bytes, quiet_s: float = 1.0) -> int:
-        """As many of these bytes as the daemon takes; stops when it takes none for `quiet_s`."""
+        """Send as many of these bytes as the daemon takes. Stop when it takes none for `quiet_s`. Return how
+        many."""
         fd = self._in.fileno()
         os.set_blocking(fd, False)
         view, sent = memoryview(data), 0
@@ -113,7 +114,7 @@ class RawClient:
         self._in.close()
 
     def close_stdout(self) -> None:
-        """From now on whatever the daemon writes meets a broken pipe."""
+        """Close the reading end: from now on the daemon's writes meet a broken pipe."""
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -163,7 +164,7 @@ class RawClient:
         return self.process.wait(PATIENCE_S)
 
     def log(self) -> str:
-        """What stands on stderr so far."""
+        """Return what the daemon wrote to stderr so far."""
         self._stderr.seek(0)
         return self._stderr.read().decode()
 

@@ -1,7 +1,7 @@
-"""Plays every method and event of the protocol once against the real daemon, and keeps what was said.
+"""Uses every method and event of the protocol once with the real daemon, and records all messages.
 
-`python tests/protocol/record_examples.py` writes `server/compactd/cli/codegen/examples.json`, from which
-protocol.md and the OpenRPC document have their examples; a test records them anew and compares.
+`python tests/protocol/record_examples.py` writes `server/compactd/cli/codegen/examples.json`, the examples in
+protocol.md and the OpenRPC document. A test records them again and compares.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HOME = "/home/me"
 TIMES = ("created_at", "updated_at", "trusted_at", "at", "time")
 MEASURED = ("duration_ms", "pid", "uptime_s", "delay_s", "bytes")
 NAMED = ("demo", "loop")
-"""Sessions that were given an id; others get one that no other has."""
+"""Sessions with a given id. Others get a random id, which is replaced in the examples."""
 
 READ_FILE = {
     "name": "read_file",
@@ -77,7 +77,7 @@ OVERFLOW = {
 
 
 class Recorder:
-    """A daemon, and what was said to it and by it."""
+    """A daemon, and all messages to and from it."""
 
     def __init__(self, daemon: Daemon, folder: Path) -> None:
         self.daemon = daemon
@@ -92,7 +92,7 @@ class Recorder:
         return result
 
     def call_hooked(self, method: str, /, **params: Any) -> None:
-        """As `call`, of what asks the client before it compacts."""
+        """Do the same as `call`, for a method that asks the client before it compacts."""
         request = self.daemon.ask(method, **params)
         self.answer("session/compacting", {"instructions": "the cache"})
         self.calls.setdefault(method, {"params": params, "result": self.daemon.result(request)})
@@ -115,7 +115,7 @@ class Recorder:
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """All of it, played in `folder`."""
+    """Record all examples, with `folder` for the daemon's files. Return them."""
     home, work = folder / "data", folder / "work"
     work.mkdir()
     with Loopback() as server:
@@ -181,7 +181,7 @@ def _time_travel(told: Recorder, work: Path) -> None:
 
 
 def _steady(value: Any, folder: Path) -> Any:
-    """Without what another run, machine or clock would make different."""
+    """Return `value` with constants for what differs between runs: paths, times, ids, durations."""
     ids: dict[str, str] = {}
 
     def steady(key: str, value: Any) -> Any:

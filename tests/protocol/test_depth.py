@@ -1,4 +1,4 @@
-"""How deep a message is nested, whatever its strings hold and wherever it is sliced."""
+"""The nesting depth of a message is measured correctly, for any strings in it and any split into pieces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRAPS = ('"},{"role":"', '\\"},{"role":"', "}, {", "\\", "[[[", "]}", 'x = ["a"]
 
 
 def levels(body: bytes) -> int:
-    """How deep it is, one byte at a time."""
+    """Return the nesting depth, computed one byte at a time."""
     deepest = depth = 0
     is_inside = is_escaped = False
     for byte in body:

@@ -31,7 +31,7 @@ def fields_in(node: Node, place: str = "") -> Iterator[tuple[str, str, dict[str,
 
 
 def is_described(name: str, schema: dict[str, Node]) -> bool:
-    """Whether the words say more than the name does."""
+    """Return whether the description says more than the name does."""
     if "const" in schema:
         return True
     words = re.findall(r"\w+", str(schema.get("description", "")).lower())

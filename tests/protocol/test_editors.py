@@ -129,7 +129,7 @@ def test_what_is_ignored_of_the_settings_is_shown_to_the_person(spawn: Spawn) ->
     )
 
     assert client.read()["id"] == 1
-    for told in ("odd, at first", "odd, changed", "settings that are no object are ignored"):
+    for told in ("odd, at first", "odd, changed", "settings that are not an object are ignored"):
         message = client.read()
         assert message["method"] == "window/showMessage"
         assert message["params"] == {"type": 2, "message": f"compactd: {told}"}

@@ -1,4 +1,4 @@
-"""The examples of protocol.md are what the daemon says."""
+"""The examples in protocol.md are what the daemon really sends."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ NO_LENGTH = Fault(-32700, "a header block has no Content-Length")
 
 
 def framed(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[Frame]:
-    """What a framer makes of data that arrives cut in these places, and then ends."""
+    """Return the frames that a framer reads from data that arrives split at `cuts`, and then ends."""
     framer = Framer(limit_bytes)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts or ()), len(data)]
     frames = [frame for low, high in pairwise(places) for frame in framer.feed(data[low:high])]

@@ -1,4 +1,4 @@
-"""Calls of a method that was called before, many in one read, and large ones: answered as any other."""
+"""Repeated calls, many calls in one read, and large calls are answered like any other."""
 
 from __future__ import annotations
 

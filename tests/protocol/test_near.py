@@ -1,4 +1,4 @@
-"""Where the daemon reads and writes: on the loop what is short, in threads what is long, all in its order."""
+"""Short reads and writes happen on the event loop, long ones in threads; the order is always kept."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def bodies_of(sizes: Sequence[int]) -> list[bytes]:
 
 
 class Taken:
-    """What a reader hands over, taken as the connection takes it."""
+    """What a reader delivers, taken as the connection takes it."""
 
     def __init__(self, fd: int, nowhere: int) -> None:
         loop = asyncio.get_running_loop()
         self.bodies: list[bytes] = []
         self.threads: list[bool] = []
-        """Of each body: whether there was a thread that reads."""
+        """For each body, whether a reading thread existed."""
         self.ended = loop.create_future()
         self._count = loop.create_future()
         self._wanted = 0

@@ -1,4 +1,4 @@
-"""The folders of an editor's workspace, and what is below them."""
+"""The folders of an editor's workspace, and which paths are inside them."""
 
 from __future__ import annotations
 

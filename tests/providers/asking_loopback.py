@@ -1,4 +1,4 @@
-"""Asking the loopback provider: what the tests of every wire share."""
+"""Sends requests to the loopback provider; shared by the tests of all wire formats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROVIDERS = {
 }
 
 QUICK = Limits(connect_s=2.0, first_byte_s=2.0, idle_s=2.0, total_s=10.0)
-"""Seconds: a test that fails should not keep anybody waiting."""
+"""Short timeouts, so that a failing test ends soon."""
 
 NOW = 1_760_000_000.0
 
@@ -61,7 +61,7 @@ class StillClock:
 
 
 class Heard:
-    """What came of one request."""
+    """The result of one request: its events, or its failure."""
 
     def __init__(self) -> None:
         self.events: list[StreamEvent] = []

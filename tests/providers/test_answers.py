@@ -1,4 +1,4 @@
-"""Answers of all five wires, as the loopback provider writes them, read into one message."""
+"""Answers in all five wire formats, written by the loopback provider, become the same message."""
 
 from __future__ import annotations
 

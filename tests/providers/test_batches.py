@@ -1,4 +1,4 @@
-"""Many texts are counted in few calls and several threads, and each has the tokens that it has alone."""
+"""Counting many texts in few calls and several threads gives each the tokens that it has alone."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_what_an_encoder_raises_comes_out_in_whatever_thread_it_was_and_the_next
 
 
 class PanicException(BaseException):
-    """As the one of pyo3."""
+    """An exception like pyo3's panic."""
 
 
 def test_texts_on_which_the_encoder_panics_are_counted_alone() -> None:

@@ -1,4 +1,4 @@
-"""What servers that speak Chat Completions do that no reference says: fed to the reader as bytes."""
+"""What servers with a Chat Completions API do that no reference mentions, fed to the reader as bytes."""
 
 from __future__ import annotations
 

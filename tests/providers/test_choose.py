@@ -1,4 +1,4 @@
-"""Who answers a model's requests, where, over which wire, and with which key."""
+"""Which provider answers a model's requests, at which address, in which wire format, with which key."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ def test_the_environment_may_name_another_address() -> None:
     openai, _ = chosen("m", "openai", environ={**ALL_KEYS, **urls})
     anthropic, _ = chosen("m", "anthropic", environ={**ALL_KEYS, **urls})
 
-    # Another's address speaks what others speak.
+    # At an address that is not OpenAI's own, the common shape `openai` is spoken.
     assert (openai.base_url, openai.shape) == ("https://gateway.example/v1", "openai")
     assert anthropic.base_url == "http://10.0.0.1/anthropic"
-    # The user put the key beside the address.
+    # The user set the key together with the address.
     assert anthropic.has_key
 
 

@@ -1,4 +1,4 @@
-"""Counting with OpenAI's own ranks, without network or environment."""
+"""Counting with OpenAI's own vocabularies, without network or environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every wire, and everything that goes wrong: what comes of it, and how many requests it took."""
+"""Every fault in every wire format: its result, and how many requests were sent."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ EVERY_WIRE = pytest.mark.parametrize("wire", WIRES)
 THRICE = Retries(requests=3)
 STALLING = replace(QUICK, idle_s=0.05, first_byte_s=0.05)
 HALTED = replace(QUICK, idle_s=0.5)
-"""Where the first words are to be heard: a busy machine needs longer than 50 ms for them."""
+"""Timeouts for tests in which the first words must arrive: a busy machine needs longer than 50 ms."""
 PATIENT = replace(QUICK, idle_s=0.25, first_byte_s=0.25)
-"""Where an answer follows: a busy machine needs longer than 50 ms for one."""
+"""Timeouts for tests in which an answer follows: a busy machine needs longer than 50 ms."""
 
 FINE = Answer(text="fine")
 
@@ -350,7 +350,7 @@ async def test_an_answer_that_takes_too_long_in_all_is_cut_off(wire: Wire) -> No
     heard, server = await ask(wire, Endless(), FINE, retries=THRICE, limits=limits)
 
     assert heard.failure.failure.cause == "limit"
-    assert "in all" in heard.failure.message
+    assert "in total" in heard.failure.message
     assert len(server.requests) == 1
     assert server.requests[0].gone.is_set()
 

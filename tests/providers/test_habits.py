@@ -1,4 +1,4 @@
-"""What Anthropic, OpenAI's Responses, Gemini and Ollama do beyond the usual: fed to the reader as bytes."""
+"""Unusual behaviour of Anthropic, OpenAI Responses, Gemini and Ollama, fed to the reader as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections: kept, closed, never lost; and what stands between us and a provider."""
+"""HTTP connections to providers: reuse, closing, no leaks; proxies and TLS certificates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERY_WIRE = pytest.mark.parametrize("wire", WIRES)
 
 
 async def arrived(server: Loopback, number: int) -> Seen:
-    """The `number`-th request, once the server has it."""
+    """Wait until the server has the `number`-th request. Return it."""
     async with asyncio.timeout(5):
         while len(server.requests) < number:
             await asyncio.sleep(0)
@@ -68,7 +68,7 @@ async def test_requests_side_by_side_do_not_wait_for_each_other() -> None:
 
 @EVERY_WIRE
 async def test_a_connection_whose_answer_ended_too_early_is_not_used_again(wire: Wire) -> None:
-    """The body's end came, and with it the server's goodbye: what is sent there next may never arrive."""
+    """The server closes such a connection, so a request that is sent on it next may never arrive."""
     with Loopback([Cut(Answer(text="fine"), 3, clean=True)]) as server:
         async with linked() as links:
             provider = provider_of(server, wire, links)
@@ -139,7 +139,7 @@ async def test_certificates_that_are_mended_are_believed_at_the_next_request(tmp
 
 
 def contexts() -> int:
-    """TLS contexts of this process that somebody still holds."""
+    """Return how many TLS contexts of this process are still alive."""
     gc.collect()
     return sum(isinstance(each, ssl.SSLContext) for each in gc.get_objects())
 

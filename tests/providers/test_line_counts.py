@@ -1,4 +1,4 @@
-"""Lines are counted once, and the sum is what the tokenizer gives for the whole text."""
+"""Counting each line once gives the same sum as the tokenizer gives for the whole text."""
 
 from __future__ import annotations
 

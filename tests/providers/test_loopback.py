@@ -1,4 +1,4 @@
-"""The loopback provider itself, asked with the standard library alone."""
+"""Tests of the loopback provider itself, with the standard library's HTTP client."""
 
 from __future__ import annotations
 

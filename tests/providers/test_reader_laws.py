@@ -1,4 +1,4 @@
-"""Whatever a server sends, a reader gives events or one of its few refusals: never another exception."""
+"""For any bytes of a server, a reader gives events or one of its few exceptions, never another one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def with_value(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
 
 
 def drain(reader: Reader, sent: list[tuple[str, bytes]], is_whole: bool) -> None:
-    """Reads to the end, and checks that what was shown is what stands in the message."""
+    """Read the stream to the end. Check that the streamed text is the text of the final message."""
     shown = ""
     with suppress(Refused, NoJson, NotAnAnswer, Unfinished):
         for name, data in sent:

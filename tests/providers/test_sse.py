@@ -1,4 +1,4 @@
-"""Bytes into events, however they are cut."""
+"""Server-sent events are parsed the same however the bytes are split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metric here and the judge that defines it find the same, in every shared recording."""
+"""compactd's version of the metric and the judge that defines it agree on every shared recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods that a compaction is compared with, on the project's own session."""
+"""The methods that compactd is compared with, on the project's own session."""
 
 from __future__ import annotations
 

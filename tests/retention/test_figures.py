@@ -1,4 +1,4 @@
-"""Means, paired differences, the page, the command."""
+"""The figures: means, paired differences, the page, the command line."""
 
 from __future__ import annotations
 

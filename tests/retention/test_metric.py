@@ -1,4 +1,4 @@
-"""What is a probe, and when a context holds it."""
+"""What counts as a probe, and when a context contains it."""
 
 from __future__ import annotations
 

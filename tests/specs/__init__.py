@@ -1,1 +1,1 @@
-"""The five specs, sentence by sentence, over the wire. `docs/specs.md` says which test is whose."""
+"""The five specs, sentence by sentence, over the wire. `docs/specs.md` maps sentences to tests."""

@@ -1,4 +1,4 @@
-"""One daemon and one model provider for a module's tests, each with sessions of its own."""
+"""One daemon and one fake model provider for each module. Every test has its own sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of docs/specs-evmts-opencode.md, "evmts-32.md" share."""
+"""Helpers for the tests of docs/specs-evmts-opencode.md, "evmts-32.md"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUMMARY = """## KEY DECISIONS
 ## CURRENT STATE
 - The benchmark is being run.
 """
-"""As a model writes it when it is asked for the five headings."""
+"""A summary as a model writes it with the five headings that it is asked for."""
 
 
 def filled(daemon: Daemon, *messages: Message, window: int | None = 100_000, **settings: Any) -> str:
@@ -35,7 +35,7 @@ def filled(daemon: Daemon, *messages: Message, window: int | None = 100_000, **s
 
 
 def by_a_model(daemon: Daemon, server: Loopback, *answers: str, **settings: Any) -> str:
-    """The same with a model that writes the summaries."""
+    """Do the same with a model that writes the summaries."""
     server.play(*[Answer(text=answer) for answer in answers])
     return filled(daemon, model=MODEL, **settings)
 

@@ -1,5 +1,5 @@
-"""The numbers of the five specs, from their own text and from docs/dev/behaviour.md's bounds: not our
-code."""
+"""The sizes that the five specs demand, computed from their text and the bounds in docs/dev/behaviour.md,
+without compactd's code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ WINDOWS = (
     1_000_000,
     2_000_000,
 )
-"""With those where a bound begins to hold: 64,000 (opencode), 65,536 (klaude, go-agent), 53,332 (keep)."""
+"""Windows, including those at which a bound begins to apply: 64,000 (opencode), 65,536 (klaude, go-agent),
+53,332 (keep)."""
 
 
 def reserved(window: int, reserve: int, keep: int) -> int:
@@ -123,12 +124,12 @@ class Step(NamedTuple):
     """`user`, `bash`, `assistant`, `result`."""
     tokens: int
     call: int | None = None
-    """Of a result: the index of its call's message."""
+    """For a result, the index of the message with its call."""
 
 
 def spec_cut(profile: str, steps: Sequence[Step], keep: int) -> int | None:
-    """Where a spec cuts these messages, written down from its text and docs/dev/behaviour.md's profile table;
-    none where it cuts nothing. The cut's message is the first that stays."""
+    """Return where a spec cuts these messages, computed from its text and docs/dev/behaviour.md's profile
+    table; None if it cuts nothing. The message at the cut is the first that stays."""
     total, stop = 0, None
     for index in range(len(steps) - 1, -1, -1):
         total += steps[index].tokens

@@ -1,4 +1,4 @@
-"""What the tests of docs/specs-evmts-opencode.md, "opencode.md" share."""
+"""Helpers for the tests of docs/specs-evmts-opencode.md, "opencode.md"."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ GO_ON = "Continue if you have next steps"
 MARK = "[pruned: "
 
 SUMMARY = "We made the parser faster in src/scan.py. Next we run the benchmark; the grammar must not change."
-"""As a model writes it when it is asked for a prompt to go on with."""
+"""A summary as a model writes it that is asked for a prompt to continue with."""
 
 DUE = {"model_auto_compact_token_limit": 3999}
-"""So that 4000 tokens are due."""
+"""Settings under which 4000 tokens are due."""
 
 
 def filled(daemon: Daemon, *messages: Message, window: int | None = 100_000, **settings: Any) -> str:
-    """A session under `opencode` with these messages, else with 20 of 200 tokens each."""
+    """Start a session under `opencode` with these messages, or with 20 of 200 tokens each."""
     session = started(daemon, "opencode", window, settings=settings)
     append(daemon, session, *(messages or turns(10, 200)))
     return session

@@ -1,4 +1,4 @@
-"""What the specs' prompts ask for, as patterns of their own words or of words that mean the same."""
+"""What the specs' prompts ask for, as patterns of the specs' words or of words with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every trigger at its exact edge: one token below, at, above; six profiles, windows from 4k to 2M."""
+"""Every compaction trigger at its exact edge: one token below, at, above; six profiles, windows 4k to 2M."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ EACH_WINDOW = pytest.mark.parametrize("window", WINDOWS)
 
 
 def decisions(daemon: Daemon, session: str, profile: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
-    """The decision at each size, rising: by a report, but for evmts, which counts the text itself."""
+    """Yield the decision at each size, in rising order. The sizes are given by usage reports, except for
+    evmts, which counts the text itself."""
     if profile != "evmts":
         append(daemon, session, user(1))
         for size in sizes:
@@ -161,7 +162,8 @@ UNKNOWN = {
     "evmts": 150_001,
     "opencode": None,
 }
-"""The first size that is due where nobody knows the window (docs/dev/behaviour.md, "unknown window")."""
+"""For each profile, the smallest size at which a compaction is due if the window is unknown
+(docs/dev/behaviour.md, "unknown window")."""
 
 
 @EACH

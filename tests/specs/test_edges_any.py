@@ -1,4 +1,4 @@
-"""Any conversation is cut and pruned where the spec says, against a reading of the specs of our own."""
+"""Property tests: any conversation is cut and pruned as the specs say (`formulas.py` computes it again)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SOME = settings(
 )
 
 SIZES = st.integers(150, 600)
-"""Tokens of a message: so many that a summary of any one of them is smaller."""
+"""The sizes of a message in tokens: so large that a summary of any one of them is smaller."""
 
 
 @st.composite
 def reports(draw: st.DrawFn) -> dict[str, int]:
-    """A report of a request near a window of 100,000, or far below it."""
+    """Draw a usage report of a request near a window of 100,000, or far below it."""
     output = draw(st.integers(0, 9_000))
     return {
         "input_tokens": draw(st.one_of(st.integers(0, 1_000), st.integers(60_000, 100_000))),
@@ -79,7 +79,7 @@ def test_what_is_decided_follows_from_the_sizes_that_are_shown(
 
 @st.composite
 def talks(draw: st.DrawFn) -> list[Step]:
-    """Turns of a person's or his shell's message, calls with their results, and answers."""
+    """Draw turns: a message of the user or the user's shell, tool calls with results, and answers."""
     steps: list[Step] = []
     for number in range(draw(st.integers(1, 4))):
         opener = "user" if number == 0 else draw(st.sampled_from(["user", "user", "bash"]))

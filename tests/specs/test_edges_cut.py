@@ -1,4 +1,4 @@
-"""Every cut at its exact edge: one token below, at, above what is kept; windows from 4k to 2M."""
+"""Every cut at its exact edge: one token below, at, above the kept size; windows from 4k to 2M."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tail(total_of_last_three: int) -> list[dict[str, Any]]:
 
 
 def stay(spec: Spec, keep: int, last_three: int) -> int:
-    """How many messages stay: the fourth from the end has 10 tokens, the third is an assistant's."""
+    """Return how many messages stay. The fourth from the end has 10 tokens, the third is an assistant's."""
     stops = last_three >= keep if spec.at_or_above else last_three > keep
     return spec.lands["assistant" if stops else "user"]
 

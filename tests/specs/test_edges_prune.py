@@ -1,4 +1,4 @@
-"""Every prune at its exact edge: what is protected, what is worth it, which turns; under each profile.
+"""Every pruning rule at its exact edge: what is protected, the minimum, which turns; under each profile.
 
 docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning" (PRUNE_MINIMUM, PRUNE_PROTECT, both strict);
 any profile that is told to prune does it so.
@@ -33,7 +33,7 @@ def two_turns() -> list[dict[str, Any]]:
 
 
 def pruned(daemon: Daemon, session: str) -> int:
-    """How many tool results a prune would replace."""
+    """Return how many tool results a prune would replace."""
     return int(daemon.call("session/prune", session_id=session, dry_run=True)["pruned"])
 
 

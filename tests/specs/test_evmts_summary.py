@@ -230,7 +230,7 @@ LISTED = {
 5. **CURRENT STATE**
    - {state}""",
 }
-"""How models answer a prompt that numbers its points and asks for bullet points."""
+"""Answers of models to a prompt that numbers its points and asks for bullet points."""
 
 
 @pytest.mark.parametrize("shape", LISTED)

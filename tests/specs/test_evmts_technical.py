@@ -113,7 +113,7 @@ def settings_of(daemon: Daemon, **start: Any) -> dict[str, tuple[Any, str]]:
 
 
 def from_layer(source: str) -> dict[str, tuple[Any, str]]:
-    """What `settings_of` gives where all of them came from there."""
+    """Return what `settings_of` gives if all settings came from the layer `source`."""
     return {name: (value, source) for name, value in OWN_NAMES.items()}
 
 

@@ -1,8 +1,7 @@
-"""docs/specs.md, "opal.md", "Overflow Recovery", 3: "The turn is retried immediately", on a loop whose clock
-we read.
+"""docs/specs.md, "opal.md", "Overflow Recovery", 3: "The turn is retried immediately", with a fake clock.
 
-Over the wire nothing but a clock could tell a wait from a loaded machine. Here time passes only if the loop
-has nothing to do.
+Over the wire, only a clock could tell a wait from a busy machine. Here time passes only if the event loop has
+nothing to do.
 """
 
 from __future__ import annotations

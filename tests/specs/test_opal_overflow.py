@@ -50,7 +50,7 @@ OTHERS = {
     "content_too_large": "payload_too_large",
     "string_above_max_length": "payload_too_large",
 }
-"""What the source's strings take for an overflow and is none."""
+"""Texts that the strings in the source match although they are no overflow."""
 
 
 @pytest.mark.parametrize("words", KNOWN)

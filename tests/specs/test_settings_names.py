@@ -1,4 +1,4 @@
-"""Opal's, the go-agent's and klaude's own names of settings, from every layer, each answered with its source.
+"""The setting names of Opal, the go-agent and klaude, in every layer; the answer names the layer.
 
 docs/dev/behaviour.md, "Settings": the request › `session/configure` › `session/start` › the client's options
 › the environment › the workspace's file › the user's file › the profile.
@@ -240,7 +240,7 @@ def test_a_name_that_is_none_is_told_of_in_a_file(daemon: Daemon, tmp_path: Path
         (by_configure, "PRUNE_MINIMUM", "prune_minimum"),
         (by_compact, "keep_recent_tokens", "keep_recent"),
     ):
-        (warning,) = [words for words in told["warnings"] if re.search(rf"\b{name} is no ", words)]
+        (warning,) = [words for words in told["warnings"] if re.search(rf"\b{name} is not a ", words)]
         assert f"(perhaps {meant} is meant)" in warning
 
 
@@ -251,7 +251,7 @@ def test_a_name_that_is_none_is_told_of(daemon: Daemon, method: str, name: str) 
 
     told = daemon.call(method, session_id=session_id, compaction={name: 5000})["warnings"]
 
-    assert [f"{method}: compaction.{name} is no setting" in warning for warning in told] == [True]
+    assert [f"{method}: compaction.{name} is not a setting" in warning for warning in told] == [True]
 
 
 ALL = {

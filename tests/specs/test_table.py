@@ -1,4 +1,4 @@
-"""`docs/specs*.md` name every test of this folder and none else; no line of a spec is without a row."""
+"""The tables in `docs/specs*.md` name exactly the tests of this folder; every line of a spec has a row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def rows_of(spec: str) -> list[Row]:
-    """The rows of a spec's table, as they stand."""
+    """Return the rows of a spec's table, unchanged."""
     section = re.search(rf"^## {re.escape(spec)}\n(.*?)(?=^## |\Z)", TABLES, re.S | re.M)
     assert section, spec
     rows = []

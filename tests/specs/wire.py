@@ -1,4 +1,4 @@
-"""What the tests of the specs share: sessions under a profile, reports of a size, a model's summary."""
+"""Shared by the tests of the specs: sessions under a profile, usage reports of a size, a model's summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARY = """## Goal
 ## Critical Context
 - The slow function is `scan`.
 """
-"""As a model writes it when it is asked for the sections."""
+"""A summary as a model writes it with the sections that it is asked for."""
 
 OVERFLOW = {
     "status": 400,
@@ -62,7 +62,7 @@ def compact(daemon: Daemon, session: str, **params: object) -> dict[str, Any]:
 
 
 def begin(daemon: Daemon, session: str) -> dict[str, Any] | None:
-    """The compaction of a `turn/begin`; none where none was due."""
+    """Call `turn/begin`. Return its compaction; None if none was due."""
     done = daemon.call("turn/begin", session_id=session)["compaction"]
     return None if done is None else dict(done)
 

@@ -1,4 +1,4 @@
-"""What the tests of the store share: a store in a folder of its own, and processes to run beside it."""
+"""Fixtures of the store's tests: a store in a temporary folder, and child processes that use it meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncIterator[FolderStore]:
 
 @pytest.fixture
 def spawn() -> Iterator[Spawn]:
-    """Starts a script of `children/`; whatever still runs when the test is over is killed."""
+    """Return a function that starts a script of `children/`. Kill what still runs when the test is over."""
     started: list[subprocess.Popen[str]] = []
 
     def start(script: str, *arguments: object) -> subprocess.Popen[str]:

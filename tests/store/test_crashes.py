@@ -1,4 +1,4 @@
-"""Killed at any moment: what was acknowledged is there."""
+"""After a kill at any moment, every acknowledged record is there."""
 
 from __future__ import annotations
 

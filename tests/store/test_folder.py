@@ -1,4 +1,4 @@
-"""A folder of sessions: which files there are, who may see them, what they are called."""
+"""A folder of sessions: its files, their permissions, their names."""
 
 from __future__ import annotations
 

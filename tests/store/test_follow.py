@@ -1,4 +1,4 @@
-"""A session read beside whoever writes it."""
+"""A follower reads a session while another process writes it."""
 
 from __future__ import annotations
 

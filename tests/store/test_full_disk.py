@@ -1,4 +1,4 @@
-"""A disk that is full or may not be written: told as such, and nothing acknowledged is lost.
+"""A disk that is full or read-only: the error says so, and nothing acknowledged is lost.
 
 The limit on the size of a file stands for a full disk: the write is cut short in the middle of a record,
 then refused. As root the permissions of files mean nothing, so the child that needs them is `nobody`.

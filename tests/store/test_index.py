@@ -1,4 +1,4 @@
-"""The index of every stored session: what it finds, and that it is never more than derived."""
+"""The search index of all stored sessions: what it finds, and that it can be rebuilt from the journals."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_of_a_word_that_is_everywhere_the_newest_are_ranked_and_a_rare_one_is_fo
 
 
 def test_an_older_session_is_indexed_before_a_newer_one(home: Home) -> None:
-    """So that what is newer ranks where there is too much to rank all."""
+    """Newer sessions must rank first if there are too many to rank all."""
     home.write("a newer", *("the loader" for _ in range(CANDIDATES)))
     home.write("b older", "the loader")
     os.utime(home.file("b older"), (1, 1))

@@ -1,4 +1,4 @@
-"""A journal that is open: what is awaited is stored, what fails is told, and nothing waits for the disk."""
+"""An open journal: awaited records are stored, failures are raised, and appending never waits for a disk."""
 
 from __future__ import annotations
 

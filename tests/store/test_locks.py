@@ -1,4 +1,4 @@
-"""One writer a session, whatever becomes of the others."""
+"""One writer per session, whatever happens to other processes."""
 
 from __future__ import annotations
 

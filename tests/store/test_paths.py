@@ -1,4 +1,4 @@
-"""Where things are kept, and what the files are called."""
+"""Where files are kept, and how they are named."""
 
 from __future__ import annotations
 

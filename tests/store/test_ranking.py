@@ -1,4 +1,4 @@
-"""The order of hits, and what is shown of each."""
+"""The order of search hits, and the excerpt of each."""
 
 from __future__ import annotations
 

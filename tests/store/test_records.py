@@ -1,4 +1,4 @@
-"""A journal's bytes: written is read, cut off is left out, damaged is not believed."""
+"""A journal's bytes: whole records are read, a torn one at the end is dropped, a damaged one is an error."""
 
 from __future__ import annotations
 

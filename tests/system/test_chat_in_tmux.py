@@ -1,4 +1,4 @@
-"""`compactd chat` in a real tmux: talked to, compacted, undone, quit; the shell's screen is there again."""
+"""`compactd chat` in a real tmux: prompts, compaction, undo, quit; the shell's screen is restored."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Tmux:
         self.tmux("-f", os.devnull, "new-session", "-d", "-x", str(columns), "-y", str(lines), "sh")
 
     def tmux(self, *arguments: str) -> str:
-        """What tmux says to a command."""
+        """Run a tmux command. Return its output."""
         command = ["tmux", "-S", self._socket, *arguments]
         return subprocess.run(
             command, env=self._env, capture_output=True, text=True, timeout=30, check=True
         ).stdout
 
     def screen(self) -> str:
-        """What is seen."""
+        """Return the text on the screen."""
         return self.tmux("capture-pane", "-p")
 
     def types(self, text: str) -> None:
@@ -71,12 +71,12 @@ def test_a_talk_is_compacted_undone_redone_and_quit(tmux: Tmux) -> None:
     tmux.types("/compact --keep 2")
     tmux.sees("compacted 2 messages")
     tmux.types("/undo")
-    tmux.sees("taken back: 4 messages in the context")
+    tmux.sees("undone: 4 messages in the context")
     tmux.types("/redo")
-    tmux.sees("in force again: 3 messages in the context")
+    tmux.sees("redone: 3 messages in the context")
     tmux.types("/quit")
 
-    screen = tmux.sees("is kept: compactd chat --session")
+    screen = tmux.sees("is stored; continue it with: compactd chat --session")
     assert "compacted 2 messages" not in screen, "the other screen is gone"
     tmux.types("echo again")
     tmux.sees("again\nready$")

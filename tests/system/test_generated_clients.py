@@ -1,4 +1,4 @@
-"""Ordinary generators make a client of schema.json: its types compile, and a session runs with them."""
+"""Common code generators make a client from schema.json: its types compile, and a session runs with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: the wheel, in environments that have nothing else, on each Python of this machine."""
+"""The built wheel, installed alone in a fresh environment, with each Python version on this machine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Installed:
         subprocess.run([str(self.bin / "python"), *install], check=True, timeout=300)
 
     def compactd(self, *arguments: str, told: str = "", home: Path | None = None) -> str:
-        """What the command prints."""
+        """Run the installed command. Return what it prints."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         done = subprocess.run(
             [str(self.bin / "compactd"), *arguments],

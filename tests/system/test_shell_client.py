@@ -1,4 +1,4 @@
-"""Twenty lines of shell and jq are a client: examples/session.sh."""
+"""Twenty lines of shell and jq can be a client: examples/session.sh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of docs/ builds without a warning, links and anchors checked."""
+"""The site made from docs/ builds without a warning, with links and anchors checked."""
 
 from __future__ import annotations
 

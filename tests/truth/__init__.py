@@ -1,1 +1,1 @@
-"""Facts from outside, as rows: what others publish, and what the daemon must say about it."""
+"""Facts from other sources, as rows: what they publish, and what the daemon must say about it."""

@@ -1,4 +1,4 @@
-"""The collected failures (`benchmarks/truth/failures.jsonl`) keep the figures that they reached."""
+"""The classifier's scores on the collected failures (`benchmarks/truth/failures.jsonl`) do not get worse."""
 
 from __future__ import annotations
 

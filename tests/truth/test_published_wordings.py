@@ -35,7 +35,7 @@ QUOTES = rows_of("quotes.jsonl")
 
 
 def params_of(row: Row) -> Row:
-    """What a client would send about this failure: the text as its body, and what came with it."""
+    """Return what a client would send about this failure: the text as its body, and its other fields."""
     params = {name: row[name] for name in ASKED if row.get(name) is not None}
     return {**params, "body": row["text"]} if row["text"] is not None else params
 

@@ -1,1 +1,1 @@
-"""What each provider's published rules say about a request, as code of its own: it imports none of ours."""
+"""Each provider's published rules for requests, as code that imports nothing from compactd."""

@@ -43,7 +43,7 @@ def problems(
     tools: list[dict] | None = None,
     takes_prefill: bool = True,
 ) -> list[str]:
-    """What the API would refuse; empty for a valid request."""
+    """Return what the API would refuse; empty for a valid request."""
     found: list[str] = []
     if system is not None and not system.strip():
         found.append("system is empty")

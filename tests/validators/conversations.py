@@ -1,4 +1,4 @@
-"""Conversations as bad as clients send them, for property tests; each text is told apart by its number."""
+"""Conversations as broken as clients send them, for property tests. Each text has a unique number."""
 
 from __future__ import annotations
 

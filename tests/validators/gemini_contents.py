@@ -63,7 +63,7 @@ def problems(
     tools: list[dict] | None = None,
     is_third: bool = False,
 ) -> list[str]:
-    """What the API would refuse; empty for a valid request. `is_third`: Gemini 3 or later."""
+    """Return what the API would refuse; empty for a valid request. `is_third` means Gemini 3 or later."""
     found: list[str] = []
     if system is not None and not system.strip():
         found.append("systemInstruction is empty")
@@ -198,7 +198,7 @@ def _tools(tools: list[dict] | None) -> list[str]:
 
 
 def schema_problems(schema: object, where: str) -> list[str]:
-    """What the API would refuse of one schema."""
+    """Return what the API would refuse in one schema."""
     if not isinstance(schema, dict):
         return [f"{where}: {schema!r}"]
     found = [f"{where}: unknown name {name!r}" for name in schema.keys() - FIELDS]

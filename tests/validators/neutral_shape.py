@@ -1,4 +1,4 @@
-"""The contract's rules for messages in our own shape, as a client reads them from `session/context`."""
+"""The contract's rules for messages in compactd's neutral shape, as `session/context` returns them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KNOWN = set().union(*BLOCKS_OF.values())
 
 
 def problems(messages: list[dict]) -> list[str]:
-    """What would break a client that sends these messages on; empty where nothing does."""
+    """Return what would break a client that sends these messages to a model; empty if nothing."""
     found: list[str] = []
     waiting: list[str] = []
     seen: set[str] = set()

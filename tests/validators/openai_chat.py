@@ -26,7 +26,7 @@ PARTS_OF = {
 
 
 def problems(messages: list[dict], tools: list[dict] | None = None) -> list[str]:
-    """What the API would refuse; empty for a valid request."""
+    """Return what the API would refuse; empty for a valid request."""
     found: list[str] = []
     waiting: list[str] = []
     seen: set[str] = set()

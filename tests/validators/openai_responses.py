@@ -27,13 +27,13 @@ PARTS_OF = {
     "assistant": ("output_text", "refusal"),
 }
 BY_MODEL = ("function_call", "message")
-"""What reasoning may have led to."""
+"""The kinds of items that reasoning may have led to."""
 
 
 def problems(
     items: list[dict], instructions: str | None = None, tools: list[dict] | None = None
 ) -> list[str]:
-    """What the API would refuse; empty for a valid request."""
+    """Return what the API would refuse; empty for a valid request."""
     found: list[str] = []
     if instructions is not None and not instructions.strip():
         found.append("instructions are empty")
@@ -45,7 +45,7 @@ def problems(
         after = items[index + 1] if index + 1 < len(items) else {}
         match item.get("type", "message"):
             case "message":
-                # What the model said beside its calls may stand after them, as it does in its response.
+                # A text of the model may come after its calls, as it may in a response.
                 if waiting and item.get("role") != "assistant":
                     found.append(f"{where}: calls {list(waiting)} have no output before it")
                     waiting = {}

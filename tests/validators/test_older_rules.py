@@ -1,4 +1,4 @@
-"""The rules of Anthropic's and of OpenAI's chat requests that no other test of ours breaks by hand."""
+"""Rules of Anthropic's and OpenAI's chat requests that no other test here violates on purpose."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The peers' sides, each run by its own interpreter: no module here imports another package of this tree."""
+"""The contenders' child processes, each run by its own interpreter and without imports of other packages."""

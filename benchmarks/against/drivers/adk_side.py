@@ -1,4 +1,4 @@
-"""google-adk: its estimate of a prompt, its choice of the events to compact, its session from JSON."""
+"""google-adk: its token estimate, its choice of events to compact, and loading its session from JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from google.genai import types
 from serving import HELD, Run, Told, blocks_of, messages_in, serve
 
 KEPT_SHARE = 0.02
-"""Of the events, as it keeps a number of them: 20,000 tokens of a million."""
+"""The share of events to keep. google-adk keeps a number of events, so this stands for 20,000 of a million
+tokens."""
 
 
 def _events(file: str) -> list[Event]:
@@ -52,7 +53,7 @@ def _events(file: str) -> list[Event]:
 
 
 def estimate(file: str, keep: int) -> Run:
-    """What it takes the prompt for where no usage was reported: characters ÷ 4 of what it would send."""
+    """Time google-adk's estimate of a prompt without a usage report: characters ÷ 4 of what it would send."""
     events = _events(file)
 
     def run() -> Told:
@@ -78,7 +79,7 @@ def plan(file: str, keep: int) -> Run:
 
 
 def load(file: str, keep: int) -> Run:
-    """Its session, from the JSON that it writes."""
+    """Time loading a session from the JSON that google-adk writes."""
 
     def run() -> Told:
         session = Session.model_validate_json(Path(file).read_bytes())

@@ -1,4 +1,4 @@
-"""compactd itself, in process as the library peers are: its counters, its plan, its record, its journal."""
+"""compactd itself, in process like the other libraries: its counters, plan, compaction and journal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def count(file: str, keep: int) -> Run:
 
 
 def count_one(file: str, keep: int) -> Run:
-    """The same where the process may use one core only."""
+    """Time the same work as `count`, but on one core only."""
     texts, counter = pieces(messages_in(file)), Bpe("o200k_base")
     load("o200k_base")
 
@@ -73,8 +73,9 @@ def _estimate(counter: Counter) -> Prepare:
 
 
 def cut(folder: str, keep: int) -> Run:
-    """Where to cut, as each plan looks for it: what is kept of the messages since their append, as it stands,
-    the walk, the move to a safe place. A message is appended between two runs."""
+    """Time the search for the cut point, as each plan does it: read the outline that was computed when the
+    messages were appended, walk back from the end, move to an allowed place. Append a message between
+    runs."""
     session, more = _planned(folder, keep)
     moves = session.resolved.settings.rules.moves
 
@@ -88,7 +89,7 @@ def cut(folder: str, keep: int) -> Run:
 
 
 def plan(folder: str, keep: int) -> Run:
-    """A whole plan, as `session/compact` with `plan_only` makes it; a message is appended between two."""
+    """Time a whole plan, as `session/compact` with `plan_only` makes it. Append a message between runs."""
     session, more = _planned(folder, keep)
     request = CompactRequest(keep_recent=keep, strategy="extract")
 
@@ -117,7 +118,7 @@ def _planned(folder: str, keep: int) -> tuple[Session, Callable[[], None]]:
 
 
 def _compacting(strategy: StrategyChoice) -> Prepare:
-    """A compaction without a model, but for the journal: everything is found out anew each time."""
+    """Time a compaction without a model and without the journal. Each run computes all facts again."""
 
     def prepare(folder: str, keep: int) -> Run:
         session = _opened(folder)
@@ -133,8 +134,8 @@ def _compacting(strategy: StrategyChoice) -> Prepare:
 
 
 def _read_ahead(strategy: StrategyChoice) -> Prepare:
-    """The same where the daemon has read what was appended while nobody asked for anything, as it does with
-    each session. Between two runs it rests, as behind a compaction."""
+    """Time a compaction without a model after the daemon has analysed the messages in idle time, as it does
+    with each session. Between two runs, memory is given back as after a compaction."""
 
     def prepare(folder: str, keep: int) -> Run:
         session = _opened(folder)

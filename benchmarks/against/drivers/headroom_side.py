@@ -1,4 +1,4 @@
-"""headroom-ai: its compression of a list of messages, with nothing but what its wheel brings."""
+"""headroom-ai: its compression of a list of messages, without optional dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""langchain: its approximate count, its summarisation middleware's plan, its trimming, its messages."""
+"""langchain: its approximate token count, its summarisation middleware's plan, its trimming, its messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _messages(file: str) -> list[AnyMessage]:
 
 
 def estimate(file: str, keep: int) -> Run:
-    """Its approximate counter, which the middleware uses too."""
+    """Time langchain's approximate counter, which the middleware uses too."""
     messages = _messages(file)
 
     def run() -> Told:
@@ -48,7 +48,8 @@ def estimate(file: str, keep: int) -> Run:
 
 
 def plan(file: str, keep: int) -> Run:
-    """What the middleware does before it asks the model: count, decide, find the cut, part the messages."""
+    """Time what the middleware does before it asks the model: count, decide, find the cut, split the
+    messages."""
     messages = _messages(file)
     model = FakeListChatModel(responses=["summary"])
     middleware = SummarizationMiddleware(model, trigger=("tokens", 1_000), keep=("tokens", keep))
@@ -65,7 +66,7 @@ def plan(file: str, keep: int) -> Run:
 
 
 def trim(file: str, keep: int) -> Run:
-    """Without a model: the newest messages that fit, by its approximate counter."""
+    """Time trimming without a model: keep the newest messages that fit, by the approximate counter."""
     messages = _messages(file)
 
     def run() -> Told:
@@ -78,7 +79,7 @@ def trim(file: str, keep: int) -> Run:
 
 
 def load(file: str, keep: int) -> Run:
-    """Its messages, from the JSON that it writes."""
+    """Time loading messages from the JSON that langchain writes."""
 
     def run() -> Told:
         messages = messages_from_dict(json.loads(Path(file).read_bytes()))

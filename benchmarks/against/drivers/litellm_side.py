@@ -22,7 +22,7 @@ def count(file: str, keep: int) -> Run:
 
 
 def trim(file: str, keep: int) -> Run:
-    """Without a model: the newest messages that fit."""
+    """Time trimming without a model: keep the newest messages that fit."""
     messages = openai_messages(messages_in(file))
 
     def run() -> Told:

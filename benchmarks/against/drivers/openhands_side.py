@@ -1,4 +1,4 @@
-"""openhands-sdk: its count of the events, its condenser's choice of a suffix, its event log."""
+"""openhands-sdk: its token count of events, its condenser's choice of events to keep, its event log."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def count(file: str, keep: int) -> Run:
 
 
 def plan(file: str, keep: int) -> Run:
-    """How many of the newest events stay, if all but so many tokens are to go."""
+    """Time finding how many of the newest events to keep, so that about `keep` tokens stay."""
     events = _events(file)
     total = get_total_token_count(events, _llm)
 

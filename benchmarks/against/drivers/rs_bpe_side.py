@@ -1,4 +1,4 @@
-"""rs-bpe, a tokenizer in Rust that can count without making the tokens; its ranks are in its wheel."""
+"""rs-bpe, a tokenizer in Rust that counts tokens without creating them. Its wheel has the vocabulary."""
 
 from __future__ import annotations
 

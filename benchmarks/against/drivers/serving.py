@@ -1,10 +1,15 @@
-"""A peer's side of the measurement: a child process that is told a row and a session, and times itself.
+"""The child process of a benchmark: runs one contender (compactd or another library) and times itself.
 
-One JSON object a line each way. Requests: `{"do": "store", "file": F, "to": T}` writes a session as the peer
-keeps it; `{"do": "prepare", "row": R, "file": F, "keep": K}` makes of a session what the peer works on,
-outside every clock (of what was stored, for the row `load`); `{"do": "run"}` does the row once. Answers:
-`{"s": seconds, "core_s": seconds of a core, "told": {...}, ...}`, or `{"error": "..."}`. The first line is
-sent when the imports are done. Nothing but the standard library: this runs in every peer's own environment.
+Requests and answers are one JSON object per line. A row is one thing that is measured. Requests:
+
+- `{"do": "store", "file": F, "to": T}` writes the session file F in the contender's own format to T.
+- `{"do": "prepare", "row": R, "file": F, "keep": K}` loads a session for the row R; this is not timed. For
+  the row `load`, F is what `store` wrote.
+- `{"do": "run"}` runs the row once.
+
+Answers: `{"s": wall seconds, "core_s": CPU seconds, "told": {...}, ...}`, or `{"error": "..."}`. The first
+line is sent when the imports are done. This file imports only the standard library, because it runs in the
+environment of each contender.
 """
 
 from __future__ import annotations
@@ -21,10 +26,11 @@ from time import perf_counter, process_time
 
 Message = dict[str, object]
 Told = dict[str, object]
-"""What came of a run. `HELD` is what it made, kept until the memory is read; `AFTER` is called then."""
+"""The result of a run. `HELD` is the object it made, kept until the memory is read. `AFTER`, a function, is
+called after that."""
 Run = Callable[[], Told]
 Prepare = Callable[[str, int], Run]
-"""Makes of a session's file what is timed; the number is of the tokens that are to stay."""
+"""Takes a session file and the number of tokens to keep, and returns the function that is timed."""
 Store = Callable[[str, str], None]
 
 HELD = "held"
@@ -32,9 +38,9 @@ AFTER = "after"
 
 
 def serve(rows: Mapping[str, Prepare], version: str, store: Store | None = None) -> None:
-    """Answers until stdin ends."""
+    """Read requests from stdin and answer each on stdout, until stdin ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints must not be read as an answer
 
     def answer(value: Mapping[str, object]) -> None:
         answers.write(json.dumps(value) + "\n")
@@ -55,7 +61,7 @@ def serve(rows: Mapping[str, Prepare], version: str, store: Store | None = None)
                 answer({"rss": resident_bytes()})
             elif run is not None:
                 answer(_timed(run))
-        except Exception as error:  # told to whoever asked, with its place
+        except Exception as error:  # reported to the parent process; the traceback goes to stderr
             traceback.print_exc()
             answer({"error": f"{type(error).__name__}: {error}"[:400]})
 
@@ -75,25 +81,25 @@ def _timed(run: Run) -> dict[str, object]:
 
 
 def messages_in(file: str) -> list[Message]:
-    """The messages of a session file, one a line."""
+    """Return the messages of a session file that has one JSON message per line."""
     with Path(file).open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def blocks_of(message: Message) -> list[Message]:
-    """Its content as blocks."""
+    """Return the content of a message as blocks."""
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)  # type: ignore[call-overload]
 
 
 def text_of(message: Message) -> str:
-    """Its text blocks, joined."""
+    """Return the text blocks of a message, joined with newlines."""
     return "\n".join(str(block["text"]) for block in blocks_of(message) if block["type"] == "text")
 
 
 def pieces(messages: list[Message]) -> list[str]:
-    """Every text that a model reads, as all of the counters are given it: texts, results, and of a call its
-    name with its arguments as compact JSON."""
+    """Return every text that a model reads, the input of all token counters: texts, tool results, and for a
+    tool call its name followed by its arguments as compact JSON."""
     found: list[str] = []
     for message in messages:
         for block in blocks_of(message):
@@ -107,7 +113,7 @@ def pieces(messages: list[Message]) -> list[str]:
 
 
 def compact(value: object) -> str:
-    """JSON without white space."""
+    """Return `value` as JSON without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -145,7 +151,8 @@ def openai_chars(messages: list[Message]) -> int:
 
 
 def resident_bytes() -> int:
-    """What the process holds in memory now; its peak where the system does not tell."""
+    """Return the resident memory of this process now; its peak if the system does not report the current
+    value."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""strands-agents: its heuristic, its split point, its sliding window, its session of one file a message."""
+"""strands-agents: its token estimate, split point, sliding window, and session with one file per message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from strands.session.file_session_manager import FileSessionManager
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 KEPT_SHARE = 0.02
-"""Of the messages, for its window: it counts messages, not tokens. 20,000 tokens of a million."""
+"""The share of messages in the window. strands counts messages, not tokens, so this stands for 20,000 of a
+million tokens."""
 
 
 def _messages(file: str) -> list[dict[str, object]]:
@@ -58,7 +59,7 @@ def cut(file: str, keep: int) -> Run:
 
 
 def window(file: str, keep: int) -> Run:
-    """Without a model: the oldest messages are dropped."""
+    """Time dropping the oldest messages, without a model."""
     messages = _messages(file)
     manager = SlidingWindowConversationManager(window_size=max(10, int(len(messages) * KEPT_SHARE)))
 
@@ -71,7 +72,7 @@ def window(file: str, keep: int) -> Run:
 
 
 def load(folder: str, keep: int) -> Run:
-    """Its own session manager over its own files."""
+    """Time loading a session with strands' own session manager from its own files."""
 
     def run() -> Told:
         messages = FileSessionManager("peer", folder).list_messages("peer", "agent")

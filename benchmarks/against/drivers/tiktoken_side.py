@@ -1,6 +1,6 @@
-"""tiktoken, OpenAI's own tokenizer: text after text, and a batch in two threads.
+"""tiktoken, OpenAI's own tokenizer: one text after another, and a batch in two threads.
 
-The ranks are read from the file that its cache would hold; it checks their hash itself.
+The vocabulary is read from the file that tiktoken's cache would contain. tiktoken checks its hash itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def count(file: str, keep: int) -> Run:
 
 
 def count_batch(file: str, keep: int) -> Run:
-    """Its own batch of two threads."""
+    """Time tiktoken's own batch function with two threads."""
     texts = pieces(messages_in(file))
 
     def run() -> Told:

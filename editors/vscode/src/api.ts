@@ -13,7 +13,7 @@ export interface Api {
   /** What the status bar shows. */
   readonly gauge: () => Gauge;
   readonly onDidChangeGauge: vscode.Event<Gauge>;
-  /** The current session's id; null where none is open. */
+  /** The current session's id; null if none is open. */
   readonly current: () => string | null;
   /** Opens a stored session, without its lock, and makes it current. The first request that changes it takes the lock. */
   readonly open: (sessionId: string) => Promise<void>;

@@ -104,7 +104,7 @@ export class Compactions {
   /** Throws if this workspace may not change sessions. */
   private mayChange(): void {
     if (!vscode.workspace.isTrusted) {
-      throw new Error("This workspace is not trusted: sessions can be looked at and not changed. (Manage Workspace Trust)");
+      throw new Error("This workspace is not trusted: you can read sessions but not change them. (Manage Workspace Trust)");
     }
   }
 }

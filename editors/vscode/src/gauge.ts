@@ -28,7 +28,7 @@ const CIRCLES = ["○", "◔", "◑", "◕", "●"] as const;
 export function gauge(phase: Phase, status: Status | null): Gauge {
   switch (phase.kind) {
     case "off":
-      return idle("○ compactd", "No session is open. Click for what there is.");
+      return idle("○ compactd", "No session is open. Click for options.");
     case "starting":
       return idle("$(loading~spin) compactd", "The daemon is starting.");
     case "waiting":
@@ -36,7 +36,7 @@ export function gauge(phase: Phase, status: Status | null): Gauge {
     case "failed":
       return { ...idle("$(error) compactd", phase.message), colour: "error" };
     case "ready":
-      return status === null ? idle("○ compactd", "No session is open. Click for what there is.") : full(status);
+      return status === null ? idle("○ compactd", "No session is open. Click for options.") : full(status);
   }
 }
 

@@ -14,7 +14,7 @@ export async function report(context: vscode.ExtensionContext, daemon: Daemon, a
   const manifest: { version?: unknown } = context.extension.packageJSON;
   ok(true, `extension ${String(manifest.version)}, protocol ${PROTOCOL_VERSION}, activated in ${activationMs.toFixed(1)} ms`);
   ok(true, `${vscode.env.appName} ${vscode.version}${vscode.env.remoteName ? `, remote: ${vscode.env.remoteName}` : ""}`);
-  ok(vscode.workspace.isTrusted, vscode.workspace.isTrusted ? "the workspace is trusted" : "the workspace is not trusted: sessions can be looked at and not changed");
+  ok(vscode.workspace.isTrusted, vscode.workspace.isTrusted ? "the workspace is trusted" : "the workspace is not trusted: you can read sessions but not change them");
   try {
     await daemon.connected();
     const info = await daemon.request("daemon/info", {});

@@ -2,7 +2,7 @@
 
 import type { Row } from "./rows.ts";
 
-/** What stands above the context's list. */
+/** The lines above the context's list. */
 export interface ContextHead {
   readonly title: string;
   readonly gauge: string;

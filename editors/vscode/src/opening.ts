@@ -9,7 +9,7 @@ import { TOOLS } from "./tool_kinds.ts";
 
 /** Starts a session for a chat; null where the person left it. */
 export async function newChat(bench: Bench): Promise<string | null> {
-  if (!vscode.workspace.isTrusted) throw new Error("This workspace is not trusted: sessions can be looked at and not started.");
+  if (!vscode.workspace.isTrusted) throw new Error("This workspace is not trusted: you can read sessions but not start them.");
   const folder = await folderOf();
   if (folder === null) return null;
   const settings = vscode.workspace.getConfiguration("compactd", folder?.uri);

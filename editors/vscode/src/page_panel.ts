@@ -129,7 +129,7 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
   private take(value: unknown): void {
     const message = this.read(value);
     if (message === null) {
-      this.house.daemon.log.warn("a message that no page of ours sends was dropped");
+      this.house.daemon.log.warn("a message that no page of compactd sends was dropped");
       return;
     }
     if (message.type === "ready") {

@@ -29,7 +29,7 @@ export class Panels implements vscode.Disposable {
     return shown(this.chats, id, (closed) => new ChatPanel({ house: this.house, id, column: this.column(), closed }));
   }
 
-  /** Asks in the session's chat, which is opened where it is not. */
+  /** Asks in the session's chat, which is opened if necessary. */
   ask(id: string, asked: Asked, token: vscode.CancellationToken): Promise<Answer> {
     return (this.chats.get(id) ?? this.chat(id)).ask(asked, token);
   }

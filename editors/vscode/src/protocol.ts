@@ -7,109 +7,109 @@ export const PROTOCOL_VERSION = "1.0";
 
 /** Params of `session/start`. */
 export interface StartParams {
-  /** `"provider/id"`, or its parts. Left out on a resume: the session's own. */
+  /** `"provider/id"`, or its parts. Left out on a resume, the session keeps its model. */
   model?: string | ModelRef | null;
   /** The session to resume, or the id to use for a new one. */
   session_id?: string | null;
   /** The system prompt. Replaces an earlier one; an empty text removes it; null keeps it. */
   system_prompt?: string | null;
-  /** In our shape, or OpenAI's, Anthropic's or Gemini's. */
+  /** The tools, in compactd's, OpenAI's, Anthropic's or Gemini's shape. */
   tools?: Json[] | null;
-  /** Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shortened by it. Of a new session; a resume keeps its own. */
+  /** Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own. */
   working_dir?: string | null;
   /** Title of the session. Null: the first words of its first prompt. */
   title?: string | null;
-  /** Settings of this session. On a session that exists, each one given replaces the one it had. */
+  /** Settings of this session. In an existing session, each given setting replaces the previous value. */
   compaction?: GivenSettings | null;
   /** The model's window in tokens, if you know it better than the registry. */
   context_window?: number | null;
-  /** The session that started this one as a sub-agent. Under a profile whose sub-agents do not compact (`klaude`), it skips the threshold check. */
+  /** The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check. */
   parent_session_id?: string | null;
-  /** Keep the files of the git work tree around `working_dir` at each turn's begin and end, for `session/diff`. A resume keeps it. Default false. */
+  /** True: keep the files of the git work tree around `working_dir` at the begin and end of each turn, for `session/diff`. A resumed session keeps its value. Default false. */
   snapshots?: boolean | null;
-  /** False keeps the session in memory alone. Default true. */
+  /** False: keep the session in memory only. Default true. */
   persist?: boolean | null;
-  /** `disk` (the default) survives a power cut when answered; `os` survives a killed daemon. */
+  /** `disk` (the default): what was acknowledged survives a power cut. `os`: it survives a killed daemon. */
   durability?: "disk" | "os" | null;
-  /** True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over. */
+  /** True: read and follow a stored session without its lock, so that other processes can write it. Given settings are not applied. A later `session/start` without `read_only` takes the session over. */
   read_only?: boolean | null;
-  /** Who is asking, and whether it answers `session/compacting`. */
+  /** Who the client is, and whether it answers `session/compacting`. */
   client?: ClientInfo | null;
 }
 
-/** A model by its parts. */
+/** A model, by its parts. */
 export interface ModelRef {
   /** The model's name, as its provider spells it; `provider/id` if `provider` is null. */
   id: string;
-  /** Who serves the model, such as `anthropic`. Null: `id` names it, or it is found by the model. */
+  /** Who serves the model, such as `anthropic`. Null: `id` names the provider, or it is derived from the model. */
   provider?: string | null;
-  /** The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning. */
+  /** The endpoint (scheme, host, port, path), if it is not the provider's own. A user, password or query in it is dropped, with a warning. */
   base_url?: string | null;
 }
 
-/** `compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here. */
+/** `compaction` in `session/start` and `session/configure`. A setting that is left out or null is not set. */
 export interface GivenSettings {
-  /** `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`. */
+  /** The profile: `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`. */
   profile?: string | null;
-  /** False: no compaction but `session/compact`; a provider's overflow reaches the caller. */
+  /** False: only `session/compact` compacts, and a provider's overflow error reaches the caller. */
   enabled?: boolean | null;
   /** Another name of `enabled`. */
   auto?: boolean | null;
-  /** The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses. */
+  /** The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses a request. */
   context_window?: number | null;
-  /** A compaction is due at this many tokens; above 0, exact up to the cap. */
+  /** A compaction is due at this many tokens, or at the cap if that is smaller; above 0. */
   model_auto_compact_token_limit?: number | null;
-  /** The same as a share of the window, above 0 and at most 1. */
+  /** A compaction is due at this share of the window; above 0 and at most 1. */
   threshold_ratio?: number | null;
-  /** The same as what stays free of the window, in tokens; 0 or more. */
+  /** A compaction is due when fewer than this many tokens of the window are free; 0 or more. */
   reserve_tokens?: number | null;
-  /** Budget of the verbatim tail in tokens, above 0. */
+  /** How many tokens of the newest messages stay word for word; above 0. */
   keep_recent_tokens?: number | null;
-  /** Size of the verbatim tail in messages, above 0. */
+  /** How many of the newest messages stay word for word; above 0. */
   keep_messages?: number | null;
   /** Another name of `keep_messages`. */
   preserve_count?: number | null;
-  /** A cut turn's prefix of at least this many messages gets its own summary; above 0. */
+  /** If a cut removes at least this many messages of a turn, they get a summary of their own; above 0. */
   split_min_messages?: number | null;
-  /** Replace old tool output by stubs before each turn. */
+  /** True: before each turn, old tool output is replaced by stubs. */
   prune?: boolean | null;
   /** A prune that saves no more tokens than this is not done; 0 or more. */
   prune_minimum?: number | null;
-  /** Newest tool output in tokens that is never pruned; 0 or more. */
+  /** The newest tool output of this many tokens is never pruned; 0 or more. */
   prune_protect?: number | null;
   /** Tools whose output is never pruned. */
   protected_tools?: string[] | null;
-  /** `auto`, `summarize`, `extract` or `truncate`. */
+  /** How summaries are made: `auto`, `summarize`, `extract` or `truncate`. */
   strategy?: string | null;
-  /** The summariser, `provider/id`. */
+  /** The model that summarises, as `provider/id`. */
   model?: string | null;
-  /** Replaces the summary prompt. `{messages}` marks where the transcript goes; absent, it is appended. */
+  /** Replaces the summary prompt. `{messages}` marks where the transcript goes. Without it, the transcript is appended. */
   compact_prompt?: string | null;
-  /** `auto`, `chars4` or `tokenizer`. */
+  /** How tokens are counted: `auto`, `chars4` or `tokenizer`. */
   estimator?: string | null;
-  /** After an automatic compaction, append "Continue if you have next steps". */
+  /** True: after an automatic compaction, "Continue if you have next steps" is appended. */
   auto_continue?: boolean | null;
-  /** Most of one tool result that a summariser sees, in code points; above 0. */
+  /** The most code points of one tool result that a summariser sees; above 0. */
   tool_output_chars?: number | null;
-  /** Most that a summary may take, in tokens; above 0. */
+  /** The most tokens that a summary may take; above 0. */
   summary_tokens?: number | null;
-  /** Most seconds that a summariser may take, above 0; then the next strategy takes over. */
+  /** The most seconds that a summariser may take, above 0. After that, the next strategy is used. */
   summary_deadline_s?: number | null;
-  /** Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked. */
+  /** The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked. */
   max_cost?: number | null;
-  /** Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of `target_tokens`, else a quarter of the summary's budget. */
+  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget. */
   constraint_tokens?: number | null;
-  /** A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1. */
+  /** A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
 }
 
-/** Who is speaking. */
+/** Who the client is. */
 export interface ClientInfo {
-  /** Events name the client by it (`client`). */
+  /** Name of the client. Events name the client by it (`client`). */
   name?: string | null;
-  /** Version of the client's program. Nothing depends on it. */
+  /** Version of the client's program. It has no effect. */
   version?: string | null;
-  /** The client answers `session/compacting`. */
+  /** True if the client answers `session/compacting`. */
   compaction_hook?: boolean;
 }
 
@@ -117,15 +117,15 @@ export interface ClientInfo {
 export interface AppendParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Oldest first. */
+  /** The messages, oldest first. */
   messages: Json[];
-  /** The provider's usage report, in ours or any provider's shape, for the call's last assistant message. */
+  /** The provider's usage report for the last assistant message of this call, in compactd's or any provider's shape. */
   usage?: Json;
-  /** Of the context that the report is about; default the last one handed out. */
+  /** Epoch of the context that the report is about. Default: the last one that was returned. */
   epoch?: number | null;
-  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give. */
+  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, images or reasoning is refused (-32602); `data.format` of the error names the shape to pass. */
   format?: string | null;
-  /** Files that tools touched, if the tool calls do not say so themselves. Summaries list them. */
+  /** Files that tools used, if the tool calls do not show it. Summaries list them. */
   files?: Files | null;
 }
 
@@ -141,35 +141,35 @@ export interface Files {
 export interface ContextParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The provider that the request is for; `neutral` (the default) is our own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is `instructions`, `messages` are the `input` items. `anthropic`: `system` is `system`. `gemini`: `system` is `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape. */
+  /** The provider that the request is for; `neutral` (the default) is compactd's own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is for `instructions`, `messages` are the `input` items. `anthropic`: `system` is for `system`. `gemini`: `system` is for `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape. */
   format?: string | null;
 }
 
-/** Params of `session/compact`. At most one of the budgets. */
+/** Params of `session/compact`. At most one of the budgets may be given. */
 export interface CompactParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Tokens of the verbatim tail. */
+  /** How many tokens of the newest messages stay word for word. */
   keep_recent?: number | null;
-  /** Messages of the verbatim tail. */
+  /** How many of the newest messages stay word for word. */
   keep_messages?: number | null;
   /** Another name of `keep_messages`. */
   preserve_count?: number | null;
-  /** Tokens of the whole new request, system prompt and tools included. */
+  /** The most tokens of the whole new request, system prompt and tools included. */
   target_tokens?: number | null;
-  /** What a summary should look at most. */
+  /** What the summary should pay special attention to. */
   instructions?: string | null;
-  /** `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so. */
+  /** `summarize`: a model writes the summary; error 1007 if none is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so. */
   strategy?: "auto" | "summarize" | "extract" | "truncate" | null;
-  /** The summariser, `provider/id`. 1007 if it cannot be asked. */
+  /** The model that summarises, as `provider/id`. Error 1007 if it cannot be asked. */
   model?: string | null;
-  /** Where no valid cut exists, compact all but the last two messages. */
+  /** True: if no valid cut exists, compact all but the last two messages. */
   force?: boolean | null;
-  /** Tell what would happen, change nothing. */
+  /** True: say what would happen, and change nothing. */
   dry_run?: boolean | null;
-  /** A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says. */
+  /** A dry run in a tenth of the time, whatever `dry_run` says. No summary is made; it is counted at its largest size. The real compaction saves at least what the result says. */
   plan_only?: boolean | null;
-  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -177,21 +177,21 @@ export interface CompactParams {
 export interface HistoryParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** An entry id, inclusive. */
+  /** The entry id to start from, inclusive. */
   from?: string | null;
-  /** Most entries of the answer. Null: all. */
+  /** The most entries to return. Null: all. */
   limit?: number | null;
-  /** True: only what is in the context now, in its order: a summary, what it kept, the newest messages. */
+  /** True: only what is in the context now, in its order: the summary, what it kept, the newest messages. */
   in_context?: boolean | null;
 }
 
 /** Params of `session/search`. */
 export interface SearchParams {
-  /** Plain text; case is ignored. Without `session_id`: words, all of which a message must hold. */
+  /** Plain text; case is ignored. Without `session_id`: words, all of which a message must contain. */
   query: string;
-  /** Left out: every stored session is searched, the best hits first. */
+  /** The session to search. Left out: every stored session is searched, and the best hits come first. */
   session_id?: string | null;
-  /** Default 20. */
+  /** The most hits to return. Default 20. */
   limit?: number | null;
 }
 
@@ -199,11 +199,11 @@ export interface SearchParams {
 export interface ExpandParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The compaction whose replaced messages are wanted. Give this or `entry_ids`. */
+  /** The compaction whose replaced messages you want. Give this or `entry_ids`. */
   compaction_id?: string | null;
-  /** The messages that are wanted. */
+  /** The entries of the messages that you want. */
   entry_ids?: string[] | null;
-  /** Each message also as text for a model, in `quoted`. */
+  /** True: also return each message as text for a model, in `quoted`. */
   quoted?: boolean;
 }
 
@@ -211,7 +211,7 @@ export interface ExpandParams {
 export interface PruneParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** True: says what would be pruned and changes nothing. */
+  /** True: say what would be pruned, and change nothing. */
   dry_run?: boolean | null;
 }
 
@@ -219,7 +219,7 @@ export interface PruneParams {
 export interface BranchParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The entry that the next one follows. */
+  /** The entry that the next one will follow. */
   entry_id: string;
 }
 
@@ -227,15 +227,15 @@ export interface BranchParams {
 export interface UndoParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008. */
+  /** True: undo even if the result exceeds the window, which is otherwise error 1008. The next `turn/begin` then compacts again, or answers 1008. */
   force?: boolean | null;
 }
 
-/** Params of a method that needs a session and nothing else. */
+/** Params of a method that takes only a session. */
 export interface SessionParams {
   /** Id of the session. It must be open here, except for `session/delete`. */
   session_id: string;
-  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -243,17 +243,17 @@ export interface SessionParams {
 export interface Nothing {
 }
 
-/** Params of `session/configure`. What is left out, or null, stays. */
+/** Params of `session/configure`. What is left out or null stays unchanged. */
 export interface ConfigureParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards. */
+  /** Names of settings that `session/start` or `session/configure` gave this session and that are to be forgotten, so that the next lower layer applies again. `system_prompt`, `tools` and `title` are also possible. A value given in the same call is set afterwards. */
   unset?: string[] | null;
-  /** Settings to change. Null in it leaves a setting as it is. */
+  /** Settings to change. A null in it leaves that setting unchanged. */
   compaction?: GivenSettings | null;
   /** The new system prompt; an empty text removes it. */
   system_prompt?: string | null;
-  /** All tools from now on, as in `session/start`; an empty list removes them. */
+  /** All tools from now on, as in `session/start`. An empty list removes them. */
   tools?: Json[] | null;
   /** The new title. */
   title?: string | null;
@@ -263,9 +263,9 @@ export interface ConfigureParams {
 export interface PinParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The messages. An id that is no message of this session is refused. */
+  /** The messages to pin or unpin. An id that is not a message of this session is refused. */
   entry_ids: string[];
-  /** False lets them go. Null: true. */
+  /** True pins the messages, false unpins them. Null: true. */
   pinned?: boolean;
 }
 
@@ -273,7 +273,7 @@ export interface PinParams {
 export interface RedactParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Of messages. At least one. */
+  /** The messages to redact. At least one. */
   entry_ids: string[];
 }
 
@@ -281,21 +281,21 @@ export interface RedactParams {
 export interface DiffParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The user message with whose turn the changes begin. */
+  /** The user message whose turn is the first to be compared. */
   from?: string | null;
-  /** The user message with whose turn they end, inclusive. */
+  /** The user message whose turn is the last to be compared, inclusive. */
   to?: string | null;
 }
 
 /** Params of `session/import`: `path`, or `content`. */
 export interface ImportParams {
-  /** An absolute path of a file of at most 256 MiB. */
+  /** Absolute path of a file of at most 256 MiB. */
   path?: string | null;
-  /** What would stand in the file: a text, or the JSON itself. */
+  /** The content of such a file: a text, or the JSON itself. */
   content?: Json;
-  /** `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
+  /** `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
   format?: string | null;
-  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -303,9 +303,9 @@ export interface ImportParams {
 export interface ExportParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry. */
+  /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry. */
   format: string;
-  /** An absolute path to write to, for the user alone (0600). Nothing may be there. */
+  /** Absolute path to write to, readable only by the user (0600). The file must not exist yet. */
   path?: string | null;
 }
 
@@ -315,7 +315,7 @@ export interface PromptParams {
   session_id: string;
   /** What the user says. Give this or `content`. */
   text?: string | null;
-  /** As a user message's `content` in compactd's own shape: text, or blocks. */
+  /** A user message's `content` in compactd's own shape: text, or blocks. */
   content?: Json;
 }
 
@@ -323,7 +323,7 @@ export interface PromptParams {
 export interface DropParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** As `agent/state` lists it in `prompts`. */
+  /** Id of the prompt, as in `prompts` of `agent/state`. */
   prompt_id: string;
 }
 
@@ -331,17 +331,17 @@ export interface DropParams {
 export interface EndParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The model's answer, and the results of its tools if they are there already. Oldest first. */
+  /** The model's answer, and the results of its tools if they are already available. Oldest first. */
   messages: Json[];
-  /** The provider's usage report, in ours or any provider's shape. Null: none. */
+  /** The provider's usage report, in compactd's or any provider's shape. Null: none. */
   usage?: Json;
-  /** Of the context that the request was made from. Null: the last one handed out. */
+  /** Epoch of the context that the request was made from. Null: the last one that was returned. */
   epoch?: number | null;
-  /** As in `session/append`. */
+  /** The shape of `messages`, as in `session/append`. */
   format?: string | null;
-  /** Why the model stopped, in the provider's own words. With `length` and its like, a full window is recognised. */
+  /** Why the model stopped, in the provider's own words. `length` and similar reasons help to recognise a full window. */
   stop_reason?: string | null;
-  /** As in `session/append`. */
+  /** Files that tools used, as in `session/append`. */
   files?: Files | null;
 }
 
@@ -351,25 +351,25 @@ export interface ErrorParams {
   session_id: string;
   /** What is known of the failure. */
   error: RequestError;
-  /** The provider's report, if the failed request has one: billed, never the current size. */
+  /** The provider's report, if the failed request has one. It is billed but never becomes the current size. */
   usage?: Json;
-  /** Of the context that the request was made from. Null: the last one handed out. */
+  /** Epoch of the context that the request was made from. Null: the last one that was returned. */
   epoch?: number | null;
-  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
-/** A model request that failed, as the provider's answer says it. Give the body as it came. */
+/** A failed model request, as the provider's answer describes it. Pass the body as it came. */
 export interface RequestError {
   /** HTTP status. */
   status?: number | null;
-  /** The provider's code of the error, such as `context_length_exceeded`. */
+  /** The provider's error code, such as `context_length_exceeded`. */
   code?: string | number | null;
   /** The text of the error, if there is no `body`. */
   message?: string | null;
-  /** A string, or the JSON as it came. Beats `message`. */
+  /** The body as it came: a string, or JSON. It takes precedence over `message`. */
   body?: Json;
-  /** Who answered. Null: the session's provider. */
+  /** The provider that answered. Null: the session's provider. */
   provider?: string | null;
 }
 
@@ -377,9 +377,9 @@ export interface RequestError {
 export interface ModelSetParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** `"provider/id"`, or its parts. */
+  /** The new model: `"provider/id"`, or its parts. */
   model: string | ModelRef;
-  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -391,41 +391,41 @@ export interface CountParams {
   text?: string | null;
   /** The messages, in the shape of `format`. */
   messages?: Json[] | null;
-  /** As in `session/append`. */
+  /** The shape of `messages`, as in `session/append`. */
   format?: string | null;
 }
 
 /** Params of `models/lookup`. */
 export interface LookupParams {
-  /** `provider/id`, or an id alone in any provider's spelling. */
+  /** The model: `provider/id`, or an id alone in any provider's spelling. */
   model: string;
-  /** Who serves it. Null: `model` names it, or it is found by the model. */
+  /** Who serves the model. Null: `model` names the provider, or it is derived from the model. */
   provider?: string | null;
-  /** The endpoint, if it is not the provider's own. What its server taught counts. */
+  /** The endpoint, if it is not the provider's own. Windows learned from its server count. */
   base_url?: string | null;
-  /** Tell every step of the ladder and what it found. */
+  /** True: also return each step of the lookup and what it found. */
   explain?: boolean | null;
 }
 
-/** Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it. */
+/** Params of `models/list`. Without `limit`, the answer has everything and takes megabytes. */
 export interface ListModelsParams {
   /** Only this provider's models. Null: all. */
   provider?: string | null;
-  /** `provider/id` of the first model to list, as `next` of the page before has it. */
+  /** `provider/id` of the first model to list: the value of `next` of the previous page. */
   from?: string | null;
-  /** Models in one answer. */
+  /** The most models in one answer. */
   limit?: number | null;
 }
 
-/** Params of `models/forget`: what is given must match. To forget every window, say `all`. */
+/** Params of `models/forget`. A window is forgotten if it matches everything that is given. To forget every window, give `all`. */
 export interface ForgetParams {
-  /** `provider/id`, or an id alone. Null: any model. */
+  /** The model: `provider/id`, or an id alone. Null: any model. */
   model?: string | null;
-  /** Null: any provider. */
+  /** Who serves the model. Null: any provider. */
   provider?: string | null;
-  /** The endpoint. Null: any. */
+  /** The endpoint. Null: any endpoint. */
   base_url?: string | null;
-  /** True forgets every window that was learned, of all models. Not beside the others. */
+  /** True: forget every learned window of all models. It cannot be combined with the others. */
   all?: boolean | null;
 }
 
@@ -433,67 +433,67 @@ export interface ForgetParams {
 export interface ClassifyParams {
   /** HTTP status. */
   status?: number | null;
-  /** The provider's code of the error, such as `context_length_exceeded`. */
+  /** The provider's error code, such as `context_length_exceeded`. */
   code?: string | number | null;
-  /** A string, or the JSON as it came. Beats `message`. */
+  /** The body as it came: a string, or JSON. It takes precedence over `message`. */
   body?: Json;
   /** The text of the error, if there is no `body`. */
   message?: string | null;
-  /** Who answered. Null: judged by the text alone. */
+  /** The provider that answered. Null: only the text decides. */
   provider?: string | null;
-  /** The provider's report of that request. */
+  /** The provider's usage report for that request. */
   usage?: Json;
-  /** The model's window, if you know it. */
+  /** The model's window in tokens, if you know it. */
   window?: number | null;
-  /** Why the answer ended, for an overflow that is no error. */
+  /** Why the answer ended, for an overflow without an error. */
   stop_reason?: string | null;
-  /** Whose rule for an error without a body holds; the session's, else `default`. */
+  /** The profile whose rule for an error without a body applies. Null: the session's, otherwise `default`. */
   profile?: string | null;
-  /** A session that knows its size and window. */
+  /** A session whose size and window are used. */
   session_id?: string | null;
 }
 
 /** Params of `trust/set`. */
 export interface TrustParams {
-  /** The absolute path of a folder. */
+  /** Absolute path of a folder. */
   path: string;
-  /** False takes the trust back. */
+  /** True trusts the folder, false revokes the trust. */
   trusted: boolean;
 }
 
-/** Result of `session/compacting`; what is left out stays as it is. */
+/** Result of `session/compacting`. A field that is left out changes nothing. */
 export interface HookAnswer {
-  /** True: do not compact now. */
+  /** True if the client does not want this compaction now. */
   cancel?: boolean | null;
-  /** What the summariser should know as well. */
+  /** Further information for the summariser. */
   context?: string[] | null;
-  /** What the summary should look at most; beats the request's. */
+  /** What the summary should focus on. It overrides the request's `instructions`. */
   instructions?: string | null;
-  /** Replaces the summary prompt. */
+  /** A prompt that replaces the summary prompt. */
   prompt?: string | null;
 }
 
 /** Result of `tool/execute`. */
 export interface ToolAnswer {
-  /** Text, or blocks. */
+  /** What the tool returned: text, or blocks. */
   content?: Json;
-  /** True if the tool failed; the model reads `content` as the error. */
+  /** True if the tool failed. The model then reads `content` as the error. */
   is_error?: boolean;
 }
 
 /** One message of a conversation. */
 export interface Message {
-  /** Who speaks. `tool` holds results of tool calls, which may also stand in a `user` message. */
+  /** Who speaks. `tool` contains results of tool calls, which may also be in a `user` message. */
   role: "user" | "assistant" | "tool" | "system";
-  /** Oldest first. A string on the wire is one text block. */
+  /** The blocks, in order. A string on the wire is one text block. */
   content: string | (Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Unknown)[];
   /** The client's id, if it gave one. */
   id?: string | null;
   /** When it was written, in Unix seconds. Null: not known. */
   created_at?: number | null;
-  /** The provider's usage report as it came, if the message carries one. */
+  /** The provider's usage report as it came, if there is one. */
   usage?: Json | null;
-  /** Of an assistant's message: why the model stopped, in the provider's words. Null: not known. */
+  /** For an assistant's message: why the model stopped, in the provider's words. Null: not known. */
   stop_reason?: string | null;
   /** What programs say about this message. Null: nothing. */
   meta?: Meta | null;
@@ -504,13 +504,13 @@ export interface Text {
   type: "text";
   /** The text; may be empty. */
   text: string;
-  /** What programs say about this block. Left out: what the message's `meta` says. */
+  /** What programs say about this block. Left out, the message's `meta` applies. */
   meta?: BlockMeta | null;
 }
 
-/** What programs say about a block. Fields we do not know stay in the message's own bytes. */
+/** What programs say about a block. Unknown fields are kept in the message's own bytes. */
 export interface BlockMeta {
-  /** Who wrote this block, where it is another one than the message's. As in the message's `meta`. */
+  /** Who wrote this block, if it is not the author of the message. The values are those of the message's `meta`. */
   author?: string | null;
 }
 
@@ -519,24 +519,24 @@ export interface Thinking {
   type: "thinking";
   /** The reasoning; empty if the provider hides it. */
   text?: string;
-  /** The provider's signature of the text, sent back unchanged. Null: none, so that some providers refuse the block; then it is left out of the request. */
+  /** The provider's signature of the text, sent back unchanged. Null: there is none. Some providers refuse such a block; it is then left out of the request. */
   signature?: string | null;
-  /** The provider's opaque form, where the text is hidden. */
+  /** The provider's opaque form of the reasoning, if the text is hidden. */
   redacted?: string | null;
 }
 
-/** A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes. */
+/** An image, as base64 `data` or as `url`. Tokens are counted by its pixels, never by its bytes. */
 export interface Image {
   type: "image";
   /** MIME type, such as `image/png`. */
   media_type?: string;
-  /** The picture in base64. Give this or `url`. */
+  /** The image in base64. Give this or `url`. */
   data?: string | null;
-  /** Address of the picture. */
+  /** Address of the image. */
   url?: string | null;
-  /** Pixels; null if not known, then read from `data`, or assumed. */
+  /** Width in pixels. Null if not known; then it is read from `data` or assumed. */
   width?: number | null;
-  /** Pixels; as `width`. */
+  /** Height in pixels. Null if not known; then it is read from `data` or assumed. */
   height?: number | null;
 }
 
@@ -545,7 +545,7 @@ export interface Document {
   type: "document";
   /** MIME type, such as `application/pdf` or `text/plain`. */
   media_type?: string;
-  /** Name of the document, such as its file's. */
+  /** Name of the document, such as its file name. */
   title?: string | null;
   /** The document's text. Give one of `text`, `data` and `url`. */
   text?: string | null;
@@ -555,7 +555,7 @@ export interface Document {
   url?: string | null;
   /** Number of pages; null if not known. The size in tokens is estimated from it. */
   pages?: number | null;
-  /** What programs say about this block. Left out: what the message's `meta` says. */
+  /** What programs say about this block. Left out, the message's `meta` applies. */
   meta?: BlockMeta | null;
 }
 
@@ -566,24 +566,24 @@ export interface ToolCall {
   call_id: string;
   /** Name of the tool. */
   name: string;
-  /** The JSON value as the client sent it: an object, or OpenAI's string. */
+  /** The JSON value as the client sent it: an object, or a string as in OpenAI's shape. */
   arguments?: Json;
 }
 
-/** What a call gave back. */
+/** The result of a tool call. */
 export interface ToolResult {
   type: "tool_result";
-  /** The call that this answers. */
+  /** The call that this is the result of. */
   call_id: string;
-  /** Text, or blocks. Any other JSON arrives here as its text, byte for byte. */
+  /** Text, or blocks. Any other JSON is kept as its text, byte for byte. */
   content?: string | (Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Unknown)[];
-  /** Name of the tool. Null: the call's. */
+  /** Name of the tool. Null: the name in the call. */
   name?: string | null;
   /** True if the tool failed. */
   is_error?: boolean;
 }
 
-/** Something only `provider` understands; given back to it untouched. */
+/** Something that only `provider` understands. It is sent back to it unchanged. */
 export interface Opaque {
   type: "opaque";
   /** The provider that understands it, such as `openai`. */
@@ -592,127 +592,127 @@ export interface Opaque {
   raw: Json;
 }
 
-/** A block of a type this version does not know, kept as it came. */
+/** A block of a type that this version does not know, kept as it came. */
 export interface Unknown {
-  /** The block's own type. */
+  /** The block's type. */
   type: string;
 }
 
-/** What programs say about a message. Fields we do not know stay in the message's own bytes. */
+/** What programs say about a message. Unknown fields are kept in the message's own bytes. */
 export interface Meta {
-  /** `compaction_summary` marks a summary of ours. */
+  /** `compaction_summary` marks a summary that compactd wrote. */
   type?: string | null;
-  /** `bash_execution` marks a user message that holds a shell command the user ran and its output. */
+  /** `bash_execution` marks a user message that contains a shell command which the user ran, and its output. */
   kind?: string | null;
-  /** Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in a message of role `user` that is not `synthetic`. */
+  /** Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`. */
   author?: string | null;
-  /** No person wrote it. */
+  /** True if no person wrote the message. */
   synthetic?: boolean;
-  /** Stays in every later view, within a cap. */
+  /** True if the message stays in every later view, within a cap. */
   pinned?: boolean;
-  /** Of a summary: the compaction that made it. */
+  /** For a summary: the compaction that made it. */
   compaction_id?: string | null;
-  /** Of a summary: the files that were read and not changed. A summary always has it. */
+  /** For a summary: the files that were read and not changed. A summary always has it. */
   read_files?: string[];
-  /** Of a summary: the files that were changed. A summary always has it. */
+  /** For a summary: the files that were changed. A summary always has it. */
   modified_files?: string[];
 }
 
 /** Result of `session/start`. */
 export interface StartResult {
-  /** The id that every other method takes. */
+  /** Id of the session, which every other method takes. */
   session_id: string;
-  /** True if the session was there before, stored or open. */
+  /** True if the session already existed, stored or open. */
   resumed: boolean;
-  /** The session can be read and followed, not changed: another process has it, or you asked for that. */
+  /** True if the session can be read and followed but not changed, because another process has it open or you asked for `read_only`. */
   read_only: boolean;
   /** The model in force as `provider/id`; null if none was ever named. */
   model: string | null;
-  /** The one it was given, else the first words of its first prompt; null before there are any. */
+  /** The title that was given, otherwise the first words of the first prompt; null if there is neither. */
   title: string | null;
-  /** Tokens; the same as `token_usage.context_window`. */
+  /** The window in tokens; the same as `token_usage.context_window`. */
   context_window: number | null;
   /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
-  /** Messages of the view. */
+  /** Number of messages in the view. */
   message_count: number;
-  /** The number of the last event sent for this session; 0 at opening. */
+  /** Number of the last event sent for this session; 0 when it was just opened. */
   seq: number;
-  /** What a person should know, in sentences; empty if nothing. */
+  /** What a person should know, in sentences; empty if there is nothing. */
   warnings: string[];
-  /** What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted. */
+  /** Settings in the folder's `.compactd.toml` that are not in force, because the folder is not trusted. */
   ignored_settings: IgnoredSetting[];
 }
 
-/** Where a session stands: what was billed, and how full the context is. Tokens. */
+/** The tokens of a session: what was billed, and how full the context is. */
 export interface TokenUsage {
-  /** Sum over all reports of input and cache. Billing; decides nothing. */
+  /** Sum of input and cache over all reports. For billing only. */
   prompt_tokens: number;
-  /** Sum of the output of all reports, reasoning included. Billing; decides nothing. */
+  /** Sum of the output of all reports, reasoning included. For billing only. */
   completion_tokens: number;
-  /** `prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing. */
+  /** `prompt_tokens` + `completion_tokens`, over all reports. For billing only. */
   total_tokens: number;
-  /** Sum of the input read from a cache. Billing; decides nothing. */
+  /** Sum of the input read from a cache. For billing only. */
   cache_read_tokens: number;
-  /** Sum of the input written to a cache. Billing; decides nothing. */
+  /** Sum of the input written to a cache. For billing only. */
   cache_write_tokens: number;
-  /** Sum of the reasoning. Billing; decides nothing. */
+  /** Sum of the reasoning. For billing only. */
   reasoning_tokens: number;
   /** Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction. */
   last_prompt_tokens: number;
-  /** The size of the next request: the last report's input + an estimate of what came after it. */
+  /** Size of the next request: the last report's input, plus an estimate of what came after it. */
   current_context_tokens: number | null;
-  /** The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything. */
+  /** The size that the profile compares with `threshold_tokens`. Some profiles compare only the last report, or an estimate of everything. */
   compared_tokens: number | null;
-  /** Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report and an estimate of what came after it. `estimated`: no report of this context. */
+  /** Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report, and an estimate of what came after it. `estimated`: there is no report of this context. */
   current_context_source: "measured" | "estimated" | "mixed";
   /** The window in force; null if none is known. */
   context_window: number | null;
-  /** How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: nobody knows it. */
+  /** How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used. */
   context_window_confidence: "override" | "observed" | "fact" | "disputed" | "guess";
-  /** Where a compaction becomes due; null if none ever does. */
+  /** The size from which a compaction is due; null if none ever is. */
   threshold_tokens: number | null;
   /** 100 × `current_context_tokens` ÷ `context_window`. */
   percent: number | null;
-  /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
+  /** `fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to be sent as it is. */
   decision: "fits" | "due" | "over";
-  /** Number of the context, from 1. It rises when the context changes in another way than by an append; a report of an older epoch is billed only. */
+  /** Number of the context, from 1. It rises when the context changes other than by an append. A report for an older epoch is only billed. */
   epoch: number;
 }
 
-/** A setting that was given and is not in force, because its source is not trusted with it. */
+/** A setting that was given but is not in force, because its source is not trusted with it. */
 export interface IgnoredSetting {
-  /** As in `compaction`. */
+  /** Name of the setting, as in `compaction`. */
   name: string;
-  /** `.compactd.toml`, or `session/import` for what an imported file holds. */
+  /** `.compactd.toml`, or `session/import` for settings in an imported file. */
   source: string;
-  /** Why it is ignored, and what would apply it, in a sentence. */
+  /** Why it is ignored, and how to apply it, in a sentence. */
   reason: string;
 }
 
-/** Result of `session/append`. When it is there, the messages are durable. */
+/** Result of `session/append`. Once the client has it, the messages are durable. */
 export interface AppendResult {
-  /** As long as `messages`; a duplicate has its old id. */
+  /** The entry id of each message in `messages`. A duplicate has its old id. */
   entry_ids: string[];
-  /** Client ids that were here already, with the same content. */
+  /** Client ids of messages that the session already had, with the same content. */
   duplicates: string[];
   /** Tool calls that have no result yet. */
   pending_calls: string[];
-  /** The numbers after this append. */
+  /** The token usage after this append. */
   token_usage: TokenUsage;
   /** Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`. */
   decision: Decision;
-  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  /** Which parts of the usage reports are ignored, and why. Left out if there are none. */
   warnings?: string[];
 }
 
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
 export interface Decision {
-  /** `fits`: send it. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is. */
+  /** `fits`: send the request. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is. */
   kind: "fits" | "due" | "over";
-  /** The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens. */
+  /** The size that decided, in tokens: the size that the profile compares with the threshold, or for `over` the size of the whole next request. */
   used: number;
-  /** Where a compaction becomes due; null if none ever does. */
+  /** The size from which a compaction is due; null if none ever is. */
   threshold: number | null;
   /** The window in force; null if none is known. */
   window: number | null;
@@ -722,11 +722,11 @@ export interface Decision {
 export interface ContextResult {
   /** Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's. */
   messages: Json[];
-  /** Estimate of the whole request: system prompt, tools and messages, repairs included. */
+  /** The estimated size of the whole request: system prompt, tools and messages, repairs included. */
   tokens: number;
-  /** The epoch of this context. Give it back with the usage report of the request. */
+  /** The epoch of this context. Pass it back with the usage report of the request. */
   epoch: number;
-  /** What differs from the messages as they were appended, so that the provider accepts them. */
+  /** How the messages differ from those that were appended, so that the provider accepts them. */
   repairs: RepairInfo[];
   /** The system prompt. Left out if there is none, and in `openai`, where it is the first message. */
   system?: string;
@@ -734,79 +734,79 @@ export interface ContextResult {
   tools?: Json[];
 }
 
-/** What was mended so that a provider takes the request. */
+/** A repair that was made so that a provider accepts the request. */
 export interface RepairInfo {
-  /** What was done. Values so far: `missing_result` (an error result was written for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was put next to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out). */
+  /** What was done. Values so far: `missing_result` (an error result was added for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was moved to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out). */
   kind: string;
-  /** The entry that it was done to; of `missing_result` and `renamed_call`, the entry of the call. */
+  /** The entry that was repaired; for `missing_result` and `renamed_call`, the entry of the call. */
   entry_id?: string | null;
-  /** The call's id as the client gave it. Left out if it is about a whole message. */
+  /** The call's id as the client gave it. Left out if the repair is about a whole message. */
   call_id?: string | null;
 }
 
-/** What a compaction did, or why it did nothing. Tokens are of the whole request. */
+/** What a compaction did, or why it did nothing. Token counts are for the whole request. */
 export interface CompactionResult {
-  /** True if the context changed, or with `dry_run` would change. */
+  /** True if the context changed, or with `dry_run` if it would change. */
   compacted: boolean;
-  /** Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked. */
+  /** Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as asked. */
   reason: string;
-  /** Id of the compaction; null if there was none, and of a dry run. */
+  /** Id of the compaction; null if there was none, or for a dry run. */
   compaction_id: string | null;
   /** Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
   /** How the summary was made: by a model, by code, or not at all. */
   strategy: "summarize" | "extract" | "truncate";
-  /** Messages of the context before. */
+  /** Number of messages in the context before. */
   messages_before: number;
-  /** Messages of the context after, the summary included. */
+  /** Number of messages in the context after, the summary included. */
   messages_after: number;
-  /** Messages that the summary replaced. */
+  /** Number of messages that the summary replaced. */
   messages_removed: number;
-  /** Size of the next request before. */
+  /** Size of the next request before the compaction. */
   tokens_before: number;
-  /** Size of the next request after; the same as before if nothing was done. */
+  /** Size of the next request after the compaction; the same as before if nothing was done. */
   tokens_after: number;
   /** `tokens_before` - `tokens_after`. */
   tokens_saved: number;
-  /** The oldest message of the verbatim tail; null if there is none. */
+  /** The oldest message of the verbatim tail; null if there is no tail. */
   first_kept_entry_id: string | null;
-  /** The verbatim tail, without pinned messages and summary. */
+  /** Number of messages in the verbatim tail, not counting pinned messages and the summary. */
   kept_messages: number;
   /** Older messages that stay word for word, oldest first. */
   pinned_entry_ids: string[];
-  /** The same with the reason of each; empty for compactions of earlier versions. */
+  /** The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier versions. */
   pinned: Pinned[];
-  /** True if the cut lies inside a turn: its first part is in the summary, its last part in the tail. */
+  /** True if the cut is inside a turn: its first part is in the summary, its last part in the tail. */
   split_turn: boolean;
-  /** The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not made. */
+  /** The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary was made. */
   summary: string;
   /** Files that the replaced messages read and did not change. */
   read_files: string[];
   /** Files that the replaced messages changed. */
   modified_files: string[];
-  /** How many repeated details of the removed messages are still there; null if nothing was replaced. */
+  /** How many repeated details of the removed messages are still in the context; null if nothing was replaced. */
   retention: Retention | null;
-  /** Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too. */
+  /** Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none. */
   unfounded?: string[];
-  /** Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none. */
+  /** Lines that a model's summary put in the user's name without support in the user's words, as the model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there are none. */
   remarks?: string[];
-  /** Files that the last turns worked on, newest first; left out where none is known. Advice only. */
+  /** Files that the last turns worked on, newest first. This is advice only. Left out if none is known. */
   files_to_reread?: RereadAdvice[];
-  /** Tool results in the tail that were shortened so that it fits. */
+  /** Number of tool results in the tail that were shortened so that it fits. */
   pruned_tool_results: number;
-  /** When it ended, in Unix seconds; 0 if there was none. */
+  /** When the compaction ended, in Unix seconds; 0 if there was none. */
   created_at: number;
   /** How long it took, in milliseconds. */
   duration_ms: number;
-  /** The summariser, as `provider/id`. Left out if no model was asked. */
+  /** The model that summarised, as `provider/id`. Left out if no model was asked. */
   model?: string;
-  /** The summariser's report, all its requests combined. Left out if there was none. */
+  /** The usage of the model that summarised, all its requests combined. Left out if there was none. */
   usage?: Usage;
-  /** US dollars for the summariser; of a dry run, the most it may be. Left out if not known. */
+  /** Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known. */
   cost?: number;
-  /** What takes the room, if the target could not be met. Otherwise left out. */
+  /** What takes the space, if the target could not be met. Otherwise left out. */
   floor?: Floor;
-  /** Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none. */
+  /** Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none. */
   warnings?: string[];
 }
 
@@ -814,37 +814,37 @@ export interface CompactionResult {
 export interface Pinned {
   /** The entry of the message. */
   entry_id: string;
-  /** `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command. */
+  /** `request`: it is the newest request, or calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: it is the request before the newest shell command. */
   reason: "request" | "pinned" | "command";
 }
 
-/** Facts of the removed text that were used more than once, looked up in the new context. */
+/** Facts of the removed text that were used more than once, and whether the new context still contains them. */
 export interface Retention {
-  /** `kept` ÷ all, 0 to 1; 1 where there was none. */
+  /** `kept` ÷ all facts, 0 to 1; 1 if there are none. */
   score: number;
-  /** Facts that the new context holds. */
+  /** How many facts the new context contains. */
   kept: number;
-  /** The facts that are missing, most used first, at most 50. */
+  /** The facts that are missing, the most used first, at most 50. */
   lost: string[];
-  /** The score of the model's own summary, before anything was added; left out where no model wrote. */
+  /** The score of the model's own summary, before anything was added. Left out if no model wrote it. */
   before?: number;
 }
 
-/** A file that the last turns worked on, and whether it is on disk as the session saw it last. */
+/** A file that the last turns worked on, and whether it is on disk as the session last saw it. */
 export interface RereadAdvice {
-  /** As the conversation names it. */
+  /** The path as the conversation names it. */
   path: string;
-  /** `unknown`: the session did not see the whole file, or it could not be looked at. */
+  /** Whether the file has changed since. `unknown`: the session did not see the whole file, or the file could not be read. */
   state: "unchanged" | "changed" | "missing" | "unknown";
-  /** On disk now. */
+  /** Size of the file on disk now, in bytes. */
   size_bytes?: number;
 }
 
-/** A provider's report of one request, normalised. Tokens. */
+/** A provider's usage report for one request, normalised. Tokens. */
 export interface Usage {
-  /** Without what was read from or written to the cache. */
+  /** Input tokens, not counting those read from or written to the cache. */
   input_tokens: number;
-  /** Reasoning included. */
+  /** Output tokens, reasoning included. */
   output_tokens: number;
   /** Input that was read from the provider's cache. */
   cache_read_tokens: number;
@@ -852,17 +852,17 @@ export interface Usage {
   cache_write_tokens: number;
   /** The part of `output_tokens` that was reasoning. */
   reasoning_tokens: number;
-  /** The model's window, where the report names it. */
+  /** The model's window, if the report names it. */
   context_window: number | null;
 }
 
-/** What no compaction can remove. Tokens. */
+/** What no compaction can remove, in tokens. */
 export interface Floor {
   /** The system prompt. */
   system: number;
   /** The definitions of the tools. */
   tools: number;
-  /** The newest request of the user, with what belongs to it. */
+  /** The user's newest request, with what belongs to it. */
   last_request: number;
   /** The smallest summary. */
   summary: number;
@@ -870,69 +870,69 @@ export interface Floor {
 
 /** Result of `session/history`, oldest first; with `in_context`, in the context's order. */
 export interface HistoryResult {
-  /** The entries; empty if there are none. */
+  /** The history entries; empty if there are none. */
   entries: HistoryEntry[];
-  /** The entry id to go on from, where `limit` cut the list. */
+  /** The entry id to continue from, if `limit` cut the list. */
   next?: string | null;
-  /** With `in_context`: entries of the context, however many of them are in this page. */
+  /** With `in_context`: number of entries in the context, including those that are not on this page. */
   total?: number | null;
-  /** With `in_context`: messages of the conversation that are not in it, for summaries stand for them. */
+  /** With `in_context`: number of messages of the conversation that are not in the context because summaries replace them. */
   summarised?: number | null;
 }
 
 /** One entry of a session's history. */
 export interface HistoryEntry {
-  /** Id of the entry; a compaction's is its `compaction_id`. */
+  /** Id of the entry; for a compaction, its `compaction_id`. */
   entry_id: string;
-  /** Values so far: `message`, `compaction`, `prune`, `compaction_failed`. */
+  /** The kind of entry. Values so far: `message`, `compaction`, `prune`, `compaction_failed`. */
   kind: string;
   /** When it was appended, in Unix seconds. */
   at: number;
-  /** True if the next request contains it. Of a compaction: its summary. */
+  /** True if the next request contains it. For a compaction: if it contains its summary. */
   in_context: boolean;
-  /** Of a `message`: the message, byte for byte as it was appended. */
+  /** For a `message`: the message, byte for byte as it was appended. */
   message?: Json;
-  /** Of a `compaction`: what it did, with its summary. Of a `compaction_failed`: why it failed. */
+  /** For a `compaction`: what it did, with its summary. For a `compaction_failed`: why it failed. */
   compaction?: CompactionResult | null;
-  /** Of a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it. */
+  /** For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it. */
   title?: string | null;
-  /** When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it whole. */
+  /** When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it in full. */
   pruned_at?: number | null;
-  /** Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted. */
+  /** The estimated tokens that it takes in the context; if it is not in the context, those of the original. For a compaction: those of its summary. Left out if nothing is counted. */
   tokens?: number | null;
-  /** `session/pin` or its own `meta` keeps it in every view. */
+  /** True if `session/pin` or its own `meta` keeps it in every view. */
   pinned?: boolean;
-  /** A compaction in force took it over word for word, though it is older than the messages it kept. */
+  /** True if a compaction in force kept it word for word although it is older than the tail. */
   carried?: boolean;
 }
 
-/** Result of `session/search`: newest first in one session, else best first. */
+/** Result of `session/search`: newest first in one session, otherwise best first. */
 export interface SearchResult {
-  /** The places that were found; empty if none. */
+  /** The matches; empty if there are none. */
   hits: Hit[];
-  /** False where some sessions could not be looked at in time: search once more. */
+  /** False if some sessions could not be searched in time. Search again to include them. */
   complete: boolean;
 }
 
-/** A place where a search found its text. */
+/** A place that matches a search. */
 export interface Hit {
-  /** The entry of the message that holds the text. */
+  /** The entry of the message that contains the text. */
   entry_id: string;
-  /** Who speaks in the message. */
+  /** Role of the message. */
   role: string;
-  /** The text around the place, in one line. */
+  /** The text around the match, on one line. */
   snippet: string;
   /** When the message was appended, in Unix seconds. */
   at: number;
-  /** False where a compaction took it out of the context. In one session only. */
+  /** False if a compaction removed the message from the context. Only when one session is searched. */
   in_context?: boolean;
-  /** Where every session was searched. */
+  /** The session of the message. Only when every session is searched. */
   session_id?: string;
 }
 
 /** Result of `session/expand`: the originals, oldest first. */
 export interface ExpandResult {
-  /** The messages. */
+  /** The messages, oldest first. */
   entries: Original[];
 }
 
@@ -942,169 +942,169 @@ export interface Original {
   entry_id: string;
   /** The message, byte for byte as it was appended. */
   message: Json;
-  /** Estimate of what it would take in the context. */
+  /** The estimated tokens that it would take in the context. */
   tokens: number | null;
-  /** What the message says, for a model to read: each line that neither the user nor the assistant wrote begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a sign. Only if it was asked for. */
+  /** The text of the message, for a model to read. Each line that neither the user nor the assistant wrote begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference or a tag, so that it does not work as one. Only if it was asked for. */
   quoted?: string;
 }
 
 /** Result of `session/prune`. */
 export interface PruneResult {
-  /** Tool results. */
+  /** Number of tool results that were pruned. */
   pruned: number;
-  /** Tokens that the context is smaller by. */
+  /** How many tokens smaller the context is. */
   tokens_saved: number;
-  /** The messages that are shown shortened. */
+  /** The messages that the context now shows shortened. */
   entry_ids: string[];
 }
 
 /** Result of `session/branch`. */
 export interface BranchResult {
-  /** The same session. */
+  /** Id of the session, which stays the same. */
   session_id: string;
-  /** Messages of the view. */
+  /** Number of messages in the view. */
   message_count: number;
 }
 
 /** Result of `session/undo` and `session/redo`. */
 export interface UndoResult {
-  /** Messages of the context after it. */
+  /** Number of messages in the context after it. */
   message_count: number;
-  /** The numbers after it. */
+  /** The token usage after it. */
   token_usage: TokenUsage;
-  /** The compaction that was taken back or put in force again. Left out if it was a prune. */
+  /** The compaction that was undone or redone. Left out if it was a prune. */
   compaction_id?: string | null;
-  /** Of a prune: the messages that it shortened. */
+  /** For a prune: the messages that it shortened. */
   entry_ids?: string[] | null;
 }
 
 /** Result of `session/list`, newest first. */
 export interface ListResult {
-  /** Stored sessions, and those that are open in memory alone. */
+  /** Stored sessions, and open sessions that are only in memory. */
   sessions: SessionInfo[];
 }
 
 /** One session of `session/list`. */
 export interface SessionInfo {
-  /** What `session/start` takes to open it. */
+  /** Id of the session, which `session/start` takes to open it. */
   session_id: string;
   /** The title it was given, otherwise the first words of its first prompt; null if there is neither. */
   title: string | null;
   /** The model in force as `provider/id`; null if none was named. */
   model: string | null;
-  /** Messages of the context. */
+  /** Number of messages in the context. */
   message_count: number;
-  /** Compactions in force. */
+  /** Number of compactions in force. */
   compactions: number;
-  /** Size of the session's file; 0 of a session in memory alone. */
+  /** Size of the session's file in bytes; 0 for a session that is only in memory. */
   bytes: number;
   /** When it was last written, in Unix seconds. */
   updated_at: number;
-  /** Open in this daemon or another one. */
+  /** True if it is open in this daemon or another process. */
   open: boolean;
-  /** The folder that it works in, as its client gave it. */
+  /** The session's working folder, as its client gave it. */
   working_dir: string | null;
 }
 
-/** Result of `session/delete`. When it is there, every file that compactd kept of the session is gone. */
+/** Result of `session/delete`. Once the client has it, every file that compactd kept for the session is gone. */
 export interface DeleteResult {
-  /** Files with its words that are not compactd's; left out where none is known. */
+  /** Files with the session's words that are not compactd's. Left out if none is known. */
   left?: Left[];
 }
 
-/** A place that may hold the words still. */
+/** A place that may still contain the words. */
 export interface Left {
-  /** `messages`, `settings`, `names`, `export`, `transcript`, `mirror`; there may be others later. */
+  /** The kind of place: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later. */
   where: string;
-  /** One sentence; holds none of the words. */
+  /** Why it was not cleaned, in one sentence that contains none of the words. */
   why: string;
-  /** Of messages. */
+  /** The messages that may contain the words. */
   entry_ids?: string[];
-  /** Of a file. */
+  /** The file that may contain the words. */
   path?: string | null;
 }
 
 /** Result of `session/configure`: every setting in force. */
 export interface ConfigureResult {
-  /** By the names of `GivenSettings`, without the aliases. */
+  /** The settings by name, as in `compaction`, without alternative names. */
   settings: { [key: string]: Setting };
-  /** Settings that cannot apply as they were given, in sentences. */
+  /** Settings that cannot apply as given, in sentences. */
   warnings: string[];
-  /** As in `session/start`. */
+  /** Settings that are not in force because their source is not trusted, as in `session/start`. */
   ignored_settings: IgnoredSetting[];
 }
 
-/** A value and where it came from. */
+/** A setting's value and where it came from. */
 export interface Setting {
   /** The value in force; null if the profile's own rule decides. */
   value: Json;
-  /** Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. There may be others later. */
+  /** Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. Other values may be added later. */
   source: string;
 }
 
-/** Result of `session/pin`: all messages that are pinned now, oldest first. */
+/** Result of `session/pin`: all messages that are pinned now. */
 export interface PinResult {
-  /** Of the whole session, not only of this call. */
+  /** All pinned messages of the session, oldest first, not only those of this call. */
   pinned_entry_ids: string[];
 }
 
-/** Result of `session/redact`. The words have left the disk, but for what `left` names. */
+/** Result of `session/redact`. The words are no longer on disk, except in the places that `left` names. */
 export interface RedactResult {
-  /** Messages whose contents are the mark `[redacted]` now. */
+  /** Number of messages whose contents are now the mark `[redacted]`. */
   redacted: number;
-  /** Where the words were, or may have been, and are no more. */
+  /** Places that contained the words, or may have, and no longer do. */
   cleaned?: Cleaned[];
-  /** What was not cleaned, with the reason; left out where nothing is known to be left. */
+  /** Places that were not cleaned, with the reason. Left out if none is known. */
   left?: Left[];
 }
 
 /** A place that a redaction cleaned. */
 export interface Cleaned {
-  /** `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`; there may be others later. */
+  /** The kind of place: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
   where: string;
-  /** Of the messages, compactions or prunes that were changed. */
+  /** The messages, compactions or prunes that were changed. */
   entry_ids?: string[];
 }
 
 /** Result of `session/diff`. */
 export interface DiffResult {
-  /** By their paths. */
+  /** The files that changed, sorted by path. */
   files: FileDiff[];
-  /** The work tree that the paths are in. */
+  /** The work tree that the paths are relative to. */
   root?: string | null;
-  /** Why there are no files, or not all of their contents. */
+  /** Why there are no files, or why contents are missing. */
   reason?: string | null;
-  /** Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000. */
+  /** Paths that git ignores and that were created or changed since the begin of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000. */
   hidden?: string[];
 }
 
 /** A file that changed. */
 export interface FileDiff {
-  /** Its path in the work tree, with `/`. */
+  /** Path of the file in the work tree, with `/`. */
   file: string;
   /** What happened to the file between the two snapshots. */
   status: "added" | "modified" | "deleted";
-  /** Lines; 0 of a file that is no text. */
+  /** Number of lines added; 0 if the file is not text. */
   additions: number;
-  /** Lines; 0 of a file that is no text. */
+  /** Number of lines removed; 0 if the file is not text. */
   deletions: number;
-  /** The whole file before, empty where there was none; left out where it is no text or above 256 KiB. */
+  /** The whole file before; empty if it did not exist. Left out if it is not text or larger than 256 KiB. */
   before?: string;
-  /** The whole file after, in the same way. */
+  /** The whole file after; empty if it was deleted. Left out if it is not text or larger than 256 KiB. */
   after?: string;
 }
 
-/** Result of `session/import`. When it is there, the whole session is durable, and open. */
+/** Result of `session/import`. Once the client has it, the whole session is durable, and it is open. */
 export interface ImportResult {
-  /** Of the new session. */
+  /** Id of the new session. */
   session_id: string;
-  /** The format that was read; the one that was found if `auto` was asked for. */
+  /** The format that was read; with `auto`, the one that was detected. */
   format: string;
-  /** Messages of the view. */
+  /** Number of messages in the view. */
   message_count: number;
   /** What could not be read, or was left out on purpose. */
   warnings: string[];
-  /** What the file sets and is not in force: an imported file brings sizes alone. */
+  /** Settings in the file that are not in force: an imported file may only set sizes. */
   ignored_settings: IgnoredSetting[];
 }
 
@@ -1112,11 +1112,11 @@ export interface ImportResult {
 export interface ExportResult {
   /** The format that was written. */
   format: string;
-  /** What the format cannot hold, by entry. */
+  /** What the format cannot represent, by entry. */
   warnings: string[];
-  /** Where no `path` was given; at most 32 MiB. */
+  /** The content, if no `path` was given; at most 32 MiB. */
   content?: string;
-  /** The file that was written; durable. */
+  /** The file that was written. It is durable. */
   path?: string;
 }
 
@@ -1124,29 +1124,29 @@ export interface ExportResult {
 export interface StateResult {
   /** The session that was asked about. */
   session_id: string;
-  /** `idle`: nothing runs. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client runs its tools. `compacting`: a compaction runs. */
+  /** `idle`: nothing is running. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client is running its tools. `compacting`: a compaction is running. */
   status: "idle" | "running" | "streaming" | "executing_tools" | "compacting" | "unknown";
-  /** As in `session/list`. */
+  /** Title of the session, as in `session/list`. */
   title: string | null;
   /** The model in force as `provider/id`; null if none was named. */
   model: string | null;
-  /** Messages of the context. */
+  /** Number of messages in the context. */
   message_count: number;
-  /** Names. */
+  /** Names of the session's tools. */
   tools: string[];
   /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
   /** The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`. */
   budget: { [key: string]: Term };
-  /** Compactions that were made, and the settings that decide about the next one. */
+  /** The compactions so far, and the settings that decide about the next one. */
   compaction: CompactionState;
-  /** Prompts that wait. */
+  /** Number of prompts that wait. */
   queued: number;
   /** The prompts that wait, in the order in which they are answered. */
   prompts: PromptInfo[];
 }
 
-/** A term of the budget equation and where it came from. */
+/** A term of the budget equation, and where it comes from. */
 export interface Term {
   /** The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply. */
   value: number | number | boolean | null;
@@ -1154,53 +1154,53 @@ export interface Term {
   source: string;
 }
 
-/** Compactions of a session. */
+/** The compactions of a session, and its settings. */
 export interface CompactionState {
   /** False: only `session/compact` compacts. */
   enabled: boolean;
   /** True while a compaction runs. */
   running: boolean;
-  /** Compactions in force: those that were undone do not count. */
+  /** Number of compactions in force. Those that were undone do not count. */
   count: number;
-  /** Sum over the compactions in force, in tokens. */
+  /** Sum of the tokens saved by the compactions in force. */
   tokens_saved: number;
-  /** Completed ones, oldest first, without their summaries. */
+  /** Completed compactions, oldest first, without their summaries. */
   history: CompactionResult[];
   /** Every setting in force, as in `session/configure`. */
   settings: { [key: string]: Setting };
   /** The newest of `history`. Left out if there was no compaction. */
   last?: CompactionResult | null;
-  /** As in `session/start`. */
+  /** Settings that are not in force because their source is not trusted, as in `session/start`. */
   ignored_settings?: IgnoredSetting[];
 }
 
 /** A prompt that waits. */
 export interface PromptInfo {
-  /** The `turn_id` that `agent/prompt` answered. */
+  /** Id of the prompt: the `turn_id` in the result of `agent/prompt`. */
   prompt_id: string;
-  /** The name of the client that sent it, as it gave it in `client.name`; null if it is not known. */
+  /** Name of the client that sent it, as given in `client.name`; null if it is not known. */
   client: string | null;
-  /** How it begins: its text in one line, at most 80 characters. */
+  /** The beginning of its text on one line, at most 80 characters. */
   text_preview: string;
 }
 
-/** Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events. */
+/** Result of `agent/prompt`. Once the client has it, the prompt is durable; what follows comes as events. */
 export interface PromptResult {
-  /** Id of the prompt; the events about it carry it. */
+  /** Id of the prompt, which the events about it carry. */
   turn_id: string;
-  /** Others are answered before it. */
+  /** True if other prompts are answered first. */
   queued: boolean;
 }
 
 /** Result of `agent/abort`. */
 export interface AbortResult {
-  /** False where nothing ran. */
+  /** True if a prompt was stopped; false if none was being answered. */
   aborted: boolean;
 }
 
-/** Result of `prompt/drop`. When it is there, the prompt is gone for good. */
+/** Result of `prompt/drop`. Once the client has it, the prompt is gone for good. */
 export interface DropResult {
-  /** False if the prompt does not wait: it is being answered, was answered, or never was. */
+  /** False if the prompt does not wait: it is being answered, was answered, or never existed. */
   dropped: boolean;
 }
 
@@ -1208,29 +1208,29 @@ export interface DropResult {
 export interface BeginResult {
   /** What was compacted, or why a due compaction did nothing; null if none was due. */
   compaction: CompactionResult | null;
-  /** Tool results that were replaced by stubs. */
+  /** Number of tool results that were replaced by stubs. */
   pruned: number;
-  /** The numbers after it. */
+  /** The token usage after it. */
   token_usage: TokenUsage;
-  /** Most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known. */
+  /** The most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known. */
   max_output_tokens?: number;
 }
 
 /** Result of `turn/end`. */
 export interface EndResult {
-  /** As in `session/append`. */
+  /** The entry id of each message in `messages`, as in `session/append`. */
   entry_ids: string[];
-  /** As in `session/append`. */
+  /** Client ids of messages that the session already had, as in `session/append`. */
   duplicates: string[];
   /** Tool calls that have no result yet: run them, then append the results. */
   pending_calls: string[];
-  /** The numbers after it. */
+  /** The token usage after it. */
   token_usage: TokenUsage;
   /** Whether the next request fits. */
   decision: Decision;
-  /** The report says that the request was larger than the window: the next `turn/begin` compacts. */
+  /** True if the report shows that the window was full. The next `turn/begin` then compacts. */
   silent_overflow: boolean;
-  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  /** Which parts of the usage reports are ignored, and why. Left out if there are none. */
   warnings?: string[];
 }
 
@@ -1238,17 +1238,17 @@ export interface EndResult {
 export interface ErrorResult {
   /** True if the request was too large for the model's window. */
   overflow: boolean;
-  /** As in `overflow/classify`. */
+  /** The kind of failure, as in `overflow/classify`. */
   kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
-  /** Send the turn again now, with a fresh `session/context`. */
+  /** True: send the turn again now, with a fresh `session/context`. */
   retry: boolean;
   /** What was done and what to do, in a sentence for a person. */
   reason: string;
-  /** Most that the request may ask for when it is sent again. */
+  /** The most output tokens that the request may ask for when it is sent again. */
   max_output_tokens?: number | null;
   /** The compaction that made the conversation smaller, or why it could not. Left out if none was tried. */
   compaction?: CompactionResult | null;
-  /** Where nothing makes the request fit: what no compaction can remove. */
+  /** What no compaction can remove, if nothing makes the request fit. Otherwise left out. */
   floor?: Floor | null;
 }
 
@@ -1256,11 +1256,11 @@ export interface ErrorResult {
 export interface ModelSetResult {
   /** The model in force now. */
   model: string | null;
-  /** The numbers under the new model. */
+  /** The token usage with the new model. */
   token_usage: TokenUsage;
-  /** The one that made the conversation fit. */
+  /** The compaction that made the conversation fit. Left out if none was needed. */
   compaction?: CompactionResult | null;
-  /** What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing. */
+  /** What is unusual about the model or its `base_url`, as in `session/start`. Left out if there is nothing. */
   warnings?: string[];
 }
 
@@ -1268,39 +1268,39 @@ export interface ModelSetResult {
 export interface CountResult {
   /** Tokens of the text, or of the messages with what a request needs around them. */
   tokens: number;
-  /** The model's own tokenizer counted. */
+  /** True if the model's own tokenizer counted. */
   exact: boolean;
-  /** Name of the tokenizer or of the estimator, such as `o200k_base` or `chars4`. */
+  /** Name of the tokenizer or the estimator, such as `o200k_base` or `chars4`. */
   method: string;
 }
 
-/** Result of `models/lookup`. Tokens. */
+/** Result of `models/lookup`. Sizes are in tokens. */
 export interface LookupResult {
-  /** As the provider spells it; as it was asked for if no row was found. */
+  /** The model as the provider spells it, or as asked for if it was not found. */
   model: string;
   /** Who serves it; null if that is not known. */
   provider: string | null;
-  /** The context window: input and output combined. 128000 (`guess`) for a model that nobody knows. */
+  /** The context window: input and output combined. 128000 (`guess`) for an unknown model. */
   context_window: number;
-  /** Most input, if that is less than the window; otherwise null. */
+  /** The most input tokens, if that is less than the window; otherwise null. */
   input_limit: number | null;
-  /** Most output; null if it is not known. */
+  /** The most output tokens; null if it is not known. */
   output_limit: number | null;
-  /** A local server may have loaded the model with less. */
+  /** True if a local server may have loaded the model with a smaller window. */
   upper_bound: boolean;
-  /** How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the fallback. */
+  /** How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the default. */
   confidence: "override" | "observed" | "fact" | "disputed" | "guess";
   /** Where the number comes from, for a person. */
   source: string;
-  /** By which step it was found, for a person. */
+  /** The step of the lookup that found it, for a person. */
   how: string;
   /** Name of the tokenizer, such as `o200k_base`; null if none is known. */
   tokenizer: string | null;
-  /** US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, tokens). Null if unknown. */
+  /** US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, in tokens). Null if unknown. */
   pricing: Json;
   /** True if the provider no longer offers it. */
   retired: boolean;
-  /** With `explain`: every step that was tried, in order, up to the one that answered. */
+  /** With `explain`: every step that was tried, in order, up to the one that found the answer. */
   steps?: LadderStep[];
 }
 
@@ -1308,47 +1308,47 @@ export interface LookupResult {
 export interface LadderStep {
   /** Name of the step. Values so far: `observed`, `name`, `exact`, `provider's variants`, `own machine`, `maker`, `consensus`, `open weights`, `family`, `fallback`, `models.toml`. */
   step: string;
-  /** What was looked for. */
+  /** What was looked up. */
   key: string;
-  /** What came of it, in words; empty where nothing. */
+  /** What was found, in words; empty if nothing was found. */
   found: string;
 }
 
-/** Result of `models/list`: the registry's rows by provider and id, and what servers taught. */
+/** Result of `models/list`: the registry's rows sorted by provider and id, and what was learned from servers. */
 export interface ListModelsResult {
-  /** Of the registry that is built in. */
+  /** The models of the built-in registry. */
   models: ModelInfo[];
-  /** Windows that were learned on this machine, also those that are in doubt. Empty in a page that begins with `from`: the first page has them all. */
+  /** Windows that were learned on this machine, including doubtful ones. Empty on a page that begins with `from`: the first page has them all. */
   observed: ObservedInfo[];
-  /** `from` of the next page. Left out if there is none. */
+  /** The value of `from` for the next page. Left out if there is none. */
   next?: string;
 }
 
-/** One model of one provider. Tokens. */
+/** One model of one provider. Sizes are in tokens. */
 export interface ModelInfo {
   /** Who serves it. */
   provider: string;
-  /** As the provider spells it. */
+  /** The model as the provider spells it. */
   model: string;
   /** The context window: input and output combined. */
   context_window: number;
-  /** Most input, if that is less than the window; otherwise null. */
+  /** The most input tokens, if that is less than the window; otherwise null. */
   input_limit: number | null;
-  /** Most output; null if it is not known. */
+  /** The most output tokens; null if it is not known. */
   output_limit: number | null;
   /** `fact` if the sources agree on the window, `disputed` if they do not. */
   confidence: "override" | "observed" | "fact" | "disputed" | "guess";
   /** Names of the sources, separated by commas. */
   source: string;
-  /** As in `models/lookup`. */
+  /** Name of the tokenizer, as in `models/lookup`; null if none is known. */
   tokenizer: string | null;
-  /** As in `models/lookup`. */
+  /** US dollars per million tokens, as in `models/lookup`; null if unknown. */
   pricing: Json;
   /** True if the provider no longer offers it. */
   retired: boolean;
 }
 
-/** A window that a server told this machine of. */
+/** A window that was learned from a server. */
 export interface ObservedInfo {
   /** The model, as its provider spells it. */
   model: string;
@@ -1364,49 +1364,49 @@ export interface ObservedInfo {
   at: number;
   /** Where the number comes from, for a person. */
   source: string;
-  /** Unix seconds: no longer in force then, unless it is met again. */
+  /** When it expires, in Unix seconds, unless it is learned again. */
   until: number;
-  /** False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window. */
+  /** False: a doubtful rejection. It counts only in the session that saw it, until a rejection of a request of another size names the same window. */
   confirmed: boolean;
-  /** Why it is doubtful; empty where it is not. */
+  /** Why it is doubtful; empty if it is not. */
   doubt: string;
 }
 
 /** Result of `models/forget`. */
 export interface ForgetResult {
-  /** How many learned windows were forgotten. */
+  /** Number of learned windows that were forgotten. */
   forgotten: number;
 }
 
 /** Result of `overflow/classify`. */
 export interface ClassifyResult {
-  /** The request was too large for the model's window, also where `fix` is `lower_output`. */
+  /** True if the request was too large for the model's window, also if `fix` is `lower_output`. */
   overflow: boolean;
-  /** What the failure was. `overflow`: larger than the window. `output_limit`: the output asked for is too much. `payload_too_large`: the HTTP body or one item. `other`: nothing is known of it. */
+  /** What the failure was. `overflow`: the request is larger than the window. `output_limit`: too much output was asked for. `payload_too_large`: the HTTP body or one item is too large. `other`: not known. */
   kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** The limit that the text names, in tokens. */
   limit: number | null;
-  /** What was compared with it, in tokens. */
+  /** The size that was compared with the limit, in tokens. */
   requested: number | null;
-  /** What mends it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item of the request. `retry_later`: the same request later. `none`: no change of size. */
+  /** What fixes it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item in the request. `retry_later`: the same request later. `none`: no change of size helps. */
   fix: "compact" | "lower_output" | "truncate_item" | "retry_later" | "none";
   /** What decided, in a few words. */
   evidence: string;
 }
 
-/** Result of `trust/set`. This daemon's open sessions see it at once, others when they start. */
+/** Result of `trust/set`. Open sessions of this daemon see it at once, those of other processes when they start. */
 export interface TrustResult {
   /** The folder, with symbolic links resolved. */
   path: string;
   /** Whether the folder is trusted now. */
   trusted: boolean;
-  /** False where it was so already. */
+  /** False if that was already so. */
   changed: boolean;
-  /** Of the bytes of `.compactd.toml` that are trusted now. */
+  /** Hash of the bytes of `.compactd.toml` that are trusted now. */
   sha256: string | null;
   /** What the trusted file sets. */
   settings: TrustedSetting[];
-  /** What of the file is no setting. */
+  /** Parts of the file that are not settings. */
   warnings: string[];
 }
 
@@ -1416,13 +1416,13 @@ export interface TrustedSetting {
   name: string;
   /** What the file sets it to. */
   value: Json;
-  /** What the trust allows, in words; null where an untrusted file may set it, too. */
+  /** What the trust allows, in words; null if an untrusted file may set it too. */
   allows: string | null;
 }
 
 /** Result of `trust/list`. */
 export interface TrustList {
-  /** By path. */
+  /** The folders, sorted by path. */
   folders: TrustedFolder[];
   /** Why the list of trusted folders cannot be used; then no folder is trusted. */
   problem: string | null;
@@ -1432,11 +1432,11 @@ export interface TrustList {
 export interface TrustedFolder {
   /** The folder, with symbolic links resolved. */
   path: string;
-  /** Of the bytes of `.compactd.toml` that were trusted. */
+  /** Hash of the bytes of `.compactd.toml` that were trusted. */
   sha256: string;
   /** When the user trusted it, in Unix seconds. */
   trusted_at: number;
-  /** `changed`: the file is another one now, so it is not trusted. `missing`: there is none. */
+  /** `trusted`: the file is unchanged. `changed`: the file has changed, so it is no longer trusted. `missing`: there is no file. */
   state: "trusted" | "changed" | "missing";
 }
 
@@ -1450,7 +1450,7 @@ export interface InfoResult {
   pid: number;
   /** Seconds since the daemon started. */
   uptime_s: number;
-  /** Sessions that are open in this daemon. */
+  /** Number of sessions that are open in this daemon. */
   sessions: number;
   /** Folders on this machine: `data` holds the sessions, `config` the user's settings and keys. */
   paths: { [key: string]: string };
@@ -1458,7 +1458,7 @@ export interface InfoResult {
   encodings: string[];
   /** `tested` on Linux and macOS, otherwise `untested`. */
   platform: "tested" | "untested";
-  /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
+  /** What is unsafe about the daemon's environment, such as a data folder that other users may write to. */
   warnings?: string[];
 }
 
@@ -1466,88 +1466,88 @@ export interface InfoResult {
 export interface HookParams {
   /** The session that is about to be compacted. */
   session_id: string;
-  /** What would be done. */
+  /** What the compaction is about to do. */
   plan: PlanInfo;
 }
 
-/** What a compaction is about to do. Tokens are of the whole request. */
+/** What a compaction is about to do. Numbers of tokens are those of the whole request. */
 export interface PlanInfo {
-  /** Why it is made, as in `CompactionResult`. */
+  /** Why the compaction is made, as in `CompactionResult`. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
-  /** Tried in this order. */
+  /** The strategies, in the order in which they are tried. */
   strategies: ("summarize" | "extract" | "truncate")[];
   /** Messages that the summary would replace, oldest first. */
   removed_entry_ids: string[];
-  /** Messages of the verbatim tail, oldest first. */
+  /** Messages after the cut point, which stay word for word, oldest first. */
   kept_entry_ids: string[];
-  /** Older messages that would stay word for word. */
+  /** Older messages that would stay word for word because they are pinned. */
   pinned_entry_ids: string[];
-  /** True if the cut lies inside a turn. */
+  /** True if the cut point is inside a turn. */
   split_turn: boolean;
-  /** Messages of the context before. */
+  /** The number of messages in the context before the compaction. */
   messages_before: number;
-  /** Messages of the context after, the summary included. */
+  /** The number of messages in the context after it, the summary included. */
   messages_after: number;
-  /** Size of the next request before. */
+  /** The size of the next request before the compaction. */
   tokens_before: number;
-  /** With a summary that uses all its budget. */
+  /** The size of the next request after it, if the summary uses its whole budget. */
   tokens_expected: number;
-  /** Most tokens of the summary; 0 if none is made. */
+  /** The maximum number of tokens of the summary; 0 if none is made. */
   summary_budget: number;
 }
 
-/** Params of `tool/execute`, daemon to client. */
+/** Params of `tool/execute`, a request from the daemon to the client. */
 export interface ToolParams {
   /** The session whose prompt is being answered. */
   session_id: string;
-  /** The call's id, as the model's message names it. */
+  /** The id of the call, as the model's message names it. */
   call_id: string;
-  /** The tool's. */
+  /** The name of the tool. */
   name: string;
-  /** A JSON object, byte for byte as the model wrote it. */
+  /** The arguments: a JSON object, byte for byte as the model wrote it. */
   arguments: Json;
   /** The prompt that is being answered. */
   turn_id: string;
 }
 
-/** The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows. */
+/** The daemon's own loop started on a prompt. Exactly one `agent_end` or `error` follows. */
 export interface AgentStart {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "agent_start";
-  /** The prompt, as `agent/prompt` answered it. */
+  /** The prompt's id, as in the result of `agent/prompt`. */
   turn_id: string;
 }
 
-/** A model request is about to be sent. Exactly one `turn_end` follows, whatever happens. */
+/** A model request is about to be sent. Exactly one `turn_end` follows in any case. */
 export interface TurnStart {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "turn_start";
-  /** The prompt that is being answered, as `agent/prompt` named it. */
+  /** The prompt that is being answered; its id as in the result of `agent/prompt`. */
   turn_id: string;
 }
 
-/** The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message. */
+/** The model was asked and will write an answer. Exactly one `message_end` follows. A request that is sent again starts a new message. */
 export interface MessageStart {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "message_start";
   /** The prompt that is being answered. */
   turn_id: string;
 }
 
-/** More of the answer's text. May be left out while the client does not read. */
+/** More text of the answer. Deltas may be left out while the client does not read. */
 export interface MessageDelta {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "message_delta";
   /** The text since the last delta. */
@@ -1556,27 +1556,27 @@ export interface MessageDelta {
   turn_id: string;
 }
 
-/** More of the model's reasoning. May be left out while the client does not read. */
+/** More of the model's reasoning. Deltas may be left out while the client does not read. */
 export interface ThinkingDelta {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "thinking_delta";
-  /** The text since the last delta. */
+  /** The reasoning since the last delta. */
   delta: string;
   /** The prompt that is being answered. */
   turn_id: string;
 }
 
-/** The whole answer, or what came of it. */
+/** The end of an answer, with the whole message. */
 export interface MessageEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "message_end";
-  /** Null if nothing came, or if the request failed. */
+  /** The whole message; null if nothing came or the request failed. */
   message: Json;
   /** Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`. */
   stop_reason: string | null;
@@ -1586,92 +1586,92 @@ export interface MessageEnd {
   entry_id: string | null;
 }
 
-/** A prompt waits for its turn; it is durable. */
+/** A prompt waits until earlier ones are answered. It is already durable. */
 export interface MessageQueued {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "message_queued";
   /** The prompt's id; `prompt/drop` takes it back. */
   turn_id: string;
 }
 
-/** The client is asked to run a tool. Calls that are answered without the client have no such event. */
+/** The client is asked to run a tool. There is no such event for calls that are answered without the client. */
 export interface ToolExecutionStart {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "tool_execution_start";
   /** The call's id, as in `tool/execute`. */
   call_id: string;
-  /** The tool's. */
+  /** Name of the tool. */
   name: string;
   /** The prompt that is being answered. */
   turn_id: string;
-  /** The message with the call. */
+  /** The entry of the message with the call. */
   entry_id: string | null;
 }
 
-/** A tool ended. */
+/** A tool finished. */
 export interface ToolExecutionEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "tool_execution_end";
   /** The call's id, as in `tool/execute`. */
   call_id: string;
-  /** The tool's. */
+  /** Name of the tool. */
   name: string;
-  /** The tool failed, or gave no result in time. */
+  /** True if the tool failed or gave no result in time. */
   is_error: boolean;
   /** The prompt that is being answered. */
   turn_id: string;
-  /** The message with the result; null if there is none, because the prompt was aborted. */
+  /** The entry of the message with the result; null if there is none, because the prompt was aborted. */
   entry_id: string | null;
 }
 
-/** A request failed and is sent again. */
+/** A request failed and will be sent again. */
 export interface Retry {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "retry";
-  /** 2 for the first repetition. */
+  /** Number of the next attempt; 2 for the first repetition. */
   attempt: number;
-  /** Seconds until it is sent. */
+  /** Seconds until the request is sent again. */
   delay_s: number;
-  /** One sentence. */
+  /** Why the request failed, in one sentence. */
   reason: string;
-  /** The prompt that is being answered; null for a summariser's request. */
+  /** The prompt that is being answered; null for a request for a summary. */
   turn_id: string | null;
 }
 
-/** The prompt was answered, or ended. */
+/** The prompt was answered, or was ended early. */
 export interface AgentEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "agent_end";
   /** The prompt that ended. */
   turn_id: string;
-  /** The numbers at the end of it. */
+  /** The token usage at the end of the prompt. */
   usage: TokenUsage;
-  /** As `usage.context_window`. */
+  /** The same as `usage.context_window`. */
   context_window: number | null;
   /** Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt reached its limit of model requests. */
   stop_reason: string;
 }
 
-/** The client took the prompt back. */
+/** The client aborted the prompt. */
 export interface AgentAbort {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "agent_abort";
   /** The prompt that was aborted; its `agent_end` follows. */
@@ -1680,24 +1680,24 @@ export interface AgentAbort {
 
 /** The prompt could not be answered. */
 export interface AgentError {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "error";
   /** The prompt that failed. */
   turn_id: string;
-  /** As the code of an error of JSON-RPC. */
+  /** The code that a JSON-RPC error would have. */
   code: number;
   /** What happened and what to do, for a person. */
   message: string;
 }
 
-/** A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`. */
+/** A model request ended, with or without an answer. Follows each `turn_start`, and the client's own `turn/end`. */
 export interface TurnEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "turn_end";
   /** The answer; null if there is none. */
@@ -1708,102 +1708,102 @@ export interface TurnEnd {
   context_usage: ContextUsage;
   /** The prompt that is being answered; null after the client's own `turn/end`. */
   turn_id: string | null;
-  /** The entry of `message` in the session; null if that is null. */
+  /** The entry of `message` in the session; null if `message` is null. */
   entry_id: string | null;
 }
 
-/** The context after a turn. Tokens. */
+/** The size of the context after a turn, in tokens. */
 export interface ContextUsage {
   /** `usage_tokens` + `trailing_tokens`. */
   tokens: number;
-  /** What the provider's last report measured, its answer included; 0 without a report. */
+  /** The size that the provider's last report measured, its answer included; 0 without a report. */
   usage_tokens: number;
-  /** Estimated, since then. */
+  /** The estimated size of what came after that report. */
   trailing_tokens: number;
 }
 
-/** The numbers of the gauge changed. */
+/** The token usage changed. */
 export interface UsageUpdate {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "usage_update";
-  /** The numbers now. */
+  /** The token usage now. */
   usage: TokenUsage;
-  /** As `usage.context_window`. */
+  /** The same as `usage.context_window`. */
   context_window: number | null;
 }
 
-/** A request was, or silently became, too large for the model. */
+/** A request was too large for the model, with an error or without one. */
 export interface OverflowDetected {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "overflow_detected";
-  /** What showed it: `usage` for a report, otherwise the evidence in the error, for a person. */
+  /** What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person. */
   source: string;
-  /** The window that was named, in tokens; null if none was. */
+  /** The window that the error or report names, in tokens; null if it names none. */
   limit: number | null;
-  /** The size that was compared with it, in tokens; null if it is not known. */
+  /** The size that was compared with the window, in tokens; null if it is not known. */
   requested: number | null;
 }
 
 /** A compaction began. Exactly one `compaction_end` with the same id follows. */
 export interface CompactionStart {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "compaction_start";
-  /** Names it in the events that follow, in its result, and in `session/expand`. */
+  /** Id of the compaction, used in the events that follow, in its result, and in `session/expand`. */
   compaction_id: string;
   /** Why it is made, as in `CompactionResult`. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
-  /** Messages of the context. */
+  /** Number of messages in the context. */
   message_count: number;
   /** Size of the next request. */
   tokens_before: number;
 }
 
-/** How far a compaction is. */
+/** The progress of a compaction. */
 export interface CompactionProgress {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "compaction_progress";
   /** The compaction that this is about. */
   compaction_id: string;
-  /** What it does. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`. */
+  /** The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`. */
   phase: string;
-  /** How far it is, 0 to 1. Never falls. */
+  /** The share that is done, 0 to 1. It never decreases. */
   fraction: number;
-  /** The next piece of the summary that a model writes. Left out otherwise. */
+  /** The next piece of the summary that a model is writing. Left out otherwise. */
   delta?: string | null;
 }
 
 /** A compaction ended. */
 export interface CompactionEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "compaction_end";
   /** The compaction that ended. */
   compaction_id: string;
-  /** `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing was changed. */
+  /** `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing changed. */
   status: "completed" | "failed" | "cancelled" | "skipped";
-  /** What it did, with its summary. Of `completed` and `skipped`. */
+  /** What the compaction did, with its summary. Only if the status is `completed` or `skipped`. */
   result?: CompactionResult | null;
-  /** Why it failed. Of `failed`. */
+  /** Why it failed. Only if the status is `failed`. */
   error?: ErrorInfo | null;
 }
 
-/** An error as events carry it. */
+/** An error inside an event. */
 export interface ErrorInfo {
-  /** As the code of an error of JSON-RPC. */
+  /** The code that a JSON-RPC error would have. */
   code: number;
   /** What happened and what to do, for a person. */
   message: string;
@@ -1811,103 +1811,103 @@ export interface ErrorInfo {
 
 /** Old tool output was replaced by stubs. */
 export interface PruneEnd {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "prune_end";
-  /** Tool results that were replaced. */
+  /** Number of tool results that were replaced. */
   pruned: number;
-  /** Tokens that the context is smaller by. */
+  /** How many tokens smaller the context is. */
   tokens_saved: number;
 }
 
-/** The session's model is another one. */
+/** The session's model changed. */
 export interface ModelChanged {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "model_changed";
   /** The model in force now, as `provider/id`. */
   model: string;
-  /** Its window in tokens; null if none is known. */
+  /** The new model's window in tokens; null if none is known. */
   context_window: number | null;
 }
 
 /** The session is no longer open here. */
 export interface SessionClosed {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "session_closed";
-  /** Why. Values so far: `closed` (`session/close`), `deleted`. */
+  /** Why it was closed. Values so far: `closed` (`session/close`), `deleted`. */
   reason: string;
 }
 
-/** A message became part of the session, whoever appended it. */
+/** A message was appended to the session by any client, the daemon or another process. */
 export interface MessageAppended {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "message_appended";
   /** The entry of the message in the session. */
   entry_id: string;
-  /** Its role. */
+  /** Role of the message. */
   role: "user" | "assistant" | "tool" | "system";
-  /** The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it. */
+  /** Name of the client whose request brought the message, as given in `client.name`. Null if the client gave none, if the daemon made the message, or if another process appended it. */
   client: string | null;
   /** In the daemon's own loop: the prompt that the message belongs to. */
   turn_id?: string;
 }
 
-/** Something about the session changed that is no message: read it again to see what it is now. */
+/** Something about the session other than its messages changed. Read it again to see the new value. */
 export interface SessionChanged {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "session_changed";
-  /** `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`). */
+  /** What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`). */
   what: "pin" | "title" | "settings" | "tools" | "branch";
-  /** The entries that were pinned or let go, or the one that the branch goes on from. */
+  /** The entries that were pinned or unpinned, or the entry from which the branch continues. */
   entry_ids: string[];
 }
 
-/** Another process, or none, or this daemon writes the session from now on. */
+/** The process that writes the session changed. */
 export interface WriterChanged {
-  /** The session that it is about. */
+  /** The session that the event is about. */
   session_id: string;
-  /** One more with each event of a session. */
+  /** Rises by one with each event of a session. */
   seq: number;
   type: "writer_changed";
-  /** `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over. */
+  /** `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over. */
   owner: "this" | "other" | "none";
 }
 
-/** Data of -32603, a bug of compactd. */
+/** Data of error -32603, a bug in compactd. */
 export interface CompactdErrorData {
-  /** The line of the daemon's log that says more; null if the log has none. */
+  /** Identifies the line in the daemon's log that has more details; null if the log has none. */
   error_id: string | null;
 }
 
-/** Data of -32602. */
+/** Data of error -32602, a wrong parameter. */
 export interface InvalidParamsData {
   /** The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object. */
   path: string | null;
-  /** The `format` to give, if a message is in a provider's shape. Otherwise left out. */
+  /** The `format` to pass, if a message is in a provider's shape. Otherwise left out. */
   format?: string;
 }
 
-/** Data of 1001. */
+/** Data of error 1001, a session that does not exist or is not open here. */
 export interface SessionNotFoundData {
   /** True if the request was too large for the model's window. */
   overflow?: boolean;
-  /** As in `overflow/classify`. */
+  /** The kind of failure, as in `overflow/classify`. */
   kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
-  /** As in `overflow/classify`. */
+  /** What fixes it, as in `overflow/classify`. */
   fix?: string;
   /** The id that was asked for; null if none was. */
   session_id: string | null;
@@ -1915,109 +1915,109 @@ export interface SessionNotFoundData {
   exists: boolean;
 }
 
-/** Data of 1002. */
+/** Data of error 1002, a busy session. */
 export interface SessionBusyData {
-  /** What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment. */
+  /** What the session is busy with. `prompt`: the daemon's own loop answers a prompt. `hook`: a hook of the session's agent, which takes only a moment. */
   holder: "compaction" | "redaction" | "prompt" | "hook";
-  /** The compaction that runs. */
+  /** The compaction that is running; null if none is. */
   compaction_id: string | null;
-  /** The prompt that is being answered. */
+  /** The prompt that is being answered; null if none is. */
   turn_id: string | null;
 }
 
-/** Data of 1003. */
+/** Data of error 1003, a damaged session file. */
 export interface SessionCorruptData {
   /** The session that was asked for. */
   session_id: string | null;
-  /** Its file, for `compactd doctor FILE`. Null if it is not known here. */
+  /** The session's file, for `compactd doctor FILE`. Null if it is not known here. */
   path: string | null;
-  /** The line that is damaged, from 1; null if no single line is. */
+  /** The damaged line, counted from 1; null if the damage is not in a single line. */
   line: number | null;
-  /** Records that can be read before that line. */
+  /** Number of records that can be read before that line. */
   readable_before: number | null;
-  /** Records that can be read after that line. */
+  /** Number of records that can be read after that line. */
   readable_after: number | null;
 }
 
-/** Data of 1004. */
+/** Data of error 1004, a session that another process writes. */
 export interface SessionLockedData {
   /** True if the request was too large for the model's window. */
   overflow?: boolean;
-  /** As in `overflow/classify`. */
+  /** The kind of failure, as in `overflow/classify`. */
   kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
-  /** As in `overflow/classify`. */
+  /** What fixes it, as in `overflow/classify`. */
   fix?: string;
   /** The session that was asked for. */
   session_id: string | null;
-  /** The process that writes the session; null if it is not known, or has ended since. */
+  /** The process that writes the session; null if it is not known or has ended since. */
   pid: number | null;
-  /** Name of that process, where the system tells it. */
+  /** Name of that process, if the operating system provides it. */
   name: string | null;
 }
 
-/** Data of 1005. */
+/** Data of error 1005, a failure to write the session. */
 export interface StorageFailedData {
-  /** The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's. */
+  /** The operating system's name of the failure, such as `ENOSPC` or `EACCES`; null if the failure did not come from the operating system. */
   reason: string | null;
 }
 
-/** Data of 1006. */
+/** Data of error 1006, a failure of a model provider. */
 export interface ProviderFailedData {
-  /** Who failed. */
+  /** The provider that failed. */
   provider: string | null;
-  /** `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came. */
+  /** `status`: the provider refused the request. `connection`: no connection could be made. `timeout`: it took too long. `stream`: the answer broke off. `answer`: the answer is not valid. `limit`: the answer is too large. */
   cause: "status" | "connection" | "timeout" | "stream" | "answer" | "limit" | null;
-  /** HTTP status. */
+  /** HTTP status of the provider's answer; null if there is none. */
   status: number | null;
-  /** The provider's own code of the error. */
+  /** The provider's own error code. */
   code: string | null;
   /** How many requests were sent. */
   requests: number | null;
-  /** Seconds after which the provider wants to be asked again. */
+  /** How many seconds the provider asks to wait before the next request. */
   retry_after_s: number | null;
 }
 
-/** Data of 1007. */
+/** Data of error 1007, a missing model provider or key. */
 export interface NoProviderData {
   /** The provider that was meant; null if none is named. */
   provider: string | null;
   /** The model that was meant; null if none is named. */
   model: string | null;
-  /** Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing. */
+  /** Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is missing. */
   env: string[];
 }
 
-/** Data of 1008. Tokens. */
+/** Data of error 1008, a request that cannot be made to fit. Sizes are in tokens. */
 export interface CannotFitData {
   /** Size that the request would have. */
   used: number | null;
   /** The model's window. */
   window: number | null;
-  /** What it had to fit in: a target, or the room in the window. */
+  /** The size that it had to fit: a target, or the room in the window. */
   limit: number | null;
-  /** What no compaction can remove. Null if removing was not tried. */
+  /** What no compaction can remove. Null if no compaction was tried. */
   floor: Floor | null;
 }
 
-/** Data of 1009. */
+/** Data of error 1009, something that exceeds a limit. */
 export interface LimitExceededData {
-  /** The limit, if it is one of bytes. */
+  /** The limit in bytes; null if the limit is not about bytes. */
   limit_bytes: number | null;
-  /** The size that exceeds it; null if it was not measured. */
+  /** The size in bytes that exceeds it; null if it was not measured. */
   size_bytes: number | null;
-  /** The field that is nested too deeply, if it is about nesting. */
+  /** The field that is nested too deeply; null if the error is not about nesting. */
   path: string | null;
 }
 
-/** Data of 1010. */
+/** Data of error 1010, an unsupported format or version. */
 export interface FormatNotSupportedData {
-  /** What is supported here: names of formats, or versions of the session's file. */
+  /** The names of formats that are supported, or the versions of session files. */
   supported: (string | number)[];
-  /** What was asked for, or found; null if it has no name. */
+  /** The format or version that was requested or found; null if it has no name. */
   format: string | number | null;
 }
 
-/** Data of 1011. */
+/** Data of error 1011: there is nothing to undo or redo. */
 export interface NothingToUndoData {
   /** The session that was asked for. */
   session_id: string | null;
@@ -2053,118 +2053,118 @@ export type AgentEvent =
 
 /** What a client may ask the daemon. */
 export interface Requests {
-  /** Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process does: its events come here too. */
+  /** Opens a new session, or resumes one by its `session_id`. A session that another process has open is opened `read_only` and follows what that process does: its events are sent here too. */
   "session/start": { params: StartParams; result: StartResult };
-  /** Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer. */
+  /** Appends messages, all or none. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused, because they would take the place of the model's answer. */
   "session/append": { params: AppendParams; result: AppendResult };
-  /** What the next model request must contain, always valid for the provider of `format`. */
+  /** Returns what the next model request must contain. It is always valid for the provider of `format`. */
   "session/context": { params: ContextParams; result: ContextResult };
   /** Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything. */
   "session/compact": { params: CompactParams; result: CompactionResult };
-  /** Every message ever appended, compacted or not, with the compactions between. */
+  /** Returns every message ever appended, compacted or not, with the compactions between them. */
   "session/history": { params: HistoryParams; result: HistoryResult };
-  /** Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored. */
+  /** Finds messages that contain a text, including those that a compaction removed from the context. Searches one session, or every stored one. */
   "session/search": { params: SearchParams; result: SearchResult };
-  /** The original messages behind a compaction's summary, or those of the entries named. */
+  /** Returns the original messages that a compaction's summary replaced, or those of the given entries. */
   "session/expand": { params: ExpandParams; result: ExpandResult };
-  /** Shows old tool output as one-line stubs, as the settings say, whether `prune` is on or off. */
+  /** Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on or off. */
   "session/prune": { params: PruneParams; result: PruneResult };
-  /** Goes back to an entry: the next one follows it. Nothing is deleted. */
+  /** Goes back to an entry, so that the next one follows it. Nothing is deleted. */
   "session/branch": { params: BranchParams; result: BranchResult };
-  /** Takes the last compaction or prune back. Later messages stay. */
+  /** Undoes the last compaction or prune. Later messages stay. */
   "session/undo": { params: UndoParams; result: UndoResult };
-  /** Puts the compaction or prune that was undone last in force again. */
+  /** Restores the compaction or prune that was undone last. */
   "session/redo": { params: SessionParams; result: UndoResult };
-  /** Every session there is. */
+  /** Lists all sessions. */
   "session/list": { params: Nothing; result: ListResult };
-  /** Ends the session here; a running compaction is cancelled. It stays stored. */
+  /** Closes the session here and cancels a running compaction. It stays stored. */
   "session/close": { params: SessionParams; result: Nothing };
-  /** Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone. */
+  /** Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that `session/export` wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If that agent continues its session, the hook stores only what is new. */
   "session/delete": { params: SessionParams; result: DeleteResult };
-  /** Sets what is given and answers every setting in force, with where it came from. */
+  /** Sets the given settings and returns every setting in force, with where it came from. */
   "session/configure": { params: ConfigureParams; result: ConfigureResult };
-  /** Keeps messages in every later context, whatever is compacted; or lets them go. */
+  /** Pins messages, so that they stay in every later context whatever is compacted, or unpins them. */
   "session/pin": { params: PinParams; result: PinResult };
-  /** Takes what messages say out of the session, for a secret that was pasted: the one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the view, the history, the search, and in the journal's file, which is written anew. Words that no other message holds go from summaries, titles, file lists, error texts and waiting prompts too: of 6 characters and more wherever they stand, shorter ones where they stand by themselves. A summary that a model wrote of a redacted message is made anew without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists  the places, `left` what cannot be cleaned and why. */
+  /** Removes what messages say from the session, for a secret that was pasted. It is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists the places, `left` what cannot be cleaned and why. */
   "session/redact": { params: RedactParams; result: RedactResult };
-  /** The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why. */
+  /** Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why. */
   "session/diff": { params: DiffParams; result: DiffResult };
-  /** Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back. */
+  /** Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. Compactions in the file are imported too: what a summary replaced is in the history, and `session/undo` restores it. */
   "session/import": { params: ImportParams; result: ImportResult };
-  /** The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open. */
+  /** Returns the session inline or writes it to a file. `compactd` is lossless. Message formats contain the whole history in a JSON object from which a request can be made. Names of other agents give session files that those agents can open. */
   "session/export": { params: ExportParams; result: ExportResult };
-  /** Where the session stands: status, tokens, budget, compactions. Never waits. */
+  /** Returns the state of the session: status, tokens, budget, compactions. Never waits. */
   "agent/state": { params: SessionParams; result: StateResult };
-  /** Gives the daemon's own loop a prompt. It asks the session's model, has the client run its tools (`tool/execute`), compacts where that is due, and tells all of it by events, from `agent_start` to `agent_end` or `error`. */
+  /** Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`. */
   "agent/prompt": { params: PromptParams; result: PromptResult };
-  /** Stops the prompt that is being answered. Prompts that wait stay queued for the next one. */
+  /** Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`. */
   "agent/abort": { params: SessionParams; result: AbortResult };
-  /** Takes back a prompt that waits. `agent/abort` stops the one that is being answered. */
+  /** Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.) */
   "prompt/drop": { params: DropParams; result: DropResult };
-  /** The check before a model request: prunes or compacts if that is due, then answers. */
+  /** Checks the context before a model request: prunes or compacts if that is due, then answers. */
   "turn/begin": { params: SessionParams; result: BeginResult };
-  /** Appends what the model answered and what its tools gave back. */
+  /** Appends the model's answer and the results of its tools. */
   "turn/end": { params: EndParams; result: EndResult };
-  /** Tells what a failed model request was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`; the window that it names is learned. Without a session, the error's `data` still says what the failure was. */
+  /** Reports a failed model request and says what it was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`, and the window that it names is learned. Without a session, the error's `data` still says what the failure was. */
   "turn/error": { params: ErrorParams; result: ErrorResult };
-  /** Puts the session on another model, if the conversation fits or can be made to. */
+  /** Changes the session's model, if the conversation fits its window or can be made to fit. */
   "model/set": { params: ModelSetParams; result: ModelSetResult };
-  /** Tokens of a text or of messages, for a model. */
+  /** Counts the tokens of a text or of messages, for a model. */
   "tokens/count": { params: CountParams; result: CountResult };
-  /** A model's window and limits, with their sources. An unknown model answers 128000, a guess. */
+  /** Returns a model's window and limits, with their sources. For an unknown model, the window is 128000, a guess. */
   "models/lookup": { params: LookupParams; result: LookupResult };
-  /** Every model that the registry knows, or one provider's, and the windows that servers taught. */
+  /** Lists every model that the registry knows, or those of one provider, and the windows learned from servers. */
   "models/list": { params: ListModelsParams; result: ListModelsResult };
-  /** Forgets windows that servers taught. */
+  /** Forgets windows that were learned from servers. */
   "models/forget": { params: ForgetParams; result: ForgetResult };
-  /** Whether a failed model request was an overflow, what it says, and what mends it. */
+  /** Says whether a failed model request was an overflow, what the error states, and what fixes it. */
   "overflow/classify": { params: ClassifyParams; result: ClassifyResult };
-  /** Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. Without trust the file may only set sizes, within bounds (docs/settings.md). */
+  /** Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md). */
   "trust/set": { params: TrustParams; result: TrustResult };
-  /** The folders that were trusted, and whether their files are still the same. */
+  /** Lists the folders that were trusted, and whether their files are unchanged. */
   "trust/list": { params: Nothing; result: TrustList };
-  /** Answers. */
+  /** Answers, to show that the daemon is alive. */
   "daemon/ping": { params: Nothing; result: Nothing };
-  /** This daemon. */
+  /** Returns facts about this daemon: versions, paths, encodings. */
   "daemon/info": { params: Nothing; result: InfoResult };
 }
 
 /** What the daemon may ask the client. */
 export interface ClientRequests {
-  /** A compaction is about to begin: the client may add to it, say its prompt, or refuse it. Sent to a client that announced `compaction_hook`; without an answer in time it goes on. */
+  /** A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the compaction continues. */
   "session/compacting": { params: HookParams; result: HookAnswer };
-  /** The model called a tool during `agent/prompt`: the client runs it. */
+  /** The model called a tool during `agent/prompt`. The client runs it. */
   "tool/execute": { params: ToolParams; result: ToolAnswer };
 }
 
 /** Codes of errors. */
 export const ErrorCode = {
-  /** A parameter is missing or wrong. `path` is its place, as `$.messages[2].role`. */
+  /** A parameter is missing or wrong. `path` says where, such as `$.messages[2].role`. */
   InvalidParams: -32602,
-  /** The root: a code of the contract, a sentence that says what to do, and data for programs. */
+  /** The base class: a code of the protocol, a sentence that says what to do, and data for programs. */
   CompactdError: -32603,
-  /** The request was cancelled before it was done; nothing of it remains but what was journalled. */
+  /** The request was cancelled before it was done. Only what was already journalled remains of it. */
   Cancelled: -32800,
-  /** No session has this id, or none is open here under it. Start it, or list those there are. */
+  /** No session has this id, or it is not open here. Open it with `session/start`, or list sessions with `session/list`. */
   SessionNotFound: 1001,
-  /** A compaction of this session is running, or a prompt: wait for its end, or cancel it. */
+  /** A compaction or a prompt of this session is running. Wait until it ends, or cancel it. */
   SessionBusy: 1002,
-  /** The session's file is damaged in the middle. `data` says which line and how much could be saved. */
+  /** The session's file is damaged in the middle. `data` says which line, and how much could be read. */
   SessionCorrupt: 1003,
-  /** Another process has this session open for writing. Read it, or end that process first. */
+  /** Another process has this session open for writing. Open it read-only, or end that process first. */
   SessionLocked: 1004,
-  /** The session could not be written. What was acknowledged is safe; free space or mend permissions. */
+  /** The session could not be written. What was acknowledged is safe. Free disk space or repair permissions. */
   StorageFailed: 1005,
   /** The model provider failed. Try again, or use a strategy that needs no model. */
   ProviderFailed: 1006,
-  /** A model was asked for but no provider is configured. Use strategy `extract`, which needs none. */
+  /** A model is needed but no provider is configured. Use strategy `extract`, which needs none. */
   NoProvider: 1007,
-  /** No compaction can make the request fit. `floor` says what takes the room. */
+  /** No compaction can make the request fit. `floor` says what takes the space. */
   CannotFit: 1008,
-  /** Something is larger than its limit. */
+  /** Something exceeds its limit. */
   LimitExceeded: 1009,
-  /** This format is not known here. */
+  /** This format is not supported. */
   FormatNotSupported: 1010,
-  /** There is no compaction or prune to take back, or to put in force again. */
+  /** There is no compaction or prune to undo or redo. */
   NothingToUndo: 1011,
 } as const;

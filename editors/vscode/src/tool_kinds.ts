@@ -66,7 +66,7 @@ export function useOf(name: string, given: Json): Use | string {
   }
 }
 
-/** The file's text after an edit; a string in `wrong` says why there is none. */
+/** The file's text after an edit; a string in `wrong` says why it is missing. */
 export function edited(before: string | null, oldText: string, newText: string): { text: string } | { wrong: string } {
   if (oldText === "") return before === null ? { text: newText } : { wrong: "the file is there already; name the text to replace" };
   if (before === null) return { wrong: "there is no such file" };

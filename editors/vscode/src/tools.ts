@@ -130,7 +130,7 @@ async function resolved(file: string): Promise<string> {
   }
 }
 
-/** A file's text, from its editor where it is open; null where there is none. */
+/** A file's text, from its editor if it is open; null if there is no file. */
 async function textOf(file: vscode.Uri): Promise<string | null> {
   try {
     const { size } = await vscode.workspace.fs.stat(file);

@@ -1,1 +1,1 @@
-"""How the process runs: lazy imports, garbage collection, other programs. Below everything else."""
+"""Helpers for the whole process: lazy imports, garbage collection, yielding the GIL, finding programs."""

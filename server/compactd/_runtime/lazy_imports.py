@@ -1,8 +1,8 @@
-"""What is imported at its first need: in a worker, which lets everybody else on in between.
+"""Lazy imports: modules are imported when they are first needed, in a worker that regularly yields the GIL.
 
-An import lets go of the interpreter for each file it looks for, opens and reads, mostly for microseconds: not
-long enough for a waiting thread to wake, which then waits again (`_runtime/yield_gil.py`). Without breaks the
-loop stood still for most of numpy's import, 55 to 85 ms from a warm disk (measured 2026-11).
+An import releases the GIL at each file, but only for microseconds. That is too short for a waiting thread to
+take it (`yield_gil.py`). Without longer pauses, the event loop would be blocked for most of a long import
+such as numpy's.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Modules:
-    """The modules that the loop needs later, each imported in a worker when somebody waits for it first.
+    """Modules that are imported in a worker when they are first needed. Use it only on the event loop's
+    thread.
 
-    An `import` in the loop waits for the module's lock where a worker is importing it, and everybody with it:
-    behind `load` it finds the module there. For the loop's thread only.
+    An `import` on the event loop would block it while a worker imports the same module. After `load` the
+    module is imported, so an `import` takes no time.
     """
 
     def __init__(self, in_worker: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
@@ -35,33 +36,38 @@ class Modules:
         self._imports: dict[str, asyncio.Future[None]] = {}
 
     def have(self, names: Sequence[str]) -> bool:
-        """True where `load` would not wait for any of them."""
+        """Return whether all these modules are imported, so that `load` would not wait."""
         return all(name in self._imports and _is_there(self._imports[name]) for name in names)
 
     async def load(self, *names: str) -> None:
-        """Returns when these are there. Who asks for one that is on its way waits for the same import; one
-        that failed is tried again. Raises what the import raises."""
+        """Import these modules and return when all are imported. Raises what the import raises.
+
+        Simultaneous calls for the same module share one import. A failed import is tried again at the next
+        call.
+        """
         for name in names:
             known = self._imports.get(name)
             if known is None or (known.done() and not _is_there(known)):
                 known = asyncio.ensure_future(self._in_worker(partial(_imported, name)))
                 self._imports[name] = known
-            # Who waits may be cancelled; the import goes on.
+            # The waiting caller may be cancelled; the import still goes on.
             await asyncio.shield(known)
 
 
 def _is_there(loading: asyncio.Future[None]) -> bool:
+    """Return whether the import has succeeded."""
     return loading.done() and not loading.cancelled() and loading.exception() is None
 
 
 def _imported(name: str) -> None:
+    """Import a module in this thread, with pauses."""
     with breathing_imports():
         import_module(name)
 
 
 @contextmanager
 def breathing_imports() -> Iterator[None]:
-    """What this thread imports in the block takes a breath before each module."""
+    """Run a block in which each import of this thread yields the GIL before each module."""
     with _putting:
         if _breath not in sys.meta_path:
             sys.meta_path.insert(0, _breath)
@@ -74,17 +80,17 @@ def breathing_imports() -> Iterator[None]:
 
 
 class _Breath:
-    """Asked first where a module is, and knows nothing of any (PEP 451).
+    """An import finder that finds nothing and only yields the GIL (PEP 451).
 
-    It stays where it was put. Whoever looks for a module walks along `sys.meta_path` while others change it:
-    what is taken out in front of him moves the rest up, he passes over one, and a module that is there is
-    not found (CPython 3.11 to 3.13, `_find_spec`). What is put in only has one of them asked twice.
+    It stays installed. Removing it from `sys.meta_path` while another thread iterates over the list would
+    make that thread skip a finder and not find an existing module (CPython 3.11 to 3.13, `_find_spec`).
+    Inserting it is safe: at worst a finder is asked twice.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Nothing, a moment later."""
+        """Yield the GIL if this thread asked for it. Return None, so that the next finder is asked."""
         if getattr(_here, "breathes", False):
             breathe()
         return None

@@ -1,9 +1,8 @@
-"""numpy, brought in by a worker without holding up the loop.
+"""Import numpy in a worker without blocking the event loop.
 
-An `import` loads an extension module with the interpreter held. From a cold disk that took 0.2 to 0.35 s,
-and nobody was answered meanwhile (measured 2026-11: numpy 2.4, 28 MB of libraries beside 10 MB of its own).
-So its files are read, and loaded by the system's loader, before the import asks for them: both without the
-interpreter. What is left of the import holds it for 1 to 4 ms at a time, and breathes in between.
+A plain `import` holds the GIL while it loads extension modules, which takes long from a cold disk. So their
+files are read first, and loaded by the system's loader, without the GIL. The rest of the import yields the
+GIL regularly.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from compactd._runtime.lazy_imports import breathing_imports
 MODULES: Final = ("_multiarray_umath", "_umath_linalg")
 """The extension modules that `import numpy` loads."""
 FOLDERS: Final = ("_core", "core", "linalg")
-"""Where they are; `core` in numpy 1."""
+"""The folders of these extension modules. numpy 1 uses `core`."""
 LIBRARIES: Final = ("../numpy.libs", ".dylibs")
-"""Where a wheel keeps what they are linked to."""
+"""The folders in which numpy's wheels keep the libraries to which these modules are linked."""
 
 READ_BYTES: Final = 1 << 18
-"""Read at a time."""
+"""The number of bytes per read."""
 
 LOAD_NOW: Final = 2
 """`RTLD_NOW` of dlopen(3), the same on Linux, macOS and the BSDs."""
 
 
 def bring_numpy() -> None:
-    """Imports numpy, in whatever thread. Raises what the import raises. O(1) from the second time on.
+    """Import numpy, in any thread. Raises what the import raises. O(1) from the second call on.
 
-    Where its files are not where they are looked for, that is the import and nothing more.
+    If numpy's files are not in the expected folders, this is a plain import.
     """
     if "numpy" not in sys.modules:
-        # A hint that fails is no failure: what is wrong with the files the import says better.
+        # The preparation is optional. If something is wrong with the files, the import reports it.
         with suppress(ImportError, OSError, AttributeError, TypeError, ValueError):
             _prepare()
     with breathing_imports():
@@ -46,6 +45,7 @@ def bring_numpy() -> None:
 
 
 def _prepare() -> None:
+    """Read the files of numpy's extension modules and load them without the GIL."""
     found = PathFinder.find_spec("numpy")
     if found is None or found.origin is None:
         return
@@ -56,7 +56,7 @@ def _prepare() -> None:
     if os.name == "posix":
         import ctypes
 
-        # Called as a function of the C library: a call of ctypes lets go of the interpreter, `CDLL` does not.
+        # Call dlopen through ctypes, which releases the GIL; `CDLL` itself does not.
         load = ctypes.CDLL(None).dlopen
         load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
         for file in extensions:
@@ -64,6 +64,7 @@ def _prepare() -> None:
 
 
 def _extensions(package: Path) -> Iterator[Path]:
+    """Yield the files of the extension modules that exist."""
     for folder in FOLDERS:
         for module in MODULES:
             for suffix in EXTENSION_SUFFIXES:
@@ -74,13 +75,14 @@ def _extensions(package: Path) -> Iterator[Path]:
 
 
 def _libraries(package: Path) -> Iterator[Path]:
+    """Yield the files of the libraries that exist."""
     for folder in LIBRARIES:
         with suppress(OSError):
             yield from sorted(file for file in (package / folder).iterdir() if file.is_file())
 
 
 def _read(file: Path) -> None:
-    """Has the system fetch a file: the pages that are asked for later are in memory then."""
+    """Read a file, so that its pages are in the system's cache."""
     handle = os.open(file, os.O_RDONLY)
     try:
         while os.read(handle, READ_BYTES):

@@ -1,7 +1,8 @@
-"""Look up other programs (git, a pager, an ACP agent) without ever running one that a project brought along.
+"""Find other programs (git, a pager, an ACP agent), but never one that is part of a project.
 
-The PATH may hold an empty entry, `.` or another relative path: they lead into the current folder, and agents
-and editors start us inside a project (POSIX.1-2024, 8.3, `PATH`). It may also hold a folder of that project.
+Running a program from a project would run a stranger's code. The PATH can lead there in two ways. It can have
+an empty entry, `.` or another relative path, which mean the current folder; that is inside a project if an
+agent or editor started compactd (POSIX.1-2024, 8.3, `PATH`). And it can name a folder of the project.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "package.json")
-"""A folder that holds one of these is a project."""
+"""Names of files and folders. A folder that contains one of them is a project."""
 
 
 def project_root(folder: str | Path) -> Path:
-    """The outermost project that `folder` is in, or `folder` itself. Absolute, links resolved.
+    """Return the folder of the outermost project that contains `folder`; `folder` itself if there is none.
+    The path is absolute, with links resolved.
 
-    A project inside a project belongs to the outer one. The user's home, and what is above it, is no project
-    even if it holds a mark: a repository of one's own settings is not a stranger's.
+    A project inside another one belongs to the outer one. The user's home and the folders above it never
+    count as a project: a repository of the user's own settings in the home folder is not a stranger's.
     """
     start = Path(folder).resolve()
     root = start
@@ -36,7 +38,7 @@ def project_root(folder: str | Path) -> Path:
 
 
 def _own_folders() -> set[Path]:
-    """The user's home and all folders above it; at least the root of the file system."""
+    """Return the user's home and all folders above it; at least the root of the file system."""
     try:
         home = Path.home().resolve()
     except (RuntimeError, OSError):
@@ -45,22 +47,23 @@ def _own_folders() -> set[Path]:
 
 
 def safe_entries(path: str | None, project: Path | None) -> Iterator[str]:
-    """The folders of a `PATH` that are absolute and not inside `project`, in their order."""
+    """Yield the folders of a `PATH` that are absolute and not inside `project`, in order."""
     for entry in (path if path is not None else os.defpath).split(os.pathsep):
         if Path(entry).is_absolute() and not (project is not None and is_inside(entry, project)):
             yield entry
 
 
 def is_inside(path: str | Path, project: Path) -> bool:
-    """`path`, as it is written or with its links resolved, is `project` or below it."""
+    """Return whether `path` is `project` or below it, either as it is written or with links resolved."""
     written = Path(os.path.normpath(path))
     return any(each == project or project in each.parents for each in (written, written.resolve()))
 
 
 def find_program(name: str, path: str | None, project: Path | None) -> str | None:
-    """The absolute path of the program `name`, or None.
+    """Return the absolute path of the program `name`; None if it is not found.
 
-    Looks in the `safe_entries` of `path` alone. A program that is a link into `project` is passed over.
+    Only the `safe_entries` of `path`, a `PATH`, are searched. A program that is a link into `project` is
+    skipped.
     """
     endings = os.environ.get("PATHEXT", ".EXE").split(";") if sys.platform == "win32" else [""]
     for entry in safe_entries(path, project):
@@ -72,6 +75,7 @@ def find_program(name: str, path: str | None, project: Path | None) -> str | Non
 
 
 def _is_program(path: str) -> bool:
+    """Return whether the path is a file that can be run."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)  # noqa: PTH116 - text
     except (OSError, ValueError):
@@ -79,16 +83,17 @@ def _is_program(path: str) -> bool:
 
 
 def resolved_command(name: str, path: str | None, folder: str | Path) -> str:
-    """`name` as a command to run from `folder`: a bare name is looked up by `find_program`, anything with a
-    folder in it is meant as it is written. Raises `FileNotFoundError`."""
+    """Return what to run for the program `name` from `folder`. Raises `FileNotFoundError` if it is not found.
+
+    A name without a folder is searched in `path`, a `PATH`, with `find_program`. A name with a folder is
+    returned unchanged.
+    """
     if os.path.dirname(name):  # noqa: PTH120 - text
         return name
     project = project_root(folder)
     found = find_program(name, path, project)
     if found is None and shutil.which(name, path=path) is not None:
-        why = (
-            f"found only inside {project} or by a relative entry of the PATH; to run that one, give its path"
-        )
+        why = f"found only inside {project} or by a relative entry of the PATH; to run it, give its full path"
         raise FileNotFoundError(errno.ENOENT, why, name)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

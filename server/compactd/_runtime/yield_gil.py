@@ -1,9 +1,9 @@
-"""A moment in which other threads get the interpreter, for loops of short calls that let go of it.
+"""Let other threads run during a loop of short calls.
 
-Whoever wants the interpreter asks for it when it has waited for a whole interval (`sys.setswitchinterval`),
-and the wait begins anew each time the holder lets go, if only for a microsecond (CPython 3.11 to 3.13,
-`take_gil`). numpy and tiktoken let go at each call: a loop of such calls, each shorter than the interval,
-keeps everybody else waiting to its end (54 ms seen, 2026-11).
+Each call of numpy or tiktoken releases the GIL only briefly. A waiting thread requests the GIL after it has
+waited a whole switch interval (`sys.setswitchinterval`). That wait starts again each time another thread
+releases the GIL, even for a microsecond (CPython 3.11 to 3.13, `take_gil`). So a loop of such calls can block
+all other threads.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import threading
 from typing import Final
 
 BREATH_S: Final = 20e-6
-"""Timers are later by up to 50 µs: long enough for whoever waits to wake."""
+"""How long to sleep, in seconds. With the timer's slack of up to 50 µs, it is enough for a waiting thread
+to wake."""
 
 _never = threading.Lock()
+"""A lock that is never released, so that waiting for it is a sleep."""
 _never.acquire()
 
 
 def breathe() -> None:
-    """Lets others go on. About 0.1 ms: to be called every 1 to 5 ms."""
+    """Let other threads take the GIL. This takes about 0.1 ms; call it every 1 to 5 ms."""
     _never.acquire(timeout=BREATH_S)

@@ -1,1 +1,3 @@
-"""The agent's loop: prompts, model requests, tool calls, recovery from failed requests, model switches."""
+"""The daemon's agent loop: prompts, model requests, tool calls, recovery from failed requests, model
+switches.
+"""

@@ -1,7 +1,7 @@
-"""The daemon's own loop: a prompt, the model's answer, its tools, until the model has no more calls.
+"""The daemon's own agent loop: ask the model, run its tool calls, and repeat until its answer has no calls.
 
-What happens before and after each request is `turns` and `recovery`, as for agents that run their own loop.
-Everything is bounded: steps of a prompt, rejections of a request, the time of a tool. (Rules:
+`turns` and `recovery` do what happens before and after each request, as they do for agents that run their own
+loop. Everything has a limit: the steps of a prompt, the rejections of a request, the time of a tool. (Rules:
 docs/dev/behaviour.md, law 3.)
 """
 
@@ -48,84 +48,90 @@ from compactd.session.host import AgentStatus
 from compactd.session.session import Session, Taken
 
 LOWERED = 2
-"""How often one request is sent again with less output before it is given up."""
+"""How many times a request is sent again with a lower output limit before the prompt fails."""
 
 ABORT_S = 0.04
-"""How long an abort waits for what it stops before it is answered."""
+"""How many seconds an abort waits for the stopped work before it returns."""
 
 _log = logging.getLogger("compactd.loop")
 
 
 class Prompted(Struct, frozen=True, kw_only=True):
-    """A prompt that is durable."""
+    """A prompt that was written to the journal."""
 
     turn_id: str
+    """The id of the prompt and of the turns that answer it."""
     queued: bool
+    """Whether the prompt waits for others that are answered before it."""
     number: int
-    """To wait for."""
+    """The number of the journal record. `Session.durable` waits for it."""
 
 
 class _Place(Struct, frozen=True, kw_only=True):
-    """Where a tool call stands."""
+    """The prompt and the message to which a tool call belongs."""
 
     turn_id: str
     entry_id: EntryId | None
-    """The message with the call."""
+    """The entry of the message that contains the call."""
 
 
 def _new(outcome: tool_calls.ToolOutcome) -> New:
+    """Return a tool's result as a message to append."""
     return New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
 
 
 class Agent:
-    """The loop of one session: one prompt at a time, the others wait in their order."""
+    """The agent loop of one session. It answers one prompt at a time; further prompts wait in a queue."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._turn_id: str | None = None
-        """Of the prompt that was begun and is not ended."""
+        """The id of the prompt that is being answered."""
         self._is_turn_open = False
-        """A `turn_start` was sent and its `turn_end` was not."""
+        """Whether a `turn_start` was sent, but not yet its `turn_end`."""
         self._is_message_open = False
-        """The same of `message_start` and `message_end`."""
+        """Whether a `message_start` was sent, but not yet its `message_end`."""
         self._partial: list[str] = []
+        """The pieces of text of the answer that is arriving."""
         self._is_client_gone = False
         self.status: AgentStatus | None = None
 
     @property
     def is_running(self) -> bool:
-        """A prompt is being answered."""
+        """Whether a prompt is being answered."""
         return self._task is not None and not self._task.done()
 
     @property
     def turn_id(self) -> str | None:
-        """The prompt that was begun and is not ended."""
+        """The id of the prompt that is being answered; None if there is none."""
         return self._turn_id
 
     def holds_others(self) -> bool:
-        """True for whoever is no step of the prompt that is being answered."""
+        """Return whether the caller must wait: a prompt is being answered, and the caller is not part of
+        that."""
         return self.is_running and asyncio.current_task() is not self._task
 
     def accepts(self, messages: Iterable[Message]) -> None:
-        """Raises `SessionBusy` for a client's messages that leave an answer as the last word while the daemon
-        waits for the model's: the next request would end with it; providers refuse that, or go on with it.
+        """Raise `SessionBusy` if a client's messages end with an assistant message while the model is asked.
+
+        The next request would then end with that message. Providers refuse this or continue the message.
         """
         known = self._session.fold.clients
         said = [message.role for message in messages if message.id not in known and closes_calls(message)]
         if self.status is not None and said and said[-1] == "assistant":
             raise SessionBusy(
                 "The daemon is answering a prompt of this session itself: an assistant message now would "
-                "stand in the place of its answer. Append it after the agent_end, or abort the prompt first.",
+                "take the place of its answer. Append it after the agent_end, or abort the prompt first.",
                 holder="prompt",
                 turn_id=self.turn_id,
             )
 
     def prompt(self, message: Message, raw: Raw) -> Prompted:
-        """Takes a user's message; it is answered now, or after those that wait.
+        """Queue a user's message. The model is asked now, or after the prompts that are already queued.
 
-        Raises `SessionLocked`, and `NoProvider` where there is no model to ask.
+        Raises `SessionLocked`, and `NoProvider` if there is no model to ask.
         """
         session, before = self._session, self._task
         session.writable()
@@ -142,8 +148,11 @@ class Agent:
         return Prompted(turn_id=turn_id, queued=queued, number=number)
 
     async def abort(self) -> bool:
-        """Stops the prompt that is answered; those that wait stay queued for the next one. False where none
-        is. Returns within `ABORT_S`, whatever the provider does."""
+        """Stop answering the prompt. Return false if none is being answered.
+
+        Queued prompts stay queued until the next prompt. Returns within `ABORT_S` seconds, whatever the
+        provider does.
+        """
         task = self.stop()
         if task is None:
             return False
@@ -151,7 +160,8 @@ class Agent:
         return True
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Stops the prompt that is answered, at its next step; what ends with it, or None if nothing runs."""
+        """Ask the running answer to stop at its next step. Return the task that ends then; None if nothing
+        runs."""
         task = self._task
         if task is None or task.done():
             return None
@@ -161,16 +171,17 @@ class Agent:
         return task
 
     async def ended(self) -> None:
-        """Returns when nothing runs."""
+        """Wait until no prompt is being answered."""
         if self._task is not None:
             await asyncio.wait((self._task,))
 
     # --- one prompt after the other -----------------------------------------------------------------------
 
     async def _run(self, before: asyncio.Task[None] | None) -> None:
+        """Answer the queued prompts one after the other. `before` is the task that must end first."""
         session = self._session
         if before is not None:
-            # One that was stopped may have a step of a compaction left.
+            # A stopped prompt may still be finishing a step of a compaction.
             await asyncio.wait((before,))
         while session.fold.queued:
             if session.running is not None:
@@ -189,16 +200,16 @@ class Agent:
                 self._failed(error.code, error.message)
             except Exception:
                 _log.exception("a prompt failed")
-                self._failed(-32603, "the loop failed; the log has its cause")
+                self._failed(-32603, "the agent loop failed; the daemon's log has the cause")
             finally:
                 self.status = None
             if turn_id in session.fold.queued:
-                # The journal takes nothing: the prompt waits until another one comes.
+                # The journal refuses writes. The prompt stays queued until another one comes.
                 return
 
     async def _taken_up(self, turn_id: str) -> None:
-        """Appends the prompt to the conversation and takes it from the queue, in one step. Durable when it
-        returns."""
+        """Append the prompt to the conversation and remove it from the queue, in one step. When this
+        returns, both are on disk."""
         session = self._session
         raw = session.fold.queued[turn_id]
         message = decode_message(raw)
@@ -225,6 +236,7 @@ class Agent:
         await session.durable(number)
 
     def _end(self, stop_reason: str) -> None:
+        """Send the end of the prompt."""
         turn_id, self._turn_id = self._turn_id, None
         if turn_id is None:
             return
@@ -239,6 +251,7 @@ class Agent:
         )
 
     def _failed(self, code: int, message: str) -> None:
+        """Send the end of a prompt that failed."""
         self._end_message("error")
         self._end_turn()
         turn_id, self._turn_id = self._turn_id, None
@@ -246,7 +259,7 @@ class Agent:
             self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
 
     def _aborted(self) -> None:
-        """What the model had said so far stays, marked as aborted."""
+        """Append what the model has said so far, marked as aborted, and send the end of the prompt."""
         session, text = self._session, "".join(self._partial)
         self._partial = []
         taken = None
@@ -256,7 +269,7 @@ class Agent:
             try:
                 taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
             except CompactdError as error:
-                _log.warning("what was said before an abort is lost: %s", error)
+                _log.warning("what the model said before an abort is lost: %s", error)
         self._end_message("aborted", taken)
         self._end_turn(taken)
         if taken is not None:
@@ -267,11 +280,13 @@ class Agent:
         self._end("aborted")
 
     def _start_message(self, turn_id: str) -> None:
+        """Send the start of an answer."""
         self._is_message_open = True
         self._session.emit(MessageStart(turn_id=turn_id))
 
     def _end_message(self, stop_reason: str, taken: Taken | None = None) -> None:
-        """Closes the message that is open, with the answer that `taken` appended."""
+        """Send the end of the answer, if one has started. `taken` is the answer as it was appended; None
+        if it was not."""
         if not self._is_message_open:
             return
         self._is_message_open = False
@@ -286,12 +301,13 @@ class Agent:
         )
 
     def _end_turn(self, taken: Taken | None = None) -> None:
-        """Closes the turn that is open, if its answer did not."""
+        """Send the end of the turn, unless it was sent with the answer."""
         if self._is_turn_open:
             self._is_turn_open = False
             self._session.tell_turn_end(taken, None, self._turn_id)
 
     async def _count(self, message: Message, size_bytes: int) -> int:
+        """Return the tokens of a message. A large one is counted in a worker."""
         session = self._session
         if session.counts_in_worker(size_bytes):
             return await session.world.in_worker(lambda: session.count_message(message))
@@ -300,10 +316,10 @@ class Agent:
     # --- one prompt ---------------------------------------------------------------------------------------
 
     async def _answered(self, turn_id: str) -> str:
-        """Why the model stopped."""
+        """Answer one prompt. Return why the model stopped, or `steps` if it used all its steps."""
         session, limits = self._session, await self._session.world.loop_limits()
         for _ in range(limits.steps):
-            # A turn of its own: what an earlier one was refused says nothing of this one.
+            # Each request is a new turn, so rejections of earlier ones do not count.
             session.recoveries = 0
             begun = await turns.begin(session)
             self._is_turn_open = True
@@ -314,13 +330,14 @@ class Agent:
                 return finished.stop_reason
             await self._executed_all(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
             if self._is_client_gone or asyncio.current_task() is self._stopping:
-                # Nobody runs tools any more: the calls stay open, and the next client goes on. Or an abort
-                # came just when a tool was done: `wait_for` of Python 3.11 drops such a cancellation.
+                # The client is gone: the calls stay open, and the next client goes on. Or an abort came
+                # just as a tool ended: `wait_for` in Python 3.11 loses such a cancellation.
                 raise asyncio.CancelledError
         return "steps"
 
     async def _asked(self, turn_id: str, max_output_tokens: int | None) -> Finished:
-        """The model's answer; a rejection is answered by a smaller request, as often as `recover` allows."""
+        """Return the model's answer. If the provider rejects the request, send a smaller one, as often as
+        `recover` allows."""
         session, lowered = self._session, 0
         most = output_limit(session, max_output_tokens)
         while True:
@@ -349,6 +366,7 @@ class Agent:
                 most = output_limit(session, done.max_output_tokens)
 
     async def _streamed(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+        """Send one request, send its events to the client, and return the model's answer."""
         session = self._session
         await session.world.read_keys()
         provider, model = self._provider()
@@ -385,7 +403,8 @@ class Agent:
         raise RuntimeError("a provider's stream ended without its last event")
 
     async def _taken_in(self, finished: Finished, turn_id: str) -> tuple[Sequence[ToolCall], EntryId | None]:
-        """Appends the answer: (the calls in it, its entry). An answer without content is not appended."""
+        """Append the answer. Return (its tool calls, its entry id). An answer without content is not
+        appended."""
         session, message = self._session, finished.message
         calls = [block for block in message.content if isinstance(block, ToolCall)]
         raw = Raw(encode_message(message))
@@ -404,7 +423,8 @@ class Agent:
         return calls, taken.answer_id
 
     async def _executed_all(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
-        """Runs `calls` side by side; when it returns or raises, none of them runs any more."""
+        """Run `calls` at the same time, each for at most `tool_s` seconds. When this returns or raises,
+        none of them is still running."""
         self.status = "executing_tools"
         tasks = [asyncio.ensure_future(self._executed(call, place, tool_s)) for call in calls]
         try:
@@ -416,7 +436,7 @@ class Agent:
         self.status = "running"
 
     async def _executed(self, call: ToolCall, place: _Place, tool_s: float) -> None:
-        """Has the client run a call, and appends what came of it as soon as it is there."""
+        """Let the client run one tool call, and append the result as soon as it arrives."""
         session = self._session
         if not tool_calls.is_runnable(call):
             refused = await tool_calls.refused_outcome(session, call)
@@ -448,19 +468,20 @@ class Agent:
         await self._kept(taken, place, session.client)
 
     async def _kept(self, taken: Taken, place: _Place, client: str | None) -> None:
-        """Announces a call's result; returns when it is durable."""
+        """Announce a tool result that was appended, and return when it is on disk."""
         session = self._session
         session.tell_appended(taken, client=client, turn_id=place.turn_id)
         session.tell_usage()
         await session.durable(taken.number)
 
     def _provider(self) -> tuple[Provider, str]:
+        """Return the provider of the session's model, and the model's id there."""
         model = self._session.fold.model
         return self._session.world.provider(model.model or "", model.base_url)
 
 
 def agent_of(session: Session) -> Agent:
-    """The loop of `session`, made at its first prompt."""
+    """Return the agent loop of `session`. The first call creates it."""
     agent = session.agent
     if not isinstance(agent, Agent):
         agent = session.agent = Agent(session)

@@ -1,4 +1,5 @@
-"""Another model for a session: switched where the conversation fits, or was made to."""
+"""Switch a session to another model. If the conversation does not fit the new model's window, it is
+compacted first."""
 
 from __future__ import annotations
 
@@ -18,27 +19,30 @@ from compactd.session.session import Session
 from compactd.session.undo import undo
 
 MARGIN = 0.97
-"""Of the room that the new model has: its tokenizer is another one, and the summary is counted by both."""
+"""The share of the new model's room that a compaction aims at, because the two tokenizers count
+differently."""
 
 
 ATTEMPTS = 2
-"""Compactions that are tried, the later for less; one that was not enough is taken back."""
+"""How many compactions are tried, each with a smaller target than the one before. A compaction that is not
+enough is undone."""
 
 
 class Switched(Struct, frozen=True, kw_only=True):
-    """What a switch did."""
+    """The result of a switch."""
 
     compaction: CompactionResult | None
-    """The one that made the conversation fit."""
+    """The compaction that made the conversation fit; None if none was needed."""
     number: int | None
-    """To wait for; none where the session was on this model already."""
+    """The number of the journal record to wait for; None if the session already used this model."""
 
 
 async def switch(session: Session, model: str, base_url: str | None) -> Switched:
-    """Puts the session on `model`; its window, threshold and decision are the new model's at once.
+    """Switch the session to `model`. The new window, threshold and decision apply at once.
 
-    Where the conversation is over the new model's cap it is compacted first, under the old one. Raises
-    `SessionBusy`, `SessionLocked`, `CannotFit` with the floor; then the old model stays.
+    If the conversation is over the new model's cap, it is first compacted, while the session still has its
+    old model. Raises `SessionBusy`, `SessionLocked`, and `CannotFit` with the floor; then the session keeps
+    its old model.
     """
     session.free()
     session.writable()
@@ -66,7 +70,8 @@ async def switch(session: Session, model: str, base_url: str | None) -> Switched
 
 
 def _under(session: Session, found: Lookup, base_url: str | None, counted: Recounting) -> Standing:
-    """Where the session would stand under another model. O(view), `counted` what it counts."""
+    """Return the session's token budget with another model. O(view), plus the messages that `counted` has
+    not counted yet."""
     counter = counted.counter
     view, state = session.fold.view(), session.fold
     estimated = (
@@ -84,6 +89,7 @@ def _under(session: Session, found: Lookup, base_url: str | None, counted: Recou
 async def _made_to_fit(
     session: Session, found: Lookup, base_url: str | None, over: Standing, counted: Recounting
 ) -> CompactionResult:
+    """Compact the session until it fits the new model. Raises `CannotFit` if it never does."""
     from compactd.compaction.run import compact
 
     if not session.resolved.settings.enabled:
@@ -101,7 +107,7 @@ async def _made_to_fit(
         after = await session.world.in_worker(lambda: _under(session, found, base_url, counted))
         if after.decision.kind != "over":
             return result
-        # What stays weighs more in the new model's tokens than what went did: pictures, pages, other scripts.
+        # The kept content can have relatively more tokens under the new model (images, other scripts).
         ours = min(ours, session.fold.estimated) * fits * MARGIN / max(1, after.used)
         if not result.compacted:
             break
@@ -111,7 +117,8 @@ async def _made_to_fit(
 
 
 async def _taken_back(session: Session) -> bool:
-    """Undoes the compaction that was not enough. False for one that the session's own model needed too."""
+    """Undo a compaction that was not enough. Return false if it cannot be undone, because the old model
+    needed it too."""
     try:
         number = undo(session)[1]
     except CannotFit:
@@ -122,9 +129,10 @@ async def _taken_back(session: Session) -> bool:
 
 
 def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:
+    """Return the error that the conversation does not fit the new model."""
     refusal = CannotFit(
         f"The conversation takes {over.used:,} tokens; {found.model} has a window of {over.window or 0:,}. "
-        "The session stays on its model: compact it, shorten the newest request, or choose another model.",
+        "The session keeps its model: compact it, shorten the newest request, or choose another model.",
         used=over.used,
         window=over.window,
     )

@@ -1,8 +1,8 @@
-"""A failed model request: what it was, what is learned from it, and what makes the next one fit.
+"""Recover from a failed model request: classify it, learn from it, and make the next request fit.
 
-An overflow compacts at once, keeping less than usual; each further rejection of the same turn must send
-strictly less, at most three times. Where lowering the output alone makes the request fit, that is the fix.
-(Rules: docs/dev/behaviour.md, "Overflow".)
+After an overflow, the session is compacted at once, and less than usual is kept. After each further rejection
+in the same turn, the next request must be strictly smaller; this is tried at most three times. If a lower
+output limit alone makes the request fit, nothing is compacted. (Rules: docs/dev/behaviour.md, "Overflow".)
 """
 
 from __future__ import annotations
@@ -27,49 +27,59 @@ if TYPE_CHECKING:
     from compactd.core.overflow.classify import Verdict
 
 ATTEMPTS = 3
-"""Rejections of one turn that are answered with a smaller request."""
+"""After how many rejections in one turn a smaller request is tried."""
 
 FALL = 0.75
-"""What a repeated attempt sends of what the one before sent, at most."""
+"""After a repeated rejection, the next request may have at most this share of the size of the last one."""
 
 MARGIN = 0.9
-"""Of the limit that a rejection named: our count and the provider's differ."""
+"""The share of the provider's limit that the next request should have, because compactd and the provider
+count tokens differently."""
 
 
 class FailedRequest(Struct, frozen=True, kw_only=True):
-    """What a client tells of a model request that failed."""
+    """What a client reports about a model request that failed."""
 
     status: int | None = None
+    """The HTTP status."""
     code: str | None = None
+    """The provider's error code."""
     text: str = ""
     """The error's body or message, as received."""
     provider: str | None = None
+    """The provider's name."""
     report: Report | None = None
     """The provider's usage report, if it gave one."""
     epoch: int | None = None
-    """Of the context that was sent."""
+    """The epoch of the view that was sent."""
     window: int | None = None
-    """The model's, in tokens, if the client knows it."""
+    """The model's context window in tokens, if the client knows it."""
     stop_reason: str | None = None
+    """Why the answer ended, if there was one, in the provider's word."""
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
     """What the failure was, and what was done about it."""
 
     verdict: Verdict
+    """What the failure was."""
     retry: bool
-    """The turn may be sent again now."""
+    """Whether the client should send the turn again now."""
     reason: str
+    """What to do and why, for a person."""
     compaction: CompactionResult | None = None
+    """The compaction that was done; None if there was none."""
     max_output_tokens: int | None = None
-    """Most that the request may ask for when it is sent again; none: as before."""
+    """The highest output limit for the next attempt. None means: unchanged."""
     floor: Floor | None = None
-    """What no compaction can remove, where nothing makes the request fit."""
+    """If nothing makes the request fit, the tokens that no compaction can remove."""
 
 
 def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | None = None) -> Verdict:
-    """What the failure is: by its own words, then by what is known of its size and of the model. `rules`: a
-    profile's, else the session's. O(text)."""
+    """Classify a failure by its text, the request's size and the model's window. O(text).
+
+    `rules` are a profile's rules. By default the session's are used.
+    """
     from compactd.core.overflow.classify import Failure, classify
 
     report = failed.report[0] if failed.report else None
@@ -97,9 +107,10 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
 
 
 async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> Recovered:
-    """Answers a failed request; waits for a running compaction. `progress` is told of its own.
+    """Handle a failed request. If a compaction is running, wait for it first. `progress` receives the
+    progress of the compaction that this starts.
 
-    Never raises for what cannot be mended: that is `retry: false` with its reason. Raises `SessionLocked`,
+    If nothing helps, the result has `retry: false` and the reason. Raises only `SessionLocked` and
     `StorageFailed`.
     """
     if session.running is not None:
@@ -116,14 +127,15 @@ async def recover(session: Session, failed: FailedRequest, progress: Progress | 
 
 
 _REASONS = {
-    "retry_later": "This is no overflow: wait, then send the same request again.",
+    "retry_later": "This is not an overflow: wait, then send the same request again.",
     "truncate_item": "One item of the request is too large for the provider: send it smaller.",
-    "none": "This is no overflow; a smaller conversation would fail in the same way.",
+    "none": "This is not an overflow; a smaller conversation would fail in the same way.",
 }
+"""What to do about a failure that a compaction does not fix, by `Fix`."""
 
 
 def _lowered(session: Session, verdict: Verdict) -> Recovered:
-    """Only the output that was asked for is too much."""
+    """Return the result that names the output limit with which the request fits."""
     standing = session.standing()
     most = verdict.limit
     if verdict.overflow:
@@ -131,17 +143,18 @@ def _lowered(session: Session, verdict: Verdict) -> Recovered:
         most = None if whole is None else whole - (verdict.input or standing.used)
     if most is None:
         return Recovered(
-            verdict=verdict, retry=False, reason="The output asked for is too much: lower max_tokens."
+            verdict=verdict, retry=False, reason="The requested output is too large: lower max_tokens."
         )
     return Recovered(
         verdict=verdict,
         retry=True,
-        reason=f"The output asked for is too much: send the request again with max_tokens {max(1, most):,}.",
+        reason=f"The requested output is too large: send the request again with max_tokens {max(1, most):,}.",
         max_output_tokens=max(1, most),
     )
 
 
 async def _smaller(session: Session, verdict: Verdict, progress: Progress | None) -> Recovered:
+    """Compact the session so that the next request is smaller than the rejected one."""
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
@@ -191,9 +204,10 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
 
 
 async def _learn(session: Session, verdict: Verdict) -> None:
-    """Journals the rejection, and keeps the window that it named for this model and endpoint.
+    """Write the rejection to the journal, and store the window that it named for this model and endpoint.
 
-    For all sessions. For this one alone if the rejection is doubtful, or may quote a text of somebody else.
+    The window counts for all sessions. If the rejection is doubtful or may be a quotation, it counts only for
+    this one.
     """
     accepted = session.fold.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
@@ -221,8 +235,11 @@ async def _learn(session: Session, verdict: Verdict) -> None:
 
 
 def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
-    """The first attempt keeps window ÷ 5; a later one, and one whose size the provider counted higher than we
-    do, gets a target of its own."""
+    """Return the compaction to try. `sent` is the estimated size of the rejected request.
+
+    The first attempt keeps a fifth of the window. Later attempts have a target size. The first attempt has
+    one too if the provider counted more tokens than compactd.
+    """
     targets = []
     if verdict.limit is not None and verdict.requested is not None and verdict.requested > verdict.limit:
         fits = int(sent * verdict.limit / verdict.requested * MARGIN)
@@ -241,7 +258,8 @@ def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
 async def _last_resort(
     session: Session, error: CannotFit, sent: int, progress: Progress | None
 ) -> CompactionResult | None:
-    """What no target allowed, down to the floor: still strictly less than was sent, or none."""
+    """Compact down to almost the floor. Return None if that is not possible, or would not be strictly
+    smaller than what was sent."""
     from compactd.compaction.run import compact
 
     floor = floor_in(error)
@@ -257,13 +275,14 @@ async def _last_resort(
 
 
 async def _floor(session: Session) -> Floor | None:
+    """Return the tokens that no compaction can remove."""
     from compactd.compaction.dry_run import floor_of
 
     return await floor_of(session)
 
 
 def floor_in(error: CannotFit) -> Floor | None:
-    """The floor that a 1008 carries, as a value."""
+    """Return the floor that a `CannotFit` error names; None if it names none."""
     try:
         return msgspec.convert(error.data.get("floor"), Floor)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""The next model request of the daemon's own loop, in its provider's shape."""
+"""Build the next model request of the daemon's agent loop, in the provider's format."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from compactd.protocol.messages import ToolCall
 from compactd.session.session import Session
 
 OUTPUT_TOKENS = 32_000
-"""Most that is asked for where the model's output limit is not known (docs/specs-evmts-opencode.md,
+"""The output limit of a request if the model's own limit is unknown (docs/specs-evmts-opencode.md,
 "opencode.md", `isOverflow`)."""
 
 
 def output_limit(session: Session, most: int | None) -> int | None:
-    """Tokens of an answer that a request asks for at most, where `most` have room; never below 1."""
+    """Return the output limit to send if `most` tokens are free for the answer. It is at least 1; None
+    leaves it to the provider."""
     if most is None:
         return None
-    # No provider takes 0: where nothing is left, it says so itself.
+    # Providers do not accept 0. If no room is left, the provider reports it.
     most = max(1, most)
     return most if session.window.output_limit is not None else min(most, OUTPUT_TOKENS)
 
@@ -30,8 +31,11 @@ def output_limit(session: Session, most: int | None) -> int | None:
 async def next_request(
     session: Session, provider: Provider, model: str, max_output_tokens: int | None
 ) -> tuple[ModelRequest, Mapping[str, str]]:
-    """(the next request, the tools' own names by those that the model sees). Hands out the view's epoch.
-    O(view), in a worker."""
+    """Return (the next request, a mapping of tool names). The mapping has an entry for each tool whose name
+    was changed for the provider: from the name that the model sees to the client's. O(view), in a worker.
+
+    It also records that the current epoch of the view was handed out.
+    """
     view, system, tools = session.fold.view(), session.fold.system_prompt, session.tools()
     counter, name = session.counter, session.fold.model.model
     session.hand_out(view.epoch)
@@ -53,7 +57,8 @@ async def next_request(
 
 
 def with_own_names(finished: Finished, names: Mapping[str, str]) -> Finished:
-    """`finished` with the tools named as the client knows them: some providers refuse some names."""
+    """Return `finished` with the client's names of the tools. `names` is the mapping from `next_request`;
+    some providers do not accept all names."""
     if not names:
         return finished
     content = tuple(

@@ -1,4 +1,5 @@
-"""One tool call of the daemon's own loop: the client runs it, in its time; the model is told of all else."""
+"""Run one tool call of the agent loop: the client runs it within a time limit, and errors are reported to
+the model."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from compactd.session.session import Session
 
 
 class ToolParams(Struct, frozen=True, kw_only=True):
-    """Params of `tool/execute`, daemon to client."""
+    """Params of `tool/execute`, a request from the daemon to the client."""
 
     session_id: str
     """The session whose prompt is being answered."""
     call_id: str
-    """The call's id, as the model's message names it."""
+    """The id of the call, as the model's message names it."""
     name: str
-    """The tool's."""
+    """The name of the tool."""
     arguments: Raw
-    """A JSON object, byte for byte as the model wrote it."""
+    """The arguments: a JSON object, byte for byte as the model wrote it."""
     turn_id: str
     """The prompt that is being answered."""
 
@@ -31,34 +32,39 @@ class ToolAnswer(Struct, frozen=True, kw_only=True):
     """Result of `tool/execute`."""
 
     content: Raw = Raw(b'""')
-    """Text, or blocks."""
+    """What the tool returned: text, or blocks."""
     is_error: bool = False
-    """True if the tool failed; the model reads `content` as the error."""
+    """True if the tool failed. The model then reads `content` as the error."""
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):
-    """The message with a call's result, ready to be appended."""
+    """The message that contains the result of a call, ready to be appended."""
 
     message: Message
     raw: Raw
+    """The message as JSON."""
     tokens: int
+    """The size of the message in tokens."""
     is_error: bool
 
 
 def is_runnable(call: ToolCall) -> bool:
-    """Whether the client can be asked to run the call: its arguments are a JSON object."""
+    """Return whether the client can run the call: its arguments are a JSON object."""
     return bytes(call.arguments).lstrip().startswith(b"{")
 
 
 async def refused_outcome(session: Session, call: ToolCall) -> ToolOutcome:
-    """What the model is told of a call that is not runnable."""
+    """Return the error message that the model gets for a call that is not runnable."""
     answer = _error("The arguments of this call are no JSON object; it was not run. Write it again.")
     return await session.world.in_worker(lambda: _outcome(session, call, answer))
 
 
 async def outcome_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
-    """What the client gave back within `tool_s` seconds, or an error for the model; none if there is no
-    client any more. O(result), in a worker."""
+    """Let the client run a call. Return its result, or an error for the model if there is none after `tool_s`
+    seconds.
+
+    Return None if no client is connected any more. O(result), in a worker.
+    """
     answer = await _answer_of(session, call, turn_id, tool_s)
     if answer is None:
         return None
@@ -67,6 +73,7 @@ async def outcome_of(session: Session, call: ToolCall, turn_id: str, tool_s: flo
 
 
 async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
+    """Ask the client. Return its answer, or an error for the model; None if no client is connected."""
     params = ToolParams(
         session_id=session.id,
         call_id=call.call_id,
@@ -84,6 +91,7 @@ async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: flo
 
 
 def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcome:
+    """Return the message for the client's answer. If the answer is invalid, the message says so."""
     try:
         message, raw = _message(call, answer)
     except (InvalidParams, LimitExceeded) as error:
@@ -95,6 +103,7 @@ def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcom
 
 
 def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:
+    """Return (the message with the result, its JSON)."""
     block: dict[str, object] = {
         "type": "tool_result",
         "call_id": call.call_id,
@@ -108,4 +117,5 @@ def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:
 
 
 def _error(text: str) -> ToolAnswer:
+    """Return an answer that reports an error to the model."""
     return ToolAnswer(content=Raw(msgspec.json.encode(text)), is_error=True)

@@ -1,4 +1,5 @@
-"""The loop around a model request, for agents that run their own: what happens before it and after it."""
+"""The steps before and after a model request. Agents that run their own loop and the daemon's loop use the
+same ones."""
 
 from __future__ import annotations
 
@@ -15,23 +16,27 @@ from compactd.session.session import Session, Taken
 from compactd.session.slot import Progress
 
 GO_ON = "Continue if you have next steps"
-"""Literal: docs/specs-evmts-opencode.md, "opencode.md", "Process Flow"."""
+"""The message that tells an agent to continue: OpenCode's text, word for word
+(docs/specs-evmts-opencode.md, "opencode.md", "Process Flow")."""
 
 
 class Begun(Struct, frozen=True, kw_only=True):
     """What was done before a model request."""
 
     compaction: CompactionResult | None
+    """The compaction that was done; None if none was due."""
     pruned: int
+    """How many tool results were pruned."""
     max_output_tokens: int | None
-    """Most that the request may ask for: window − used, at most the model's output limit."""
+    """The highest output limit that the request may have: window − used, at most the model's own limit.
+    None if neither is known."""
 
 
 async def begin(session: Session, progress: Progress | None = None) -> Begun:
-    """The check before every model request: waits for a running compaction, prunes, compacts if due.
+    """Prepare the next model request: wait for a running compaction, prune, and compact if it is due.
 
-    A threshold compaction that finds nothing stops nobody. Raises `CannotFit` where the request is over the
-    cap and nothing makes it fit; `StorageFailed`.
+    If a compaction is due at the threshold but finds nothing to remove, this is not an error. Raises
+    `StorageFailed`, and `CannotFit` if the request is over the cap and nothing makes it fit.
     """
     if session.running is not None:
         await session.running.ended()
@@ -39,7 +44,7 @@ async def begin(session: Session, progress: Progress | None = None) -> Begun:
     settings = session.resolved.settings
     pruned, done = 0, None
     if settings.prune:
-        # The engine is loaded at the first need: most sessions begin with nothing to compact.
+        # Imported only when needed: most sessions begin with nothing to compact.
         from compactd.compaction.run import prune
 
         pruned = (await prune(session)).results
@@ -55,12 +60,15 @@ async def begin(session: Session, progress: Progress | None = None) -> Begun:
 
 
 def _checks_threshold(session: Session) -> bool:
+    """Return whether reaching the threshold starts a compaction. In a sub-agent's session, a profile can
+    switch this off."""
     opened = session.fold.opened
     is_sub_agent = opened is not None and opened.parent_session_id is not None
     return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
 
 
 async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
+    """Compact if the budget or the last answer requires it. Return the result; None if it was not due."""
     kind = session.decision.kind
     is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
     if not is_due and not session.silent_overflow:
@@ -88,8 +96,8 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
 
 
 async def _go_on(session: Session) -> None:
-    """Tells the agent to go on after an automatic compaction (docs/specs-evmts-opencode.md, "opencode.md",
-    "Process Flow", 9)."""
+    """Append a message that tells the agent to continue after an automatic compaction
+    (docs/specs-evmts-opencode.md, "opencode.md", "Process Flow", 9)."""
     raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
     message = decode_message(raw)
     taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
@@ -99,13 +107,15 @@ async def _go_on(session: Session) -> None:
 
 
 def end(session: Session, new: New) -> tuple[Taken, bool]:
-    """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
+    """Append a model's answer, and results of its tools if they are in `new`. Return (what was appended,
+    whether the answer shows that the window was full)."""
     taken = session.append(new)
     return taken, tell_end(session, taken, new.stop_reason)
 
 
 def tell_end(session: Session, taken: Taken, stop_reason: str | None, turn_id: str | None = None) -> bool:
-    """Sends that the answer which `taken` appended ended its turn; whether the window was full."""
+    """Send the end of the turn whose answer is in `taken`. Return whether the answer shows that the window
+    was full."""
     session.recoveries = 0
     report = taken.intake.report
     window = session.standing().window

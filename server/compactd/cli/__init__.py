@@ -1,6 +1,7 @@
-"""The command line: one file a command; a client of the daemon.
+"""The command line of compactd: one file per command. Each command is a client of the daemon.
 
-Nothing here loads more than the command that is run needs: `compactd --version` answers at once.
+Only the modules that the chosen command needs are imported, so that `compactd --version` and `--help` answer
+at once.
 """
 
 from __future__ import annotations
@@ -18,21 +19,20 @@ usage: compactd COMMAND ...
 
 {_ROWS}
 
-  --json           on each: one JSON object with the same facts
+  --json           with most commands: print the result as one JSON object
   --version
 
-A session file is Claude Code's, Codex CLI's, Gemini CLI's, pi's, OpenCode's, Cline's,
-or of seven more programs (`convert --help` lists them), or messages in OpenAI's,
-Anthropic's or Gemini's shape. Nothing is sent anywhere but by `chat`, to the model
-that it names.
-`compactd COMMAND --help` tells more, with examples.
+FILE is a session file of Claude Code, Codex CLI, Gemini CLI, pi, OpenCode, Cline or
+seven more programs (`convert --help` lists them), or messages in the format of
+OpenAI, Anthropic or Gemini.
+`compactd COMMAND --help` describes a command and shows examples.
 
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """
 
 
 def run(arguments: list[str]) -> int:
-    """Does what the command line says; the exit code: 0 done, 1 failed, 2 usage, 3 nothing to do."""
+    """Run the command line. Return the exit code: 0 done, 1 failed, 2 usage, 3 nothing to do."""
     if instruction := os.environ.get("_COMPACTD_COMPLETE"):
         from compactd.cli.framework.registry import complete
 
@@ -66,7 +66,7 @@ def _command(arguments: list[str]) -> int:
 
         return run_command(arguments)
     except KeyboardInterrupt:
-        # While the modules were loaded.
+        # Ctrl-C while the modules were loading.
         sys.stderr.write("\n")
         return 130
 
@@ -75,6 +75,6 @@ def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
     near = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(COMMANDS)}."
-    sys.stderr.write(f"compactd has no command {name!r}; {hint} `compactd --help` tells more.\n")
+    hint = f"Did you mean {near[0]}?" if near else f"The commands are: {', '.join(COMMANDS)}."
+    sys.stderr.write(f"compactd has no command {name!r}. {hint} See `compactd --help`.\n")
     return 2

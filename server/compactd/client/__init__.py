@@ -1,4 +1,4 @@
-"""The Python client: spawns the daemon and speaks to it over its pipes; starts it again where it died.
+"""The Python client: starts the daemon, calls it over its pipes, and restarts it if it dies.
 
     with Client() as client:
         started = client.session_start(model="anthropic/claude-sonnet-4-5")
@@ -9,8 +9,8 @@
         async for event in client.events():
             ...
 
-Every method of the protocol is a method here, with its params by name and its result as the wire's struct.
-The types of messages can be imported from here, too.
+Each method of the protocol is a method of the client. Its params are keyword arguments, and its result is the
+struct of `protocol/wire.py`. The types of messages can be imported from here, too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # asyncio costs a script that does not use it 30 ms.
+    # Importing asyncio takes 30 ms, which scripts that do not use it should not pay for.
     if name == "AsyncClient":
         from compactd.client.asynchronous import AsyncClient
 

@@ -1,4 +1,4 @@
-"""The client for programs with an event loop: asyncio's."""
+"""The asyncio client of the daemon."""
 
 from __future__ import annotations
 
@@ -42,14 +42,16 @@ from compactd.client.restart import Remembered, is_repeatable
 T = TypeVar("T")
 
 AsyncAnswers = Mapping[str, Callable[[dict[str, Json]], Awaitable[object]]]
-"""What the daemon may ask (`tool/execute`, `session/compacting`), and what answers it from its params."""
+"""Method that the daemon may call (`tool/execute`, `session/compacting`) -> function that answers it from its
+params.
+"""
 
 LINE_LIMIT = 2**20
-"""Of a header's line; bodies have their length before them."""
+"""The largest header line in bytes. A body has no such limit, because its header gives its length."""
 
 
 class AsyncClient(AsyncCalls):
-    """A daemon of one's own, from `start` to `close`; all of it in one event loop."""
+    """A client that runs its own daemon, from `start` to `close`, in one event loop."""
 
     def __init__(
         self,
@@ -59,7 +61,9 @@ class AsyncClient(AsyncCalls):
         answers: AsyncAnswers | None = None,
         restarts: bool = True,
     ) -> None:
-        """As `Client`, but for `restarts`, which is on; `answers` become tasks."""
+        """Store the settings; `start` starts the daemon. The parameters mean the same as in `Client`, but
+        `restarts` is on by default and `answers` run as tasks.
+        """
         self._command = tuple(command or own_command())
         self._env = None if env is None else dict(env)
         self._answers = answers or {}
@@ -71,7 +75,7 @@ class AsyncClient(AsyncCalls):
         self._link: _Link | None = None
 
     async def start(self) -> None:
-        """Spawns the daemon. Raises `DaemonGone` where it cannot be started."""
+        """Start the daemon. Raise `DaemonGone` if that fails."""
         self._link = await self._linked()
 
     async def __aenter__(self) -> AsyncClient:
@@ -89,26 +93,28 @@ class AsyncClient(AsyncCalls):
     async def call(
         self, method: str, params: Params = None, *, timeout_s: float = TIMEOUT_S
     ) -> dict[str, Json]:
-        """The result of `method` as plain JSON; empty where it is null.
+        """Call `method` and return its result as plain JSON; empty if it is null.
 
-        Raises `RpcError`, `DaemonGone`, and `TimeoutError` where no answer came: then, and where the caller
-        is cancelled, it is cancelled.
+        Raise `RpcError` if the answer is an error, `DaemonGone` if the daemon ended, and `TimeoutError` if no
+        answer came in time. The request is cancelled after a timeout and if the caller is cancelled.
         """
         return json_object(await self.ask(method, params, Raw, timeout_s=timeout_s))
 
     async def ask(self, method: str, params: Params, result: type[T], *, timeout_s: float = TIMEOUT_S) -> T:
-        """As `call`, with the result as the type that `protocol/methods.py` names for it."""
+        """Call `method` like `call`, but return its result decoded as the type `result`: the one that
+        `protocol/methods.py` gives for the method.
+        """
         return msgspec.json.decode(await self._asked(method, params, timeout_s), type=result)
 
     async def notify(self, method: str, params: Params = None) -> None:
-        """Sends a notification. Raises `DaemonGone`."""
+        """Send a notification. Raise `DaemonGone` if the daemon ended."""
         message = Outgoing("2.0", method=method, params={} if params is None else params)
         await self._running().send(message)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Events in the order they came, each once, until the client is closed or its daemon gone for good.
+        """Yield events in order, each once, until the client is closed or its daemon is gone for good.
 
-        The newest `EVENTS_KEPT` wait to be taken; a gap in `seq` shows that older ones were dropped.
+        At most `EVENTS_KEPT` events wait to be read. Older ones are dropped, which shows as a gap in `seq`.
         """
         while True:
             while self._events:
@@ -125,11 +131,11 @@ class AsyncClient(AsyncCalls):
 
     @property
     def pid(self) -> int:
-        """Of the daemon."""
+        """The process id of the daemon."""
         return self._running().process.pid
 
     async def close(self, timeout_s: float = CLOSE_S) -> int:
-        """Ends the daemon by the end of its input, kills it after `timeout_s`; its exit code.
+        """Stop the daemon by closing its input, and kill it after `timeout_s`. Return its exit code.
 
         May be called twice.
         """
@@ -153,13 +159,18 @@ class AsyncClient(AsyncCalls):
         except DaemonGone as gone:
             link = await self._alive(link, gone)
             if not is_repeatable(method, params):
-                raise Interrupted(f"{gone}; a new one runs", gone.stderr) from gone
+                raise Interrupted(
+                    f"{gone}; it was restarted, check whether the request was carried out", gone.stderr
+                ) from gone
             result = await link.ask(method, params, timeout_s)
         remembered.note(method, params, result)
         return result
 
     async def _alive(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
-        """A daemon that runs: `link`, or one started in its place with its sessions open."""
+        """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
+        `link` failed.
+        """
         if not link.is_ended and gone is None:
             return link
         async with self._starting:
@@ -185,7 +196,7 @@ class AsyncClient(AsyncCalls):
 
     def _running(self) -> _Link:
         if self._link is None:
-            raise DaemonGone("the client was not started: `await client.start()`, or `async with`")
+            raise DaemonGone("the client was not started; use `await client.start()` or `async with`")
         return self._link
 
     async def _linked(self) -> _Link:
@@ -209,7 +220,7 @@ class AsyncClient(AsyncCalls):
     async def _answer(self, link: _Link, message: Incoming) -> None:
         method = str(message.method)
         if method not in self._answers:
-            await link.answer(message, refusal(f"{method} is not answered here"))
+            await link.answer(message, refusal(f"this client does not answer {method}"))
             return
         try:
             said: ErrorObject | Raw = as_raw(await self._answers[method](json_object(message.params)))
@@ -223,7 +234,7 @@ class AsyncClient(AsyncCalls):
 
 
 class _Link:
-    """One daemon process, and what was asked of it."""
+    """A connection to one daemon process, with the requests that are not answered yet."""
 
     process: asyncio.subprocess.Process
 
@@ -237,7 +248,7 @@ class _Link:
         self.is_ended = False
 
     async def spawn(self, command: Sequence[str], env: dict[str, str] | None) -> None:
-        """Raises `DaemonGone` where that cannot be."""
+        """Start the process. Raise `DaemonGone` if that fails."""
         try:
             self.process = await asyncio.create_subprocess_exec(
                 *command,
@@ -246,7 +257,8 @@ class _Link:
                 stderr=asyncio.subprocess.PIPE,
                 env=env,
                 limit=LINE_LIMIT,
-                # Ctrl-C is for us: the daemon then sees the end of its stdin and finishes what it has to.
+                # Ctrl-C goes to this process only. The daemon then sees the end of its stdin and finishes its
+                # work.
                 process_group=0,
             )
         except OSError as error:
@@ -254,7 +266,7 @@ class _Link:
         self._reading = (asyncio.create_task(self._read()), asyncio.create_task(self._drain()))
 
     async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
-        """The result as it came."""
+        """Send a request and return the undecoded result. Raise the errors of `AsyncClient.call`."""
         if self.is_ended:
             raise await self.gone_with_log(method)
         self._last_id += 1
@@ -280,7 +292,9 @@ class _Link:
         return result_of(answer, self.stderr)
 
     async def answer(self, asked: Incoming, said: Raw | ErrorObject) -> None:
-        """Answers what the daemon asked; nothing where it has gone."""
+        """Answer the request `asked` of the daemon with a result or an error. Do nothing if the daemon
+        ended.
+        """
         outgoing = (
             Outgoing("2.0", id=asked.id or 0, error=said)
             if isinstance(said, ErrorObject)
@@ -290,7 +304,7 @@ class _Link:
             await self.send(outgoing)
 
     async def send(self, message: Outgoing) -> None:
-        """Writes one message, and waits while the daemon does not read. Raises `DaemonGone`."""
+        """Write one message. Wait while the daemon does not read. Raise `DaemonGone` if it ended."""
         pipe = self.process.stdin
         try:
             if pipe is not None:
@@ -301,17 +315,17 @@ class _Link:
 
     @property
     def stderr(self) -> str:
-        """The end of the log."""
+        """The last `STDERR_LINES` lines of the daemon's log."""
         return "".join(self._log)
 
     def gone(self, doing: str) -> DaemonGone:
-        """The error that says so."""
+        """Return the error for a daemon that ended. `doing`: the method that failed."""
         code = self.process.returncode
         ended = "closed its output" if code is None else f"ended with code {code}"
         return DaemonGone(f"{doing}: the daemon {ended}", self.stderr)
 
     async def close(self, timeout_s: float) -> int:
-        """By the end of its input, then by force; its exit code."""
+        """Stop the process: close its input, and kill it after `timeout_s`. Return its exit code."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
@@ -324,8 +338,10 @@ class _Link:
         return code
 
     async def gone_with_log(self, doing: str) -> DaemonGone:
-        """The same, once its log and its code are there."""
-        # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.
+        """Return the same error as `gone`, after waiting up to 1 s for the end of the log and the exit
+        code.
+        """
+        # The daemon has closed its stdout; the end of its log and its exit code follow shortly.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await asyncio.gather(*self._reading[1:], return_exceptions=True)
@@ -338,7 +354,7 @@ class _Link:
             while pipe is not None and (length := await _length(pipe)) is not None:
                 self._taken(decoded(await pipe.readexactly(length)))
         except (msgspec.MsgspecError, ValueError, asyncio.IncompleteReadError) as error:
-            self._log.append(f"what came on stdout is not the protocol: {error}\n")
+            self._log.append(f"the daemon's stdout does not follow the protocol: {error}\n")
         finally:
             self.is_ended = True
             for waiting in tuple(self._waiting.values()):
@@ -351,7 +367,7 @@ class _Link:
                 if not self._waiting[number].done():
                     self._waiting[number].set_result(message)
             case Incoming(method=None, error=ErrorObject(code=code, message=text)):
-                self._log.append(f"an error without a request: {text} ({code})\n")
+                self._log.append(f"the daemon reported an error without a request: {text} ({code})\n")
             case _:
                 self._take(self, message)
 
@@ -365,12 +381,14 @@ class _Link:
 
 
 async def _length(pipe: asyncio.StreamReader) -> int | None:
-    """Of the next body; None at the end. Raises `ValueError` where the headers do not say it."""
+    """Read the headers of the next message, and return the length of its body in bytes; None at the end of
+    the stream. Raise `ValueError` if there is no Content-Length.
+    """
     length: int | None = None
     while line := await pipe.readline():
         if not line.strip():
             if length is None:
-                raise ValueError("a header without Content-Length")
+                raise ValueError("a header has no Content-Length")
             return length
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop. Calls may come from several threads."""
+"""The blocking client of the daemon. It may be called from several threads."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ from compactd.client.restart import Remembered, is_repeatable
 T = TypeVar("T")
 
 Answers = Mapping[str, Callable[[dict[str, Json]], object]]
-"""What the daemon may ask (`tool/execute`, `session/compacting`), and what answers it from its params."""
+"""Method that the daemon may call (`tool/execute`, `session/compacting`) -> function that answers it from its
+params.
+"""
 
 _Waiting = queue.SimpleQueue[Incoming | None]
 
 
 class Client(Calls):
-    """A daemon of one's own, from its start to `close`."""
+    """A client that runs its own daemon, from construction to `close`."""
 
     def __init__(
         self,
@@ -60,18 +62,17 @@ class Client(Calls):
         answers: Answers | None = None,
         restarts: bool = False,
     ) -> None:
-        """Spawns `command`, by default this Python's `compactd serve`.
+        """Start `command`, by default this Python's `compactd serve`. Raise `DaemonGone` if it cannot be
+        started.
 
-        `env` is its whole environment, by default this process's.
+        `env` is the daemon's whole environment, by default that of this process. `on_event` is called in the
+        thread that reads from the daemon, and must not call the daemon; without it, `events` yields the
+        events. Each function of `answers` is called in a new thread.
 
-        `on_event` is called in the reading thread and may not call the daemon; without it events wait for
-        `events`. `answers` are called in threads of their own. Raises `DaemonGone` where the command cannot
-        be started.
-
-        With `restarts`, a daemon that died is started anew with the next request, at most three times a
-        minute; stored sessions are opened again, each told by an event `client_resumed`, and what was asked
-        is asked again where that changes nothing; else `Interrupted` is raised. Messages get an id where they
-        have none, so that what is sent twice is kept once.
+        With `restarts`, a daemon that died is started again with the next request, at most three times a
+        minute. Stored sessions are reopened, and each causes an event `client_resumed`. A request that
+        changes nothing is sent again; for any other, `Interrupted` is raised. Messages without an id get one,
+        so that a message that is sent twice is stored once.
         """
         self._command = tuple(command or own_command())
         self._env = None if env is None else dict(env)
@@ -87,24 +88,27 @@ class Client(Calls):
     # --- asking ---------------------------------------------------------------------------------------
 
     def call(self, method: str, params: Params = None, *, timeout_s: float = TIMEOUT_S) -> dict[str, Json]:
-        """The result of `method` as plain JSON; empty where it is null.
+        """Call `method` and return its result as plain JSON; empty if it is null.
 
-        Raises `RpcError`, `DaemonGone`, and `TimeoutError` where no answer came: then it is cancelled.
+        Raise `RpcError` if the answer is an error, `DaemonGone` if the daemon ended, and `TimeoutError` if no
+        answer came in time. After a timeout, the request is cancelled.
         """
         return json_object(self.ask(method, params, Raw, timeout_s=timeout_s))
 
     def ask(self, method: str, params: Params, result: type[T], *, timeout_s: float = TIMEOUT_S) -> T:
-        """As `call`, with the result as the type that `protocol/methods.py` names for it."""
+        """Call `method` like `call`, but return its result decoded as the type `result`: the one that
+        `protocol/methods.py` gives for the method.
+        """
         return msgspec.json.decode(self._asked(method, params, timeout_s), type=result)
 
     def notify(self, method: str, params: Params = None) -> None:
-        """Sends a notification. Raises `DaemonGone`."""
+        """Send a notification. Raise `DaemonGone` if the daemon ended."""
         self._link.send(Outgoing("2.0", method=method, params={} if params is None else params))
 
     def events(self, timeout_s: float = TIMEOUT_S) -> Iterator[Event]:
-        """Events in the order they came, each once, until none comes for `timeout_s` or the daemon ends.
+        """Yield events in order, each once, until none comes for `timeout_s` or the daemon ends.
 
-        The newest `EVENTS_KEPT` wait to be taken; a gap in `seq` shows that older ones were dropped.
+        At most `EVENTS_KEPT` events wait to be read. Older ones are dropped, which shows as a gap in `seq`.
         """
         while True:
             with self._news:
@@ -124,13 +128,13 @@ class Client(Calls):
 
     @property
     def pid(self) -> int:
-        """Of the daemon."""
+        """The process id of the daemon."""
         return self._link.process.pid
 
     # --- ending ---------------------------------------------------------------------------------------
 
     def close(self, timeout_s: float = CLOSE_S) -> int:
-        """Ends the daemon by the end of its input, kills it after `timeout_s`; its exit code.
+        """Stop the daemon by closing its input, and kill it after `timeout_s`. Return its exit code.
 
         May be called twice.
         """
@@ -143,7 +147,7 @@ class Client(Calls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever gave up does not want to wait for what the daemon still does.
+        # After Ctrl-C or a timeout, the user does not want to wait for the daemon's remaining work.
         self.close(HURRY_S if isinstance(error, KeyboardInterrupt | TimeoutError) else CLOSE_S)
 
     # --- starting again -------------------------------------------------------------------------------
@@ -159,13 +163,18 @@ class Client(Calls):
         except DaemonGone as gone:
             link = self._alive(link, gone)
             if not is_repeatable(method, params):
-                raise Interrupted(f"{gone}; a new one runs", gone.stderr) from gone
+                raise Interrupted(
+                    f"{gone}; it was restarted, check whether the request was carried out", gone.stderr
+                ) from gone
             result = link.ask(method, params, timeout_s)
         remembered.note(method, params, result)
         return result
 
     def _alive(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
-        """A daemon that runs: `link`, or one started in its place with its sessions open."""
+        """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
+        `link` failed.
+        """
         if not link.is_ended and gone is None:
             return link
         with self._starting:
@@ -197,7 +206,7 @@ class Client(Calls):
             self._news.notify_all()
 
     def _take(self, link: _Link, message: Incoming) -> None:
-        """A notification or a request of the daemon's."""
+        """Handle a notification or a request of the daemon."""
         match message:
             case Incoming(method="agent/event"):
                 event = event_of(message.params)
@@ -207,7 +216,7 @@ class Client(Calls):
                 if method in self._answers:
                     threading.Thread(target=self._answer, args=(link, message), daemon=True).start()
                 else:
-                    link.answer(message, refusal(f"{method} is not answered here"))
+                    link.answer(message, refusal(f"this client does not answer {method}"))
             case _:
                 pass
 
@@ -228,7 +237,7 @@ class Client(Calls):
 
 
 class _Link:
-    """One daemon process, and what was asked of it."""
+    """A connection to one daemon process, with the requests that are not answered yet."""
 
     def __init__(
         self,
@@ -254,7 +263,8 @@ class _Link:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=env,
-                # Ctrl-C is for us: the daemon then sees the end of its stdin and finishes what it has to.
+                # Ctrl-C goes to this process only. The daemon then sees the end of its stdin and finishes its
+                # work.
                 process_group=0,
             )
         except OSError as error:
@@ -267,7 +277,7 @@ class _Link:
             thread.start()
 
     def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
-        """The result as it came."""
+        """Send a request and return the undecoded result. Raise the errors of `Client.call`."""
         waiting: _Waiting = queue.SimpleQueue()
         with self._lock:
             self._last_id += 1
@@ -290,7 +300,9 @@ class _Link:
         return result_of(answer, self.stderr)
 
     def answer(self, asked: Incoming, said: Raw | ErrorObject) -> None:
-        """Answers what the daemon asked; nothing where it has gone."""
+        """Answer the request `asked` of the daemon with a result or an error. Do nothing if the daemon
+        ended.
+        """
         outgoing = (
             Outgoing("2.0", id=asked.id or 0, error=said)
             if isinstance(said, ErrorObject)
@@ -300,7 +312,7 @@ class _Link:
             self.send(outgoing)
 
     def send(self, message: Outgoing) -> None:
-        """Writes one message. Raises `DaemonGone`."""
+        """Write one message. Raise `DaemonGone` if the daemon ended."""
         frame = framed(message, self._is_lsp)
         pipe = self.process.stdin
         try:
@@ -314,12 +326,14 @@ class _Link:
 
     @property
     def stderr(self) -> str:
-        """The end of the log."""
+        """The last `STDERR_LINES` lines of the daemon's log."""
         return "".join(tuple(self._log))
 
     def gone(self, doing: str) -> DaemonGone:
-        """The error that says so."""
-        # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.
+        """Return the error for a daemon that ended, after waiting up to 2 s for its log and its exit code.
+        `doing`: the method that failed.
+        """
+        # The daemon has closed its stdout; the end of its log and its exit code follow shortly.
         for thread in self._threads[1:]:
             thread.join(1.0)
         code = None
@@ -329,7 +343,7 @@ class _Link:
         return DaemonGone(f"{doing}: the daemon {ended}", self.stderr)
 
     def close(self, timeout_s: float) -> int:
-        """By the end of its input, then by force; its exit code."""
+        """Stop the process: close its input, and kill it after `timeout_s`. Return its exit code."""
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
@@ -348,7 +362,7 @@ class _Link:
                 for message in incoming(pipe, self._is_lsp):
                     self._taken(message)
         except (msgspec.MsgspecError, ValueError) as error:
-            self._log.append(f"what came on stdout is not the protocol: {error}\n")
+            self._log.append(f"the daemon's stdout does not follow the protocol: {error}\n")
         finally:
             with self._lock:
                 self.is_ended = True
@@ -362,7 +376,7 @@ class _Link:
             case Incoming(method=None, id=int(number)) if number in self._waiting:
                 self._waiting[number].put(message)
             case Incoming(method=None, error=ErrorObject(code=code, message=text)):
-                self._log.append(f"an error without a request: {text} ({code})\n")
+                self._log.append(f"the daemon reported an error without a request: {text} ({code})\n")
             case _:
                 self._take(self, message)
 

@@ -1,4 +1,4 @@
-"""What a client is told: events, errors, and the daemon's end. The same for both clients."""
+"""Events and errors of the Python clients, and helpers that the blocking and the asyncio client share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from compactd.client.frames import ErrorObject, Incoming, Json, json_object
 
 Params = Struct | Mapping[str, object] | None
-"""Of a call: a struct of `protocol/wire.py`, or a table of anything that becomes JSON."""
+"""Params of a call: a struct of `protocol/wire.py`, or a mapping whose values can be encoded as JSON."""
 
 TIMEOUT_S = 60.0
 CLOSE_S = 10.0
@@ -23,14 +23,16 @@ STDERR_LINES = 200
 STDERR_LINE_BYTES = 4096
 
 RESUMED = "client_resumed"
-"""An event of the client's own: the daemon had died, and the session is open again in a new one."""
+"""The type of an event that the client itself creates: the daemon died, and the session is open again in a
+new daemon.
+"""
 
 METHOD_NOT_FOUND = -32601
 HANDLER_FAILED = -32603
 
 
 class RpcError(Exception):
-    """The daemon answered with an error. `code` is the contract's, `data` is for programs."""
+    """The daemon answered with an error. `code` is the protocol's error code; `data` is for programs."""
 
     def __init__(
         self, code: int, message: str, data: dict[str, Json] | None = None, stderr: str = ""
@@ -40,11 +42,11 @@ class RpcError(Exception):
         self.message = message
         self.data = data or {}
         self.stderr = stderr
-        """The end of the daemon's log as it stood."""
+        """The end of the daemon's log when the error arrived."""
 
 
 class DaemonGone(Exception):
-    """The daemon ended before it answered, or could not be started. `stderr`: the end of its log."""
+    """The daemon ended before it answered, or could not be started. `stderr` is the end of its log."""
 
     def __init__(self, message: str, stderr: str = "") -> None:
         super().__init__(message)
@@ -52,24 +54,27 @@ class DaemonGone(Exception):
 
 
 class Interrupted(DaemonGone):
-    """The daemon died before it answered something that may not be asked twice; a new one runs.
+    """The daemon died before it answered a request that must not be sent twice. It was restarted.
 
-    Nothing that was acknowledged is lost. Whether this request was carried out is not known: look.
+    Everything that it had acknowledged is stored. Whether this request was carried out is unknown: check the
+    session.
     """
 
 
 class Event(Struct, frozen=True):
-    """An `agent/event`, or the client's own `client_resumed`."""
+    """An `agent/event` of the daemon, or the client's own `client_resumed`."""
 
     session_id: str
     seq: int
     type: str
     fields: dict[str, Json]
-    """All of its params."""
+    """All params of the event."""
 
 
 def event_of(params: Raw) -> Event | None:
-    """The event in the params of an `agent/event`; None where they are something else."""
+    """Return the event in the params of an `agent/event`; None if `session_id`, `seq` or `type` is missing or
+    has the wrong type.
+    """
     fields = json_object(params)
     session_id, seq, kind = fields.get("session_id"), fields.get("seq"), fields.get("type")
     if isinstance(session_id, str) and isinstance(seq, int) and isinstance(kind, str):
@@ -78,12 +83,16 @@ def event_of(params: Raw) -> Event | None:
 
 
 def resumed(session_id: str, result: Raw) -> Event:
-    """Tells that a session is open again, with the result of its `session/start`."""
+    """Return the `client_resumed` event of a session that was reopened. `result`: the result of its
+    `session/start`.
+    """
     return Event(session_id, 0, RESUMED, json_object(result))
 
 
 def result_of(answer: Incoming, stderr: str) -> Raw:
-    """Raises `RpcError` where the answer is one."""
+    """Return the result of an answer. Raise `RpcError` if the answer is an error. `stderr`: the end of the
+    daemon's log.
+    """
     if answer.error is not None:
         error = answer.error
         raise RpcError(error.code, error.message, json_object(error.data), stderr)
@@ -91,22 +100,24 @@ def result_of(answer: Incoming, stderr: str) -> Raw:
 
 
 def refusal(message: str, code: int = METHOD_NOT_FOUND) -> ErrorObject:
-    """What the daemon is answered where it asked for something that is not done here."""
+    """Return the error with which the client answers a request of the daemon that it cannot carry out. By
+    default, `code` says that it has no function for the method.
+    """
     return ErrorObject(code, message)
 
 
 def as_raw(value: object) -> Raw:
-    """Anything that becomes JSON."""
+    """Encode a value as JSON."""
     return Raw(msgspec.json.encode(value))
 
 
 def own_command() -> tuple[str, ...]:
-    """How this Python starts a daemon of this package."""
+    """Return the command that runs this package's `compactd serve` with this Python."""
     is_in_source = False
-    # The folder we stand in may have been removed.
+    # The current folder may have been removed.
     with contextlib.suppress(OSError):
         is_in_source = Path(__file__).resolve().parents[2] == Path.cwd()
-    # With -m alone, any file of that folder could be imported in place of another's.
+    # `-m` alone would import modules from the current folder.
     isolated = "-I" if sys.flags.isolated else "-P"
     safe = () if is_in_source else (isolated,)
     return (sys.executable, *safe, "-m", "compactd", "serve")

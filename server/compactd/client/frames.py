@@ -1,4 +1,6 @@
-"""JSON-RPC messages as bytes on the client's side of the pipes, in either framing."""
+"""Encode and decode JSON-RPC messages on the client's side, in both framings: with a length header as in LSP,
+or one message per line.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
 class ErrorObject(Struct, frozen=True, omit_defaults=True):
-    """An error as JSON-RPC has it."""
+    """An error object of JSON-RPC."""
 
     code: int
     message: str
@@ -20,7 +22,7 @@ class ErrorObject(Struct, frozen=True, omit_defaults=True):
 
 
 class Incoming(Struct, frozen=True):
-    """An answer, a request or a notification."""
+    """An answer, a request or a notification from the daemon."""
 
     id: int | str | None = None
     method: str | None = None
@@ -30,7 +32,7 @@ class Incoming(Struct, frozen=True):
 
 
 class Outgoing(Struct, frozen=True, omit_defaults=True):
-    """A request, a notification, or an answer."""
+    """A request, a notification or an answer to the daemon."""
 
     jsonrpc: str
     id: int | str | UnsetType = UNSET
@@ -41,26 +43,28 @@ class Outgoing(Struct, frozen=True, omit_defaults=True):
 
 
 def json_object(raw: Raw) -> dict[str, Json]:
-    """`raw` as a table; empty where it is something else."""
+    """Decode a JSON object. Return an empty dict if the JSON is not an object."""
     value: Json = msgspec.json.decode(raw)
     return value if isinstance(value, dict) else {}
 
 
 decoded = msgspec.json.Decoder(Incoming).decode
-"""A body as a message. Raises `msgspec.MsgspecError`."""
+"""The function that decodes the body of a frame. It raises `msgspec.MsgspecError` for any other body."""
 
 
 def framed(message: Outgoing, is_lsp: bool) -> bytes:
-    """The bytes to send: behind a length, or as one line."""
+    """Return the bytes of a message: with a length header if `is_lsp`, otherwise as one line."""
     body = msgspec.json.encode(message)
     if is_lsp:
         return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-    # A user's own JSON is sent as it is and may hold line ends, but only between its tokens.
+    # JSON from the caller is not encoded again, so it may contain line breaks, but only between its tokens.
     return body.replace(b"\n", b" ") + b"\n"
 
 
 def incoming(pipe: IO[bytes], is_lsp: bool) -> Iterator[Incoming]:
-    """The messages that come in, until the end. Raises `ValueError` for what is not the protocol."""
+    """Yield the messages that the daemon writes, until the pipe ends. Raise `ValueError` or
+    `msgspec.MsgspecError` for bytes that are no message.
+    """
     for body in _bodies(pipe, is_lsp):
         yield decoded(body)
 
@@ -80,5 +84,5 @@ def _bodies(pipe: IO[bytes], is_lsp: bool) -> Iterator[bytes]:
                 length = int(value)
             line = pipe.readline()
         if length is None:
-            raise ValueError("a header without Content-Length")
+            raise ValueError("a header has no Content-Length")
         yield pipe.read(length)

@@ -1,4 +1,6 @@
-"""What a client must know to go on where a daemon died: open sessions, and what may be asked twice."""
+"""What a client remembers so that it can continue after its daemon died: the open sessions, and which
+requests may be sent again.
+"""
 
 from __future__ import annotations
 
@@ -27,29 +29,33 @@ ONCE = frozenset(
         "model/set",
     )
 )
-"""Methods that would be carried out twice, or answered otherwise, if they were asked again."""
+"""Methods that must not be sent again: they would be carried out twice, or answered differently."""
 
 WITH_MESSAGES = ("session/append", "turn/end")
 
 MOST_RESTARTS = 3
 WITHIN_S = 60.0
-"""A daemon that dies more often than that has a reason that another start does not mend."""
+"""Seconds. If the daemon was restarted `MOST_RESTARTS` times within them, another restart would not help."""
 
 OURS = (None, "neutral")
-"""Formats whose messages have an id of ours."""
+"""Values of the param `format` for which a message may have an id: compactd's neutral format, which is also
+the default (None).
+"""
 
 _KEPT_ON_RESUME = ("client", "durability", "compaction")
 
 
 class Remembered:
-    """The sessions that are open through one client, and how often its daemon was started again."""
+    """The sessions that are open through one client, and the restarts of its daemon."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, dict[str, Json]] = {}
         self._restarts: list[float] = []
 
     def prepared(self, method: str, params: Params) -> Params:
-        """`params`, with an id for each message, so that the same may be sent again and is kept once."""
+        """Return `params` with an id for each message, so that a message that is sent twice is stored once.
+        `params` stay unchanged if the method takes no messages, or if the messages have another format.
+        """
         if method not in WITH_MESSAGES:
             return params
         fields = _fields(params)
@@ -61,7 +67,7 @@ class Remembered:
         return {**fields, "messages": [_with_id(message) for message in messages]}
 
     def note(self, method: str, params: Params, result: Raw) -> None:
-        """A request was answered."""
+        """Remember the session that an answered request opened, or forget the one that it closed."""
         if method == "session/start":
             fields = json_object(Raw(msgspec.json.encode(params)))
             session_id = json_object(result).get("session_id")
@@ -72,15 +78,15 @@ class Remembered:
             self._sessions.pop(str(_fields(params).get("session_id")), None)
 
     def to_resume(self) -> tuple[dict[str, Json], ...]:
-        """Params of `session/start` for each session that is open."""
+        """Return, for each open session, the params of `session/start` that reopen it."""
         return tuple(self._sessions.values())
 
     def lost(self, session_id: str) -> None:
-        """It could not be opened again."""
+        """Forget a session that could not be reopened."""
         self._sessions.pop(session_id, None)
 
     def may_restart(self, now: float) -> bool:
-        """Whether another start is worth it; counts it. `now`: seconds of a clock that only rises."""
+        """Return whether another restart is allowed, and count it. `now`: seconds of a monotonic clock."""
         self._restarts = [at for at in self._restarts if now - at < WITHIN_S]
         if len(self._restarts) >= MOST_RESTARTS:
             return False
@@ -89,7 +95,9 @@ class Remembered:
 
 
 def is_repeatable(method: str, params: Params) -> bool:
-    """Whether a request that `prepared` saw may be sent again without changing more than the first did."""
+    """Return whether a request can be sent twice with the same effect as once. `params`: the result of
+    `prepared`.
+    """
     if method in WITH_MESSAGES:
         return _fields(params).get("format") in OURS
     return method not in ONCE
@@ -104,13 +112,13 @@ def _fields(params: Params) -> Mapping[str, object]:
 
 
 def _with_id(message: object) -> object:
-    """A message whose sender gave it no id has one."""
+    """Return the message with an id, if its sender gave it none."""
     if isinstance(message, Mapping):
         return message if message.get("id") is not None else {"id": uuid.uuid4().hex, **message}
     if isinstance(message, Raw):
         given = json_object(message)
         if given and given.get("id") is None:
-            # Its own bytes stay as they are, behind a first field.
+            # The message's own bytes stay unchanged after the new first field.
             body = bytes(message).lstrip()[1:]
             return Raw(b'{"id":"%b",%b' % (uuid.uuid4().hex.encode(), body))
     return message

@@ -1,1 +1,2 @@
-"""Runs a compaction of a session: asks the client and the model, carries the plan out, journals it."""
+"""Carry out a compaction of a session: ask the client and the model, execute the plan, and write the
+result to the journal."""

@@ -1,4 +1,5 @@
-"""The client's word before a compaction: `session/compacting`. No answer in time means go on."""
+"""Ask the client before a compaction (the hook `session/compacting`). If it does not answer in time, the
+compaction goes on."""
 
 from __future__ import annotations
 
@@ -14,36 +15,36 @@ from compactd.session.host import ClientFailed
 from compactd.session.session import Session
 
 HOOK_S = 5.0
-"""How long the client may think about it."""
+"""How many seconds the daemon waits for the client's answer."""
 
 _log = logging.getLogger("compactd.hook")
 
 
 class PlanInfo(Struct, frozen=True, kw_only=True):
-    """What a compaction is about to do. Tokens are of the whole request."""
+    """What a compaction is about to do. Numbers of tokens are those of the whole request."""
 
     trigger: Trigger
-    """Why it is made, as in `CompactionResult`."""
+    """Why the compaction is made, as in `CompactionResult`."""
     strategies: tuple[Strategy, ...]
-    """Tried in this order."""
+    """The strategies, in the order in which they are tried."""
     removed_entry_ids: tuple[str, ...]
     """Messages that the summary would replace, oldest first."""
     kept_entry_ids: tuple[str, ...]
-    """Messages of the verbatim tail, oldest first."""
+    """Messages after the cut point, which stay word for word, oldest first."""
     pinned_entry_ids: tuple[str, ...]
-    """Older messages that would stay word for word."""
+    """Older messages that would stay word for word because they are pinned."""
     split_turn: bool
-    """True if the cut lies inside a turn."""
+    """True if the cut point is inside a turn."""
     messages_before: int
-    """Messages of the context before."""
+    """The number of messages in the context before the compaction."""
     messages_after: int
-    """Messages of the context after, the summary included."""
+    """The number of messages in the context after it, the summary included."""
     tokens_before: int
-    """Size of the next request before."""
+    """The size of the next request before the compaction."""
     tokens_expected: int
-    """With a summary that uses all its budget."""
+    """The size of the next request after it, if the summary uses its whole budget."""
     summary_budget: int
-    """Most tokens of the summary; 0 if none is made."""
+    """The maximum number of tokens of the summary; 0 if none is made."""
 
 
 class HookParams(Struct, frozen=True, kw_only=True):
@@ -52,28 +53,28 @@ class HookParams(Struct, frozen=True, kw_only=True):
     session_id: str
     """The session that is about to be compacted."""
     plan: PlanInfo
-    """What would be done."""
+    """What the compaction is about to do."""
 
 
 class HookAnswer(Struct, frozen=True, kw_only=True):
-    """Result of `session/compacting`; what is left out stays as it is."""
+    """Result of `session/compacting`. A field that is left out changes nothing."""
 
     cancel: bool | None = None
-    """True: do not compact now."""
+    """True if the client does not want this compaction now."""
     context: tuple[str, ...] | None = None
-    """What the summariser should know as well."""
+    """Further information for the summariser."""
     instructions: str | None = None
-    """What the summary should look at most; beats the request's."""
+    """What the summary should focus on. It overrides the request's `instructions`."""
     prompt: str | None = None
-    """Replaces the summary prompt."""
+    """A prompt that replaces the summary prompt."""
 
 
 class Skip(Struct, frozen=True):
-    """The client does not want this compaction."""
+    """The client's answer that it does not want this compaction."""
 
 
 async def heard(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | Skip:
-    """The request with what the client adds to it, or that it is not to be."""
+    """Ask the client, if it has a hook. Return the request with the client's additions, or `Skip`."""
     if not session.has_hook:
         return request
     params = HookParams(

@@ -1,4 +1,4 @@
-"""The flow of a compaction from a session to what came of it: our own steps in workers, a model's between."""
+"""Drive a compaction: compute its steps in workers, and ask the model between the steps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from compactd.session.session import Session
 from compactd.session.slot import Running
 
 Outcome = Draft | Shortened | NotCompacted
+"""What a compaction computes: a summary, stubs alone, or nothing."""
 
 
 def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
-    """What makes the plan of a compaction, for a worker."""
+    """Return a function that plans the compaction. It works on a copy of the session's state, so it can
+    run in a worker."""
     inputs = inputs_of(session, request)
 
     def made() -> Plan | NotCompacted:
@@ -40,7 +42,8 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:
-    """What a plan of the session as it stands is made of. O(messages), at the speed of memory."""
+    """Return a copy of the session's state from which a plan is made. O(messages), at the speed of copying
+    memory."""
     state = session.fold
     last = state.compactions()[-1:]
     may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
@@ -64,8 +67,12 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
 
 
 def unasked(session: Session, request: CompactRequest) -> str:
-    """Why `auto` asks no model, if somebody may expect that it does: who says `auto`, or the user of a system
-    that asks the session's own model by default (docs/specs.md)."""
+    """Return why the strategy `auto` asks no model. Return an empty string if nobody expects that it asks
+    one.
+
+    Those who may expect it: someone who sets `auto`, or who uses a profile of a system that asks the
+    session's model by default (docs/specs.md).
+    """
     settings, own = session.resolved.settings, session.fold.model.model
     if (request.strategy or settings.strategy) != "auto":
         return ""
@@ -76,7 +83,7 @@ def unasked(session: Session, request: CompactRequest) -> str:
 
 
 def budget_of(request: CompactRequest) -> str:
-    """What tells one request's budget from another's."""
+    """Return a text that is the same for two requests with the same trigger, limits and `force`."""
     asked = (
         request.trigger,
         request.keep_recent,
@@ -90,6 +97,8 @@ def budget_of(request: CompactRequest) -> str:
 def work_of(
     session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
 ) -> Work:
+    """Return the input of a compaction's computation. The computation calls `check` with its progress;
+    `check` may raise `Cancelled`."""
     inputs = inputs_of(session, request)
     return Work(
         inputs=inputs,
@@ -101,7 +110,7 @@ def work_of(
 
 
 def drive(work: Work, made: Plan) -> Outcome:
-    """Runs the flow to its end with nobody to ask."""
+    """Compute the compaction to its end without a model: every question gets the answer `NoModel`."""
     flowing = Flowing(work, made)
     step = flowing.step(())
     while isinstance(step, tuple):
@@ -110,10 +119,11 @@ def drive(work: Work, made: Plan) -> Outcome:
 
 
 class Flowing:
-    """A flow on its way, from question to question; each step in whatever thread."""
+    """A compaction in progress. Each step computes up to the next questions for a model, or to the end. A
+    step may run in any thread."""
 
     def __init__(self, work: Work, made: Plan) -> None:
-        # One summary is counted over and over, each time a little longer.
+        # The summary is counted again each time it grows, so the counter remembers lines.
         counter = remembering(work.inputs.counter)
         work = msgspec.structs.replace(work, inputs=msgspec.structs.replace(work.inputs, counter=counter))
         self._work, self._made, self._ahead = work, made, Ahead()
@@ -122,7 +132,8 @@ class Flowing:
         self._is_begun = False
 
     def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
-        """The next questions, or what came of it all."""
+        """Compute the next step with the answers to the questions of the step before. Return the next
+        questions, or the outcome."""
         if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
             bring_numpy()
         with without_collector(), self._cache.lock:
@@ -133,12 +144,15 @@ class Flowing:
                 return next(self._steps)
             except StopIteration as end:
                 outcome: Outcome = end.value
-                # Here: whoever waits for the outcome would let go of it in the loop, all at once.
+                # Free it here in the worker; otherwise it would be freed on the event loop, all at once.
                 self._ahead.release()
                 return outcome
 
     def read_ahead(self, is_answered: Callable[[], bool]) -> None:
-        """Between two steps: what the next one needs and no answer is needed for, until there is one."""
+        """Compute, while a model answers, what the next step needs and does not depend on the answers.
+
+        It stops when `is_answered` returns true.
+        """
         with self._cache.lock:
             self._ahead.read(self._work, self._made, is_answered)
 
@@ -146,7 +160,8 @@ class Flowing:
 async def asked(
     session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
 ) -> Outcome:
-    """Runs the flow to its end: our own steps in a worker, the summariser's answers awaited here."""
+    """Compute the compaction to its end in workers, and return its outcome. Between the steps, wait on the
+    event loop for the summariser's answers."""
     flowing = Flowing(work, made)
     answers: tuple[Answer, ...] = ()
     while True:
@@ -161,7 +176,8 @@ async def asked(
 
 
 def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
-    """`result` with who was asked and what that cost; a summary of ours names no model."""
+    """Return `result` with the cost and the name of the model. The name is left out if the summary was
+    made without a model."""
     if isinstance(result.usage, UnsetType):
         return result
     found = session.world.lookup(summariser.name, None)

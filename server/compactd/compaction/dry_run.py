@@ -1,4 +1,4 @@
-"""What a compaction would do, without a trace."""
+"""A dry run: compute what a compaction would do, without changing the session."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from compactd.session.session import Session
 
 
 async def tried(session: Session, request: CompactRequest, *, plan_only: bool = False) -> CompactionResult:
-    """What the compaction would do, to the token, without a trace.
+    """Return what the compaction would do, without changing anything. Its numbers of tokens are exact, except
+    for a model's summary.
 
-    A model is not asked: where one would be, the result has the most that its summary may take, and `usage`
-    and `cost` of asking for it, its answers as long as they may be. With `plan_only` no summary is made by
-    anyone: the result has the most that it may take, after a tenth of the time.
+    No model is asked. If one would be, the result contains the largest possible size of its summary, and the
+    `usage` and `cost` of answers of full length. With `plan_only`, no summary is computed at all: the result
+    contains its largest possible size, and this takes about a tenth of the time.
     """
     is_cancelled = threading.Event()
 
@@ -34,7 +35,7 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
             raise Cancelled("The dry run was cancelled.")
 
     planned = planner(session, request)
-    # Facts of its own where a compaction is filling the session's: that one would wait for this.
+    # Use a separate cache while a compaction fills the session's: it would have to wait for this.
     facts = FactCache(session.shown_dir) if session.facts is None or session.running else session.facts
     if session.facts is None and session.running is None:
         session.facts = facts
@@ -76,7 +77,8 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
 def _with_asks(
     result: CompactionResult, asks: tuple[Ask, ...], count: Callable[[str], int]
 ) -> CompactionResult:
-    """`result` with what its questions to a model would take; of a transcript in parts, the first ones."""
+    """Return `result` with the usage of these questions to a model. If the transcript is sent in parts,
+    `asks` contains only the first questions, so the usage is too low."""
     usage = Usage(
         input_tokens=sum(count(ask.system) + count(ask.prompt) for ask in asks),
         output_tokens=sum(ask.max_tokens for ask in asks),
@@ -85,6 +87,6 @@ def _with_asks(
 
 
 async def floor_of(session: Session) -> Floor:
-    """What no compaction of the present view can remove."""
+    """Return the tokens that no compaction of the current view can remove."""
     inputs = inputs_of(session, CompactRequest())
     return await session.world.in_turn(lambda: Case.of(inputs).floor(), session.fold.size)

@@ -1,8 +1,7 @@
-"""Reading what was appended, for the next compaction, while the daemon has nothing else to do.
+"""Extract facts from appended messages before the next compaction needs them, while the daemon is idle.
 
-What belongs to one message is found out once. Done at the compaction it took 2.5 s for a million tokens,
-beside 0.6 s for all the rest (measured 2026-11); so it is done before, in a worker, in slices of some
-milliseconds, and only where nobody has asked for anything for a moment.
+The facts of each message are computed once. Doing this during the compaction would take most of its time. So
+a worker does it earlier, in slices of some milliseconds, and only after no request has come for a moment.
 """
 
 from __future__ import annotations
@@ -26,28 +25,32 @@ from compactd.session.message_cache import Cooler
 from compactd.session.session import Session
 
 QUIET_S = 0.05
-"""So long nobody must have asked for anything."""
+"""How many seconds must pass without a request before reading starts."""
 
 SLICE_S = 0.005
-"""A slice ends with the message in which this has passed."""
+"""The length of a slice in seconds. A slice ends after the message during which this time passes."""
 
 MOST_CHARS = 100_000_000
-"""Of all sessions together, code points; further messages are read when they are compacted."""
+"""The maximum number of code points that are read ahead, in all sessions together. Further messages are
+read during the compaction."""
 
 GIVEN_BACK_CHARS = 1_000_000
-"""After so many more, memory that is free again is given back to the system, once all is read."""
+"""If at least this many code points were read since memory was last returned to the system, free memory is
+returned when there is nothing more to read."""
 
 TAKEN_UP = 2_000
-"""Entries at most that are taken up at once, on the loop: less than a millisecond."""
+"""The maximum number of entries that are queued at a time on the event loop. It takes less than a
+millisecond."""
 
 TOLD = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
-"""The methods by which a session grows."""
+"""The methods that append messages to a session."""
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
+"""A function that runs another function in a worker."""
 
 
 class Learner:
-    """Reads ahead in the sessions that grow in this process."""
+    """The reader that extracts facts ahead of time in all sessions of this process that grow."""
 
     def __init__(
         self, sessions: Mapping[str, Session], in_worker: InWorker, *, quiet_s: float = QUIET_S
@@ -59,11 +62,13 @@ class Learner:
         self._asked_at = 0.0
         self._grown: dict[str, _Reading] = {}
         self._learnt = self._given_back_at = 0
-        """Code points of all sessions, now and when memory was given back."""
+        """How many code points were read in all sessions. `_given_back_at` is its value when memory was
+        last returned."""
         self._task: asyncio.Task[None] | None = None
 
     def asked(self, method: str, session_id: str) -> None:
-        """Told of every request: what was begun waits; a session that grows is read once it is quiet."""
+        """Record that a request came. Reading pauses. If the request adds messages to the session, they
+        are read once no more requests come."""
         self._asked_at = monotonic()
         self._cooler.asked(method, session_id)
         if method not in TOLD:
@@ -73,19 +78,20 @@ class Learner:
             self._task = asyncio.ensure_future(self._run())
 
     async def rested(self) -> None:
-        """Returns when there is nothing left to read or to let go of."""
+        """Wait until nothing is left to read or to free."""
         if self._task is not None:
             await self._task
         await self._cooler.rested()
 
     async def stop(self) -> None:
-        """Ends it, but for the slice that is being read."""
+        """Stop reading. A slice that is being read in a worker runs to its end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
         await self._cooler.stop()
 
     async def _run(self) -> None:
+        """Read slice after slice while no requests come, until nothing is left."""
         while True:
             wait = self._asked_at + self._quiet_s - monotonic()
             if wait > 0:
@@ -102,7 +108,7 @@ class Learner:
             await self._in_worker(reading.slice_of(session))
 
     def _next(self) -> tuple[Session, _Reading] | None:
-        """A session with something to read."""
+        """Return a session that has something to read, and how far it was read; None if there is none."""
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
             session = self._sessions.get(session_id)
@@ -117,19 +123,21 @@ class Learner:
 
 
 class _Reading:
-    """How far a session is read."""
+    """How far a session was read ahead."""
 
     def __init__(self) -> None:
         self._facts: FactCache | None = None
         self._seen = 0
-        """Of the session's entries, so many were taken up."""
+        """How many of the session's entries were queued, or skipped because they contain no message."""
         self._waiting: deque[Item] = deque()
+        """The messages that are queued for reading."""
         self._is_settled = True
+        """Whether all entries were read and the facts are complete."""
         self._is_once_more = False
-        """All of it is to be read again."""
+        """Whether the whole session must be read again."""
 
     def is_behind(self, session: Session) -> bool:
-        """True while there is anything to do."""
+        """Return whether something is left to read. Queue the next entries."""
         if session.facts is None:
             session.facts = FactCache(session.shown_dir)
         entries, originals = session.entries, session.fold.originals
@@ -137,7 +145,7 @@ class _Reading:
             self._facts, self._seen, self._is_once_more = session.facts, 0, False
             self._waiting.clear()
         if not self._waiting and self._seen < len(entries):
-            # A list gives its end in the time of that end, a dict in the time of all that is before it.
+            # Slicing the end of a list is fast; a dict would be walked from its beginning.
             new = entries[self._seen : self._seen + TAKEN_UP]
             self._waiting.extend([originals[one.id] for one in new if isinstance(one, Appended)])
             self._seen += len(new)
@@ -146,7 +154,7 @@ class _Reading:
         return not self._is_settled
 
     def slice_of(self, session: Session) -> Callable[[], None]:
-        """Reads some of what waits; to be called in a worker."""
+        """Return a function that reads the next slice. It is for a worker."""
         facts, waiting = session.facts, self._waiting
         is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
@@ -156,20 +164,20 @@ class _Reading:
             with facts.lock:
                 until = monotonic() + SLICE_S
                 while waiting:
-                    # What is wrong with a message is told when it is compacted.
+                    # A bad message is reported when it is compacted.
                     with suppress(CompactdError):
                         item = _decoded(waiting.popleft())
                         facts.learn(item)
                         if item.entry_id not in facts.limits:
                             facts.limits[item.entry_id] = limits_in(item)
                     if monotonic() > until:
-                        # At once: what stays among what goes keeps that from the system.
+                        # Pack now: small objects left between freed ones would pin their memory.
                         facts.pack()
                         return
                 if not is_all:
                     return
                 if not is_told and facts.strip(working_directory(facts.known(), facts.lexicon)):
-                    # Once more those that name the directory which all of them tell.
+                    # The working directory is known only now. Read the messages that name it again.
                     self._is_once_more = True
                     return
                 facts.settle()
@@ -179,7 +187,8 @@ class _Reading:
 
 
 def _decoded(item: Item) -> Item:
-    """`item` with its message, which is not kept where nobody else asked for it."""
+    """Return `item` with its message decoded. The session does not keep the decoded message, unless it
+    already had it."""
     if item.is_decoded or not isinstance(item.body, OnDemand):
         return item
     return msgspec.structs.replace(item, body=item.body.decode(item.body.source))

@@ -1,8 +1,9 @@
-"""Which files an agent may want to read again after a compaction: those that the last turns worked on, and
-whether they are on disk as the session saw them last. Advice: nothing is read for the agent.
+"""Advice after a compaction: which files the agent may want to read again.
 
-Only regular files below the session's working directory are looked at, wherever their names lead. A file
-system that hangs holds a thread of its own, never the loop, nor the workers that others wait for.
+These are the files that the last turns used. For each, the advice says whether the file on disk still is as
+the session last saw it. No content of a file is added to the conversation. Only regular files below the
+session's working directory are examined, after links are followed. If a file system hangs, it blocks only a
+separate thread, not the event loop or the workers.
 """
 
 from __future__ import annotations
@@ -25,21 +26,24 @@ if TYPE_CHECKING:
     from compactd.session.session import Session
 
 DEADLINE_S = 0.5
-"""What was not looked at by then is `unknown`."""
+"""The time limit for all files, in seconds. A file that was not examined by then is `unknown`."""
 
 READ_BYTES = 1_000_000
-"""A larger file is not compared: `unknown`, with its size."""
+"""The maximum size of a file that is compared. A larger one is `unknown`, and its size is given."""
 
 _log = logging.getLogger("compactd.rereading")
 
 _hanging: set[threading.Thread] = set()
+"""Threads that did not end in time."""
 MOST_HANGING = 4
-"""Threads that may hang at once; then nothing is looked at."""
+"""If this many threads hang, no file is examined."""
 
 
 async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
-    """The advice for this session as it stands; empty where it has no working directory. Takes `DEADLINE_S`
-    at most, beside a worker's time for the last turns' messages."""
+    """Return the advice for this session; nothing if it has no working directory.
+
+    It takes at most `DEADLINE_S`, plus the time in which a worker finds the files of the last turns.
+    """
     folder = session.working_dir
     if not folder:
         return ()
@@ -47,12 +51,12 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
     try:
         seen = await session.world.in_worker(lambda: last_files(items))
     except CompactdError as error:
-        # A record that holds no message: whoever asks for that message is told.
-        _log.warning("no advice what to read again: %s", error.message)
+        # A record without a message. Requests for that message report it.
+        _log.warning("no advice on files to read again: %s", error.message)
         return ()
     except Exception:
-        # Advice is never worth a compaction.
-        _log.exception("no advice what to read again")
+        # A failure of the advice must not fail the compaction.
+        _log.exception("no advice on files to read again")
         return ()
     return await looked_at(seen, folder)
 
@@ -60,7 +64,8 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
 async def looked_at(
     seen: Sequence[Seen], folder: str, deadline_s: float = DEADLINE_S
 ) -> tuple[RereadAdvice, ...]:
-    """What is on disk of `seen`, in its order; those outside `folder` are left out."""
+    """Return the state on disk of each file in `seen`, in order. Files outside `folder` are left out.
+    Files that are not examined within `deadline_s` seconds are `unknown`."""
     inside = [one for one in seen if _is_below(one.path, folder)]
     _hanging.difference_update([thread for thread in _hanging if not thread.is_alive()])
     if not inside or len(_hanging) >= MOST_HANGING:
@@ -74,10 +79,10 @@ async def looked_at(
             root = os.path.realpath(folder)
             for one in inside:
                 found[one.path] = _look(one, root)
-        with suppress(RuntimeError):  # the loop may be gone by now
+        with suppress(RuntimeError):  # the event loop may have ended
             loop.call_soon_threadsafe(done.set)
 
-    # Not one of the workers: those are joined at the end, and this may hang for ever.
+    # Not a worker thread: workers are joined at exit, and this thread may hang for ever.
     thread = threading.Thread(target=look, name="compactd-reread", daemon=True)
     thread.start()
     try:
@@ -91,7 +96,7 @@ async def looked_at(
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether a path is below `folder` by its letters."""
+    """Return whether the path is below `folder`, judged by its text alone (no links are followed)."""
     if not path or "\0" in path or path.startswith("~"):
         return False
     whole = os.path.normpath(_joined(folder, path))
@@ -99,16 +104,17 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _joined(folder: str, path: str) -> str:
+    """Return `path` as a path in `folder`, unless it is absolute."""
     return path if path.startswith("/") else f"{folder}/{path}"
 
 
 def _look(one: Seen, root: str) -> RereadAdvice | None:
-    """One file; none where its name leads outside `root`."""
+    """Compare one file with what the session last saw of it. Return None if its path leads outside `root`."""
     from pathlib import Path
 
     try:
         whole = os.path.realpath(_joined(root, one.path))
-        # A path may name the folder by another of its names (a link, /private/tmp).
+        # The path may use another name of the folder (a link, /private/tmp).
         if not whole.startswith(root.rstrip("/") + "/"):
             return None
         about = Path(whole).stat()
@@ -117,7 +123,7 @@ def _look(one: Seen, root: str) -> RereadAdvice | None:
         size = about.st_size
         if one.text is None or size > READ_BYTES:
             return RereadAdvice(path=one.path, state="unknown", size_bytes=size)
-        # Not waiting for a writer, where the file became a pipe meanwhile.
+        # O_NONBLOCK: do not wait for a writer if the file has become a pipe.
         with os.fdopen(os.open(whole, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             raw = file.read(READ_BYTES + 1)
         same = shows(one.text, raw.decode("utf-8", "replace"))

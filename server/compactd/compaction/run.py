@@ -1,4 +1,8 @@
-"""The one compaction of a session: in the background, told about, without a trace where it is cancelled."""
+"""Run the compaction of a session in the background, with its events, its journal records and its
+cancellation. A session has at most one compaction at a time.
+
+A cancelled compaction changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +40,11 @@ async def compact(
     plan_only: bool = False,
     progress: Progress | None = None,
 ) -> CompactionResult:
-    """Compacts `session` as asked; a result with `compacted: false` says why nothing was done.
+    """Compact `session`. If nothing was done, the result has `compacted: false` and the reason.
 
-    `dry_run` or `plan_only`: nothing is written. Cancelling the caller cancels the compaction. Raises
-    `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`, `StorageFailed`.
+    With `dry_run` or `plan_only` nothing is changed (see `dry_run.tried`). Cancelling the caller cancels the
+    compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`,
+    `StorageFailed`.
     """
     if dry_run or plan_only:
         with _sizes_told(session):
@@ -55,14 +60,14 @@ async def compact(
     except asyncio.CancelledError:
         running.stop()
         await asyncio.wait((task,))
-        # Its outcome was told by events; the request itself is answered as cancelled.
+        # Events have reported its outcome; the request itself is answered as cancelled.
         task.exception()
         raise
 
 
 @contextlib.contextmanager
 def _sizes_told(session: Session) -> Iterator[None]:
-    """Adds the size of the request, and the window, to what `CannotFit` says."""
+    """Run a block. If it raises `CannotFit`, add the size of the request and the window to the error."""
     try:
         yield
     except CannotFit as error:
@@ -72,8 +77,9 @@ def _sizes_told(session: Session) -> Iterator[None]:
 
 
 async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
+    """Plan the compaction, ask the client's hook, and carry the plan out."""
     try:
-        # What comes after this is in no plan, and follows the summary.
+        # Messages that come after this are not in the plan. They follow the summary.
         state, leaf = session.fold, session.fold.leaf
         planned = session.world.in_turn(planner(session, request), session.fold.size)
         made, _ = await asyncio.gather(planned, read_keys(session, request))
@@ -105,12 +111,14 @@ async def _carried_out(
     state: Fold,
     leaf: str | None,
 ) -> CompactionResult:
-    # The loop's own clock, monotonic too: a simulation has another.
+    # The event loop's clock is monotonic, and a simulation can replace it.
+    """Carry out the plan `made`, with its events and journal records. `state` and `leaf` are the session's
+    when the plan was made."""
     world, began = session.world, asyncio.get_running_loop().time()
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
-    # Told only when it is journalled: who saw a start finds it in the history after a kill.
+    # Send the start after it is journalled, so that it is in the history even after a kill.
     await session.durable(number)
     session.emit(
         CompactionStart(
@@ -137,7 +145,7 @@ async def _carried_out(
         session.facts = None  # a worker may still be reading into it
         _tell_failure(session, running, error)
         raise
-    # When it is on the disk already: a file system that hangs holds up an advice, and nothing else.
+    # After the result is on disk, so that a file system that hangs delays only the advice.
     advice = await files_to_reread(session) if result.compacted else ()
     if advice:
         result = msgspec.structs.replace(result, files_to_reread=advice)
@@ -158,11 +166,12 @@ async def _carried_out(
 
 
 def still_stored(session: Session, planned: Fold) -> None:
-    """Raises `StorageFailed` where messages that the plan is about were taken back: the disk refused them."""
+    """Raise `StorageFailed` if the session's state is no longer the one that was planned with. Then the
+    disk refused messages in the plan, and they were taken back."""
     if session.fold is not planned:
         raise StorageFailed(
-            "Given up, and nothing was changed: messages that came just before could not be stored. "
-            "Send them again first."
+            "The compaction stopped and changed nothing: messages that came just before could not be "
+            "stored. Send them again first."
         )
 
 
@@ -175,7 +184,8 @@ async def _committed(
     leaf: str | None,
     estimator: str,
 ) -> CompactionResult:
-    """Journals `outcome` and gives it back with ids and times."""
+    """Write `outcome` to the journal. Return the result of the compaction, with ids and times. `began` is
+    the event loop's time at the start, `leaf` the newest entry when the plan was made."""
     if isinstance(outcome, NotCompacted):
         session.write(
             CompactionEnded(
@@ -233,14 +243,15 @@ async def _committed(
 
 
 def _tell_failure(session: Session, running: Running, error: BaseException) -> None:
-    """Every start has its end, whatever happened."""
+    """Send the end of a compaction that failed or was cancelled, and write it to the journal. Every start
+    has an end."""
     is_cancelled = isinstance(error, Cancelled | asyncio.CancelledError)
     if isinstance(error, CompactdError):
         info = ErrorInfo(code=error.code, message=error.message)
     else:
-        info = ErrorInfo(code=-32603, message="the compaction failed; the log has its cause")
+        info = ErrorInfo(code=-32603, message="the compaction failed; the daemon's log has the cause")
     status = "cancelled" if is_cancelled else "failed"
-    # Where the journal takes nothing any more: a start without an end is told as failed, too.
+    # The journal may refuse writes. A start without an end also counts as failed.
     with contextlib.suppress(CompactdError):
         session.write(
             CompactionEnded(
@@ -261,7 +272,8 @@ def _tell_failure(session: Session, running: Running, error: BaseException) -> N
 
 
 async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
-    """Shows old tool output as stubs, where the settings find enough of it; with `dry_run` only says which.
+    """Replace old tool output by stubs, if the settings find enough of it. Return what was replaced; with
+    `dry_run`, what would be.
 
     Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
     """

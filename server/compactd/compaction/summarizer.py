@@ -1,4 +1,4 @@
-"""The summariser of a compaction: a model that is asked, within a deadline and a spending cap."""
+"""Ask a model for a summary, within a deadline and a spending cap."""
 
 from __future__ import annotations
 
@@ -25,44 +25,47 @@ from compactd.session.session import Session
 T = TypeVar("T")
 
 READ_AHEAD_S = 0.05
-"""Until the summariser's request has left: what is read beside it must not hold it up."""
+"""How many seconds reading ahead waits, so that it does not delay the summariser's request."""
 
 Tell = Callable[[str], None]
-"""Takes each piece of text as it arrives."""
+"""A function that is called with each piece of the summary as it arrives."""
 
 
 class Summariser(Struct, frozen=True, kw_only=True):
-    """A model that writes summaries."""
+    """A model that writes summaries, and its limits."""
 
     provider: Provider
     name: str
-    """As the session names it."""
+    """The model's name in the session."""
     model: str
-    """As the provider names it."""
+    """The model's id at the provider."""
     window: int | None
-    """Tokens."""
+    """The model's context window in tokens; None if it is unknown."""
     deadline_s: float
+    """The maximum number of seconds for one answer."""
 
 
 def _named(session: Session, request: CompactRequest) -> str | None:
-    """The request's model, the settings', or the session's own where the daemon runs its loop."""
+    """Return the model that the request or the settings name. Otherwise return the session's own if the
+    daemon runs the agent loop, or None."""
     own = session.fold.model.model if session.runs_loop else None
     return request.model or session.resolved.settings.model or own
 
 
 def _base_url(session: Session, name: str) -> str | None:
-    """The session's own endpoint is its own model's alone."""
+    """Return the session's base URL if `name` is the session's model, otherwise None."""
     return session.fold.model.base_url if name == session.fold.model.model else None
 
 
 async def read_keys(session: Session, request: CompactRequest) -> None:
-    """Before `summariser_of`: reads the user's keys, where a model is named."""
+    """Read the user's keys if a model is named. Call it before `summariser_of`."""
     if _named(session, request) is not None:
         await session.world.read_keys()
 
 
 def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | Failed:
-    """Who writes the summary of this compaction. `Failed` says why there is nobody."""
+    """Return the model that writes the summary; `NoModel` if none is named; `Failed` with the reason if it
+    cannot be asked."""
     settings, name = session.resolved.settings, _named(session, request)
     if name is None:
         return NoModel()
@@ -84,8 +87,11 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
 
 
 def check_model(session: Session, request: CompactRequest) -> None:
-    """After `read_keys`: raises `NoProvider` if the request itself asks for a model's summary and none can be
-    asked. Settings that ask for one give way to the next strategy: nothing may stop a conversation."""
+    """Raise `NoProvider` if the request itself asks for a model's summary and no model can be asked.
+
+    Call it after `read_keys`. If only the settings ask for a model, nothing is raised and the next strategy
+    is used, because settings must not stop a conversation.
+    """
     settings, name = session.resolved.settings, _named(session, request)
     is_auto = (request.strategy or settings.strategy) in ("auto", "summarize")
     if request.strategy != "summarize" and not (request.model is not None and is_auto):
@@ -102,7 +108,7 @@ def check_model(session: Session, request: CompactRequest) -> None:
 
 
 def spent(session: Session) -> float:
-    """What the summaries of this session cost so far, in US dollars. O(compactions)."""
+    """Return what the summaries of this session have cost so far, in US dollars. O(compactions)."""
     results = (step.result for step in session.fold.steps.values() if isinstance(step, Compacted))
     return sum(cost for result in results if isinstance(cost := result.cost, float))
 
@@ -110,7 +116,8 @@ def spent(session: Session) -> float:
 async def answers_of(
     summariser: Summariser | NoModel | Failed, asks: Sequence[Ask], session: Session, tell: Tell
 ) -> tuple[Answer, ...]:
-    """The answers to `asks`, asked at once, in their order. Only the first one's text is told as it comes."""
+    """Ask the model all questions at the same time, and return the answers in the order of `asks`. Only
+    the text of the first answer is passed to `tell`. Without a model, each answer is `summariser` itself."""
     if not isinstance(summariser, Summariser):
         return tuple(summariser for _ in asks)
     return tuple(
@@ -123,8 +130,11 @@ async def answers_of(
 async def reading_beside(
     asking: Coroutine[object, object, T], session: Session, read: Callable[[Callable[[], bool]], None]
 ) -> T:
-    """What `asking` gives. Meanwhile a worker does `read`, which is told whether there are answers, and is
-    over when this returns; where this raises it may still be at it."""
+    """Await `asking` and return its result. Meanwhile run `read` in a worker.
+
+    `read` receives a function that returns true once `asking` has ended. When this function returns, `read`
+    has ended too; when it raises, `read` may still be running.
+    """
     answered = threading.Event()
     reading = asyncio.ensure_future(_read_soon(session, lambda: read(answered.is_set)))
     try:
@@ -139,8 +149,10 @@ async def reading_beside(
 
 
 async def _read_soon(session: Session, read: Callable[[], None]) -> None:
+    """Run `read` in a worker after `READ_AHEAD_S` seconds. Its errors are ignored."""
+
     def in_worker() -> None:
-        # What goes wrong here goes wrong again, and is told, when the summary is checked.
+        # A failure here happens again, and is reported, when the summary is checked.
         with suppress(Exception), without_collector():
             read()
 
@@ -149,6 +161,8 @@ async def _read_soon(session: Session, read: Callable[[], None]) -> None:
 
 
 async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
+    """Return the answer to one question; `Failed` if it takes longer than the deadline or the provider
+    fails."""
     try:
         async with asyncio.timeout(summariser.deadline_s):
             return await _asked(summariser, ask, session, tell)
@@ -159,6 +173,7 @@ async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell
 
 
 async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
+    """Send one question to the model and return its answer."""
     provider = summariser.provider
     question = Message(role="user", content=(Text(text=ask.prompt),))
     projection = project((Item(entry_id="ask", body=question, tokens=0),), session.counter)

@@ -1,1 +1,1 @@
-"""The engine: values in, values out. No clock, ids, files, logging or network."""
+"""The engine: functions from values to values, without clock, ids, files, logging or network."""

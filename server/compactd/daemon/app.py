@@ -1,4 +1,4 @@
-"""The daemon: puts the parts together and serves one client on stdin and stdout."""
+"""The daemon process: connects all parts, and serves one client on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -45,36 +45,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WORKERS = 4
-"""Threads for what takes long: compactions, reading files, counting."""
+"""The number of worker threads for long work: compactions, reading files, counting."""
 
 SHORT_TOKENS = 100_000
-"""A session up to this is compacted in a tenth of a second."""
+"""The most tokens of a session that counts as small. Compacting a small session takes about 0.1 s."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How soon a busy worker hands the interpreter to the loop. Python's own 5 ms would add up to a stall."""
+"""Seconds after which a busy worker thread must release the GIL, so that the event loop can run. Python's
+default, 5 ms, is too long."""
 
 GC_THRESHOLDS = (10_000, 100, 50)
-"""A collection stalls the loop, one of 50,000 young objects for up to 19 ms; messages have no cycles."""
+"""The thresholds of Python's garbage collector. They are high because a collection blocks the event loop: up
+to 19 ms for 50,000 young objects. Messages contain no reference cycles, so a collection would find nothing in
+them."""
 
 MODELS = tuple(f"compactd.models.{name}" for name in ("access", "providers.factory", "providers.retries"))
-"""The modules by which models are reached."""
+"""The modules needed to send requests to models."""
 
 SHAPES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
-"""Those in `providers` by which they are asked: a few tenths of a ms each."""
+"""The provider modules in `models/providers`. Each takes a few tenths of a millisecond to import."""
 
 NOTHING = wire.Nothing()
 
 DROPPABLE = (MessageDelta, ThinkingDelta)
-"""Events that are left out where the client does not read (docs/dev/contract.md, "Transport")."""
+"""Kinds of events that are dropped while the client does not read (docs/dev/contract.md, "Transport")."""
 
 _log = logging.getLogger("compactd.daemon")
 
 OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
-"""Methods that stand in a session's line themselves; all others wait until it is open."""
+"""Methods that open, close or delete a session. While one of them runs, requests with other methods for the
+same session wait."""
 
 
 class Daemon:
-    """The inside of one process: sessions, models, settings from outside. Serves `Service` and `World`."""
+    """One daemon process: its sessions, models and outside settings. Implements the interfaces `Service`
+    (`daemon/rpc/service.py`), `World` (`session/host.py`) and `Host` (`daemon/host.py`).
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.methods: Mapping[str, Method] = METHODS
@@ -99,21 +105,21 @@ class Daemon:
 
     @property
     def home(self) -> Path:
-        """Where sessions are kept."""
+        """The data folder, which contains the sessions."""
         from compactd.storage.paths import data_folder
 
         return data_folder(self._environ)
 
     @property
     def config(self) -> Path:
-        """Where the user's settings are."""
+        """The folder of the user's settings."""
         from compactd.storage.paths import config_folder
 
         return config_folder(self._environ)
 
     @property
     def sessions(self) -> Sessions:
-        """The sessions open here."""
+        """The sessions that are open in this process."""
         if self._sessions is None:
             from compactd.session.manager import Sessions
             from compactd.storage.folder import FolderStore
@@ -123,7 +129,7 @@ class Daemon:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What is known of models."""
+        """The registry of models, with the user's own models."""
         if self._catalogue is None:
             from compactd.models.catalog import Catalogue
 
@@ -132,7 +138,7 @@ class Daemon:
 
     @property
     def outside(self) -> Outside:
-        """The settings from outside every session."""
+        """The settings from outside all sessions."""
         if self._outside is None:
             from compactd.storage.settings_reader import Outside
 
@@ -141,7 +147,7 @@ class Daemon:
 
     @property
     def learned(self) -> LearnedWindows:
-        """What servers said of their models' windows."""
+        """The observed windows: what servers said about their models' context windows."""
         if self._learned is None:
             from compactd.models.learned_windows import LearnedWindows
 
@@ -150,7 +156,7 @@ class Daemon:
 
     @property
     def models(self) -> ModelAccess:
-        """How models are reached."""
+        """The access to models: providers and keys."""
         if self._models is None:
             from compactd.models.access import ModelAccess
 
@@ -160,7 +166,10 @@ class Daemon:
     # --- Service --------------------------------------------------------------------------------------
 
     def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
-        """The answer to a request, now or later."""
+        """Return the result of a request, or an awaitable of the result.
+
+        A request for a session that is being opened, closed or deleted waits until that is done.
+        """
         if method.name == "daemon/ping":
             return NOTHING
         if self._handlers is None:
@@ -186,8 +195,10 @@ class Daemon:
         return later()
 
     async def _load_engine(self, answered: asyncio.Event) -> None:
-        """What compactions need, when the first answer is out; then what reads ahead for them."""
-        await answered.wait()  # who imports beside it takes the interpreter from it: 30 ms (2026-11)
+        """Wait until the first answer is sent. Then load the modules of compactions, and start to read new
+        messages in advance for the next compaction.
+        """
+        await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
         await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
         if self._learner is None and self._sessions is not None:
             from compactd.compaction.read_ahead import TOLD, Learner
@@ -197,7 +208,11 @@ class Daemon:
                 self._learner.asked(min(TOLD), session_id)
 
     def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
-        """Settings of an editor: of every session from now on. What is good of them is taken."""
+        """Apply an editor's settings to all open and later sessions. Return warnings about settings that are
+        ignored.
+
+        `changed` is true for `workspace/didChangeConfiguration`, false for `initializationOptions`.
+        """
         from compactd.storage.settings_files import from_client
         from compactd.storage.settings_reader import CLIENT_SOURCES
 
@@ -211,7 +226,9 @@ class Daemon:
         return warnings
 
     def refresh_sessions(self) -> None:
-        """Tells every open session that something outside it changed."""
+        """Recompute the settings and the window of every open session, because something outside the sessions
+        changed. Send `usage_update` for each session whose token usage changes.
+        """
         if self._sessions is not None:
             for session in self._sessions.open.values():
                 before = session.token_usage()
@@ -220,11 +237,11 @@ class Daemon:
                     session.tell_usage()
 
     def newest_session(self) -> str | None:
-        """The session that an editor's command means."""
+        """Return the id of the session that an editor's command without a `session_id` means, or None."""
         return self._sessions.newest() if self._sessions is not None else None
 
     async def drained(self, timeout_s: float) -> None:
-        """Lets running compactions end, and every session be written."""
+        """Wait, at most `timeout_s`, until running compactions and prompts have ended."""
         if self._sessions is None:
             return
         running = [s.running.ended() for s in self._sessions.open.values() if s.running is not None]
@@ -233,14 +250,14 @@ class Daemon:
             await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
 
     def watch_client(self) -> None:
-        """For a model's stream to the client: it ends soon after the client has vanished."""
+        """Start to watch the client, so that running prompts are stopped soon after it disconnects."""
         if self._connection is not None:
             self._connection.watch_client()
         if self._is_client_gone:
             self._client_gone()
 
     def _client_gone(self) -> None:
-        """Nobody is there for what a prompt brings: it is stopped, as by `agent/abort`."""
+        """Stop all running prompts, as `agent/abort` does, because no client reads the results."""
         self._is_client_gone = True
         if self._sessions is None:
             return
@@ -251,11 +268,11 @@ class Daemon:
     # --- World ----------------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         return time()
 
     def emit(self, session_id: str, seq: int, event: Event) -> None:
-        """Sends an `agent/event`."""
+        """Send an event to the client as `agent/event`. Also show a compaction's progress in an editor."""
         if self._connection is None:
             return
         head = encode(_EventHead(session_id=session_id, seq=seq))
@@ -264,12 +281,12 @@ class Daemon:
         if isinstance(event, CompactionEvent):
             session = self.sessions.open.get(session_id)
             running = None if session is None else session.running
-            # Another process shows its own, and a request with a token shows what it asked for.
+            # A compaction of another process is not shown, nor one whose request has a progress token.
             if running is not None and not running.is_shown:
                 self._connection.show_compaction(session_id, event)
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
-        """The client's answer to a request of ours."""
+        """Send a request to the client and return its answer. Raises `ClientFailed`."""
         from compactd.daemon.rpc.outgoing import ClientError
         from compactd.session.host import ClientFailed
 
@@ -285,22 +302,24 @@ class Daemon:
             raise ClientFailed("the client is gone", is_gone=True) from None
 
     async def read_keys(self) -> None:
-        """Reads what `provider` needs of the user's files."""
+        """Load the modules and read the user's key files that `provider` needs."""
         await self.modules.load(*MODELS, *(f"compactd.models.providers.{name}" for name in SHAPES))
         await self.models.read()
 
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
-        """Who answers for a model, and the name it has there."""
+        """Return the provider that serves a model, and the model's name there. Raises `NoProvider`."""
         from compactd.protocol.errors import NoProvider
 
         if not model:
             raise NoProvider(
-                "This session names no model: give one with model/set, or at session/start.", model=None
+                "This session has no model: set one with model/set, or at session/start.", model=None
             )
         return self.models.provider(model, base_url, self.catalogue.lookup(model, None, base_url))
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:
-        """Has a model server on this machine say its window."""
+        """Ask a model server on this machine for the model's window, and store the answer as observed window.
+        Do nothing if `model` or `base_url` is missing.
+        """
         if not model or not base_url:
             return
         await self.modules.load(*MODELS, "compactd.models.providers.local_servers")
@@ -310,7 +329,9 @@ class Daemon:
             await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server"))
 
     async def loop_limits(self) -> LoopLimits:
-        """The user's limits on the loop; read at the first prompt."""
+        """Return the user's limits on the agent loop. The first call reads them from the environment and the
+        user's settings file.
+        """
         if self._loop_limits is None:
             from compactd.session.loop_limits import read_limits
             from compactd.storage.settings_files import USER_FILE
@@ -319,41 +340,46 @@ class Daemon:
         return self._loop_limits
 
     def notice(self, text: str) -> None:
-        """A line for the person, where the client is an editor."""
+        """Show one line in the editor's log. Other clients get nothing."""
         if self._connection is not None:
             self._connection.log_message(3, text)
 
     async def in_worker(self, work: Callable[[], T]) -> T:
-        """What `work` gives back, from a worker thread."""
+        """Run `work` in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, work)
 
     async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
-        """The same, one at a time: the interpreter runs one, and each more keeps it from the loop. A small
-        request beside ten compactions, p50: 6.5 ms with four at once, 1.9 ms with one (2026-11). What is
-        about few tokens has a line of its own, and does not wait for what is about many."""
+        """Run `work` in a worker thread and return its result. Calls run one after the other, because
+        parallel computations slow the event loop down.
+
+        `tokens` is the size of the work. Work of at most `SHORT_TOKENS` has its own queue, so it does not
+        wait for larger work.
+        """
         async with self._turns[tokens > SHORT_TOKENS]:
             return await self.in_worker(work)
 
     async def read_settings(self, working_dir: str | None) -> None:
-        """Reads the files of settings that a session in that folder has."""
+        """Read the settings files for a session whose working directory is `working_dir`."""
         await self.outside.read(working_dir)
 
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
-        """Settings from outside a session, highest first, as its files were read last."""
+        """Return (source, settings) for each place outside the session that has settings, highest priority
+        first. Reads no file: the files' content is that of the last `read_settings`.
+        """
         return self.outside.layers(working_dir)
 
     def switch(self, names: Sequence[str]) -> str | None:
-        """The first of these switches that is on in the environment."""
+        """Return the first of these environment variables that is switched on, or None."""
         from compactd.storage.settings_files import switch
 
         return switch(self._environ, names)
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
-        """What is known of a model."""
+        """Return what the registry says about a model, or None if `model` is None."""
         return None if model is None else self.catalogue.lookup(model, None, base_url)
 
     def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """The window that a model's server taught this machine."""
+        """Return the model's observed window, or None."""
         return self.learned.of(found, base_url)
 
     def learn(
@@ -366,18 +392,18 @@ class Daemon:
         sent: int,
         is_own: bool,
     ) -> Observed | None:
-        """Keeps the window that a rejection named."""
+        """Store the window that a provider's rejection named. See `World.learn`."""
         return self.learned.learn(
             found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
         )
 
     async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
-        """The same for a method: the registry is read in a worker, at the first need."""
+        """Return what the registry says about a model. The registry is read in a worker when first needed."""
         catalogue = self.catalogue
         return await self.in_worker(lambda: catalogue.lookup(model, provider, base_url))
 
     def info(self) -> wire.InfoResult:
-        """`daemon/info`."""
+        """Return the result of `daemon/info`."""
         from compactd.models.tokenizers.counters import SPECS
 
         return wire.InfoResult(
@@ -393,14 +419,14 @@ class Daemon:
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """What is unsafe about where this daemon works, for a person."""
+        """Return warnings for the user if the data folder is unsafe."""
         from compactd.storage.exposure import exposed_data
 
         told = exposed_data(self.home)
         return () if told is None else (told,)
 
     def _trees(self, session_id: str) -> GitTrees:
-        """Where the snapshots of a session are."""
+        """Return the git trees with a session's snapshots."""
         from compactd.session.git.snapshots import GitTrees
         from compactd.storage.paths import file_stem
 
@@ -409,7 +435,7 @@ class Daemon:
     # --- life -----------------------------------------------------------------------------------------
 
     async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
-        """Serves until the client ends; the exit code."""
+        """Serve until the client ends. Return the process's exit code."""
         limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
         self._connection = Connection(self, fds, frame_limit_bytes=limit_bytes, client_gone=self._client_gone)
         try:
@@ -434,7 +460,7 @@ class _EventHead(Struct, frozen=True, kw_only=True):
 
 
 def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
-    """Runs the daemon on two file descriptors (in, out); the exit code."""
+    """Run the daemon on two file descriptors (input, output). Return the process's exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)

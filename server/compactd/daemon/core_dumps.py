@@ -1,4 +1,4 @@
-"""No core dumps of the daemon: its memory holds keys and conversations."""
+"""Prevent core dumps of the daemon, because its memory contains keys and conversations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _FILTER = "/proc/self/coredump_filter"
 
 
 def forbid_core_dumps() -> None:
-    """For the daemon's own process, at its start; a program that embeds the client library keeps its limits.
+    """Forbid core dumps of this process. Call it when the daemon starts; embedded clients do not call it.
 
-    Two things, because each alone leaves a gap. The soft limit of 0 stops core files, but Linux does not
-    apply it to a dump that is piped to a program, as apport and systemd-coredump want theirs (core(5), seen
-    2026-11). The filter of 0 leaves every page out of any dump: heap, stack, environment.
+    Two settings are needed. A soft limit of 0 stops core files, but Linux ignores it for dumps that are piped
+    to a program, as apport and systemd-coredump do (core(5), seen 2026-11). A dump filter of 0 leaves every
+    memory page out of any dump: heap, stack, environment.
 
-    PR_SET_DUMPABLE stays as it is. Without it /proc/PID belongs to root: py-spy, gdb, strace and a look at
-    the daemon's memory would need root, on a machine where the same user can read keys.toml and the
-    environment anyway. It would also cost an import of ctypes at each start. Whoever wants a dump raises the
-    limit again (`prlimit --core=unlimited --pid PID`) and writes 0x33 to /proc/PID/coredump_filter.
+    PR_SET_DUMPABLE is not changed. It would make /proc/PID belong to root, so py-spy, gdb and strace would
+    need root, although the same user can read keys.toml and the environment anyway. It would also need
+    ctypes at each start. To get a dump, raise the limit (`prlimit --core=unlimited --pid PID`) and write
+    0x33 to /proc/PID/coredump_filter.
 
-    Commands that the daemon starts (git) inherit both. O(1); never raises.
+    Programs that the daemon starts (git) inherit both settings. O(1). Never raises.
     """
     if sys.platform == "win32":
         return
@@ -30,7 +30,7 @@ def forbid_core_dumps() -> None:
     with suppress(OSError, ValueError):
         _, hard = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
-    # Linux alone has it; in some containers it is read-only.
+    # The file exists only on Linux, and is read-only in some containers.
     with suppress(OSError):
         fd = os.open(_FILTER, os.O_WRONLY)
         try:

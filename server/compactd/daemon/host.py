@@ -1,4 +1,4 @@
-"""What the handlers of methods need from the daemon."""
+"""The interface of the daemon that method handlers use."""
 
 from __future__ import annotations
 
@@ -20,63 +20,65 @@ T = TypeVar("T")
 
 
 class Host(Protocol):
-    """The daemon, as its handlers see it."""
+    """The daemon as its handlers see it."""
 
     modules: Modules
 
     @property
     def home(self) -> Path:
-        """Where sessions are kept."""
+        """The data folder, which contains the sessions."""
         ...
 
     @property
     def sessions(self) -> Sessions:
-        """The sessions that are open here."""
+        """The sessions that are open in this process."""
         ...
 
     @property
     def catalogue(self) -> Catalogue:
-        """What is known of models."""
+        """The registry of models, with the user's own models."""
         ...
 
     @property
     def outside(self) -> Outside:
-        """The settings from outside every session."""
+        """The settings from outside all sessions."""
         ...
 
     @property
     def learned(self) -> LearnedWindows:
-        """What servers said of their models' windows."""
+        """The observed windows: what servers said about their models' context windows."""
         ...
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         ...
 
     def info(self) -> wire.InfoResult:
-        """The result of `daemon/info`."""
+        """Return the result of `daemon/info`."""
         ...
 
     def refresh_sessions(self) -> None:
-        """Computes the settings in force of every open session anew."""
+        """Recompute the settings and the window of every open session, because something outside the sessions
+        changed.
+        """
         ...
 
     def watch_client(self) -> None:
-        """Stops the prompt that is being answered if the client vanishes."""
+        """Start to watch the client, so that running prompts are stopped soon after it disconnects."""
         ...
 
     async def in_worker(self, work: Callable[[], T]) -> T:
-        """What `work` gives back, from another thread."""
+        """Run `work` in a worker thread and return its result."""
         ...
 
     async def read_keys(self) -> None:
-        """Reads the keys of providers, if that was not done yet."""
+        """Read the providers' keys, if that is not done yet."""
         ...
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:
-        """Asks a model server on this machine for the model's window, if one is meant."""
+        """Ask a model server on this machine for the model's window, if `base_url` names one."""
         ...
 
     async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
-        """What the registry says of a model."""
+        """Return what the registry says about a model. If no entry matches, the result is a guess."""
         ...

@@ -1,7 +1,7 @@
-"""The log on stderr: ids, counts and kinds, never what was said; and never a reason to wait.
+"""A log on stderr that never blocks. Log lines contain ids, counts and kinds, but nothing of a conversation.
 
-A client that does not read the daemon's stderr would stop it once the pipe is full. So a thread writes, and
-what it cannot get rid of is dropped and counted.
+If a client does not read the daemon's stderr, the pipe fills up and a write would block. So a separate thread
+writes. If too many lines wait, the oldest are dropped and counted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Mapping
 
 WAITING_LINES = 1000
-"""Lines that may wait for a reader; the oldest go first."""
+"""The most lines that wait to be written. Above it, the oldest are dropped."""
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 class StderrLog(logging.Handler):
-    """Writes records to stderr from a thread of its own, begun with the first one."""
+    """A log handler that writes to stderr in a separate thread. The first record starts the thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class StderrLog(logging.Handler):
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Puts a record in line; called under the handler's lock."""
+        """Queue a record for the thread. `logging` calls this with the handler's lock."""
         if len(self._lines) == WAITING_LINES:
             self._dropped += 1
         self._lines.append(self.format(record))
@@ -40,7 +40,7 @@ class StderrLog(logging.Handler):
         self._wake.release()
 
     def flush(self) -> None:
-        """Gives the thread a moment for what is in line: at the end of the process nobody else would."""
+        """Wait up to 0.2 s for queued lines, so that they are written before the process ends."""
         deadline = 20
         while self._lines and self._thread is not None and deadline:
             deadline -= 1
@@ -55,7 +55,7 @@ class StderrLog(logging.Handler):
                 continue
             dropped, self._dropped = self._dropped, 0
             if dropped:
-                line = f"compactd WARNING log: {dropped} lines were dropped, nobody read them\n{line}"
+                line = f"compactd WARNING log: {dropped} lines were dropped because nobody read them\n{line}"
             try:
                 sys.stderr.write(f"{line}\n")
                 sys.stderr.flush()
@@ -64,9 +64,9 @@ class StderrLog(logging.Handler):
 
 
 def log_to_stderr(environ: Mapping[str, str]) -> None:
-    """Sends the log to stderr; `COMPACTD_LOG` is its level: debug, info, warning (the default), error."""
+    """Send the log to stderr. `COMPACTD_LOG` sets the level: debug, info, warning (the default), error."""
     root = logging.getLogger()
     root.addHandler(StderrLog())
     root.setLevel(LEVELS.get(environ.get("COMPACTD_LOG", "").lower(), logging.WARNING))
-    # pygls writes whole messages at INFO: conversations belong in no log.
+    # pygls logs whole messages at INFO. Conversations must not get into a log.
     logging.getLogger("pygls").setLevel(logging.ERROR)

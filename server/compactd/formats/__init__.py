@@ -1,1 +1,3 @@
-"""Session files and message shapes of other agents, in and out: one file a format."""
+"""Session files of other agents and message formats of providers: readers and writers, one file
+per format.
+"""

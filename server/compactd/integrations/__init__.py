@@ -1,1 +1,1 @@
-"""Other programs' protocols, as clients of the daemon."""
+"""Integrations with agents and editors: hooks, an MCP server and ACP. Each is a client of the daemon."""

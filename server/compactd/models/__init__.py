@@ -1,1 +1,1 @@
-"""What is known about models, access to them, and their windows."""
+"""Models: the registry of models, observed context windows, providers and tokenizers."""

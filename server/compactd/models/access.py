@@ -1,6 +1,6 @@
-"""How this process reaches models: keys, addresses, connections, and the user's limits on them.
+"""Access to model providers: keys, addresses, connections, and the limits that the user sets.
 
-Everything is made at the first request: a daemon that asks no model imports no HTTP.
+Everything is created at the first request, so a daemon that asks no model imports no HTTP library.
 """
 
 from __future__ import annotations
@@ -32,26 +32,29 @@ _log = logging.getLogger("compactd.models")
 
 
 class ProviderLimits(Struct, frozen=True, kw_only=True):
-    """`[providers]` in the user's config.toml, or `COMPACTD_PROVIDERS_…`. What is left out is the default."""
+    """The limits in the `[providers]` table of the user's config.toml, or in `COMPACTD_PROVIDERS_…`
+    variables. None means the default (`Limits`, `Retries`)."""
 
     connect_s: float | None = None
+    """The maximum number of seconds until a connection exists."""
     first_byte_s: float | None = None
-    """Until an answer's head."""
+    """The maximum number of seconds until the status and headers of an answer arrive."""
     idle_s: float | None = None
-    """Between two pieces of a stream."""
+    """The maximum number of seconds between two pieces of a stream."""
     total_s: float | None = None
+    """The maximum number of seconds of one request, from its first byte to the answer's last."""
     body_bytes: int | None = None
-    """Most of one answer: a model that never ends is cut off there."""
+    """The maximum number of bytes of one answer. A longer one fails the request."""
     line_bytes: int | None = None
-    """Most of one line or event of a stream."""
+    """The maximum number of bytes of one line or event of a stream."""
     requests: int | None = None
-    """Most requests for one answer."""
+    """The maximum number of requests for one answer, retries included."""
     retry_s: float | None = None
-    """Before the first repetition; each later one waits twice as long."""
+    """Seconds before the first retry. Each later one waits twice as long."""
     ask_local: bool = False
-    """A model server on this machine may be asked for its window: the user's consent."""
+    """Whether compactd may ask model servers on this machine for their windows."""
     ask_s: float = 1.5
-    """How long it may take to say it."""
+    """The maximum number of seconds for asking such a server."""
 
 
 class _Clock:
@@ -66,7 +69,8 @@ class _Clock:
 
 
 class ModelAccess:
-    """The providers of one process. For the loop's thread."""
+    """The keys, limits and connections with which one process reaches model providers. Use it only on the
+    event loop's thread."""
 
     def __init__(self, environ: Mapping[str, str], config: Path) -> None:
         self._environ = environ
@@ -76,27 +80,29 @@ class ModelAccess:
         self._keyring: Keyring | None = None
         self._retries: Retries | None = None
         self._looking: asyncio.Task[None] | None = None
+        """The read of the keys that is running."""
         self._to_look: asyncio.Task[None] | None = None
-        """The look that is under way, and the one behind it."""
+        """The read of the keys that begins when the running one has ended."""
 
     async def read(self, read_s: float = READ_S) -> None:
-        """Reads the user's keys, and the first time the limits, beside the loop; what cannot be read within
-        `read_s` is as it was, at first as if there were no file.
+        """Read the user's keys, and the first time also the limits, in a separate thread.
 
-        Those who ask while one look is under way share the next: with a thread for each, a hundred
-        compactions that began at once kept the loop from everybody else for 0.2 s (measured 2026-11).
+        What cannot be read within `read_s` seconds keeps its value; at the first read, it counts as missing.
+        Callers that ask while a read is running share the read after it.
         """
         if self._to_look is None or self._to_look.done():
             self._to_look = asyncio.ensure_future(self._look_behind(self._looking, read_s))
         await asyncio.shield(self._to_look)
 
     async def _look_behind(self, before: asyncio.Task[None] | None, read_s: float) -> None:
+        """Wait until the read `before` has ended, then read."""
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._looking, self._to_look = self._to_look, None
         await self._look(read_s)
 
     async def _look(self, read_s: float) -> None:
+        """Read the keys and, if they are not known, the limits. Log a warning after `read_s` seconds."""
         given, keyring = self._given, self._keyring
 
         def look() -> tuple[ProviderLimits | NoProvider, Keyring]:
@@ -109,19 +115,23 @@ class ModelAccess:
             async with asyncio.timeout(read_s):
                 self._given, self._keyring = await in_own_thread(look)
         except TimeoutError:
-            _log.warning("the user's folder gave no answer within %g seconds: its keys are ignored", read_s)
+            _log.warning(
+                "the config folder could not be read within %g seconds; its keys are ignored", read_s
+            )
 
     def _limits(self, file: Path | None) -> ProviderLimits | NoProvider:
+        """Return the limits, or the error if one is invalid."""
         try:
             return limits_from(self._environ, file)
         except NoProvider as error:
             return error
 
     def provider(self, model: str, base_url: str | None, known: Lookup | None) -> tuple[Provider, str]:
-        """Who answers for `model` (`provider/id`, or the id alone), and the name it has there, by what `read`
-        found last.
+        """Return the provider for `model` (`provider/id`, or the id alone), and the id by which it knows the
+        model.
 
-        `base_url` is the client's. Raises `NoProvider` where no address or key is known.
+        It uses the keys and limits that `read` found last. `base_url` is the address that the client gave.
+        `known` is what the registry knows of the model. Raises `NoProvider` if no address or key is known.
         """
         from compactd.models.providers.factory import provider_for
         from compactd.models.providers.http import Limits, Links
@@ -154,8 +164,11 @@ class ModelAccess:
         )
 
     async def stated_window(self, model: str, base_url: str) -> int | None:
-        """The window that a server on this machine says it has, in tokens; none without the user's consent,
-        for any other place, or where it says none within `ask_s`."""
+        """Return the context window, in tokens, that a model server on this machine states for `model`.
+
+        None if the user did not allow it, if `base_url` is not on this machine, or if no answer comes within
+        `ask_s` seconds.
+        """
         from compactd.models.providers.factory import name_of
         from compactd.models.providers.local_servers import is_loopback, stated_window
 
@@ -163,7 +176,7 @@ class ModelAccess:
             return None
         try:
             async with asyncio.timeout(READ_S):
-                # Anew each time: consent that was withdrawn is none.
+                # Read this each time, because the user may have withdrawn the consent.
                 limits = await in_own_thread(lambda: self._limits(self._config / USER_FILE))
             if isinstance(limits, NoProvider) or not limits.ask_local:
                 return None
@@ -174,15 +187,16 @@ class ModelAccess:
         return None if stated is None else stated.window
 
     async def close(self) -> None:
-        """Closes what is open."""
+        """Close all connections."""
         if self._links is not None:
             await self._links.close()
 
 
 def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderLimits:
-    """The user's limits: the environment's, else the file's. Reads the file: not for the loop.
+    """Return the user's limits. A limit in the environment overrides the one in `user_file`.
 
-    Raises `NoProvider` with what is wrong: a limit that is not understood might cost money.
+    It reads the file, so do not call it on the event loop. Raises `NoProvider` if a limit is invalid, because
+    ignoring a limit could cost money.
     """
     import tomllib
 
@@ -192,7 +206,7 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderL
         table = tomllib.loads(text).get("providers", {})
         given.update(table if isinstance(table, dict) else {})
     except (OSError, ValueError, RecursionError):
-        # The settings' reader has told of it already.
+        # The reader of settings has already warned about this file.
         pass
     for name in ProviderLimits.__struct_encode_fields__:
         if own := environ.get(f"{PREFIX}PROVIDERS_{name.upper()}"):
@@ -200,4 +214,4 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderL
     try:
         return msgspec.convert(given, ProviderLimits, strict=False)
     except msgspec.ValidationError as error:
-        raise NoProvider(f"[providers] in {USER_FILE} is wrong: {error}; mend it") from None
+        raise NoProvider(f"[providers] in {USER_FILE} is invalid: {error}. Correct it") from None

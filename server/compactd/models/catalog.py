@@ -1,7 +1,7 @@
-"""The model registry as files: the packaged rows, the user's models.toml, and the answers remembered.
+"""The model registry: packaged rows, the user's models.toml, and a cache of answers.
 
-Nothing is read before the first question. A user's file that cannot be read never stops a lookup: it is
-named in `warnings`, and the packaged rows answer.
+Nothing is read before the first lookup. If a user's file cannot be read, lookups still work with the packaged
+rows, and `warnings` names the file.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ if TYPE_CHECKING:
     from compactd.core.models.registry import Lookup, Registry, Row, Tried
 
 REMEMBERED = 256
-"""Answers kept: the models that one process asks for."""
+"""The maximum number of answers in the cache."""
 
 LONGEST = 1024
-"""Characters of a question whose answer is kept."""
+"""The maximum length of a question (model, provider and base URL together), in characters, whose answer is
+cached."""
 
 
 class Catalogue:
-    """Answers `models/lookup` and `models/list`. Safe in any thread.
+    """The registry behind `models/lookup` and `models/list`. Thread-safe.
 
     `user_file` is the user's models.toml, which need not exist:
 
         [[model]]
         match = "qwen3-coder*"      # an id, provider/id, or either with *
-        provider = "ollama"         # only there; may be left out
+        provider = "ollama"         # optional: only for this provider
         context = 32768             # tokens; also input, output
 
-    The first question takes about 25 ms; each file is read once. The packaged rows are checked by their hash:
-    a damaged file is named in `warnings`, and every answer is a guess."""
+    The first lookup takes about 25 ms. Each file is read once. The packaged rows are checked by their
+    hash; if the file is damaged, `warnings` says so and every answer is a guess.
+    """
 
     def __init__(self, user_file: Path | None = None) -> None:
         self._user_file = user_file
@@ -43,16 +45,17 @@ class Catalogue:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of the files could not be used, for people to read. Empty before the first question."""
+        """Warnings for the user about files that could not be used. Empty before the first lookup."""
         return self._warnings
 
     def lookup(self, model: str, provider: str | None = None, base_url: str | None = None) -> Lookup:
-        """What is known of `model`; a guess of 128000 for one that nobody knows, never an error."""
+        """Return what is known about `model`. For an unknown model the answer is a guess of 128,000
+        tokens, never an error."""
         asked = (model, provider, base_url)
         if sum(len(part) for part in asked if part) > LONGEST:
             with self._lock:
                 return self._opened().lookup(model, provider, base_url)
-        # Without the lock: the loop must not wait for a worker that makes an index.
+        # Without the lock, because the event loop must not wait for a worker that builds an index.
         known = self._answers.get(asked)
         if known is not None:
             return known
@@ -66,21 +69,23 @@ class Catalogue:
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
     ) -> tuple[Tried, ...]:
-        """How `lookup` comes to its answer, step by step. Not kept."""
+        """Return the steps by which `lookup` finds its answer. The result is not cached."""
         with self._lock:
             return self._opened().explain(model, provider, base_url)
 
     def nearest(self, model: str) -> tuple[str, ...]:
-        """Known models whose names are most like one that is not known. Up to 0.1 s: for a worker."""
+        """Return known models whose names are similar to the unknown name `model`. Takes up to 0.1 s, so
+        call it in a worker."""
         with self._lock:
             return self._opened().nearest(model)
 
     def rows(self, provider: str | None = None) -> tuple[Row, ...]:
-        """The packaged rows, or those of one provider, sorted by provider and id."""
+        """Return the packaged rows, or only those of `provider`, sorted by provider and id."""
         with self._lock:
             return self._opened().rows(provider)
 
     def _opened(self) -> Registry:
+        """Return the registry. Read its files at the first call. The caller has the lock."""
         if self._registry is None:
             from compactd.core.models.registry import Registry
             from compactd.models.files import read_overrides, read_packaged

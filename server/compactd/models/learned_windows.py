@@ -1,4 +1,5 @@
-"""The windows that servers taught this machine, kept beside the sessions and shared by its processes."""
+"""Observed context windows: what servers said about the windows of their models. They are stored next to
+the sessions, and all processes share them."""
 
 from __future__ import annotations
 
@@ -30,17 +31,18 @@ from compactd.storage.observed_windows import FILE, Observations, Stamp
 _log = logging.getLogger("compactd.learned")
 
 MAX_UNWRITTEN = 64
-"""Observations that are held in memory where the disk takes none."""
+"""The maximum number of observations that are kept in memory if they cannot be written to disk."""
 
 
 class LearnedWindows:
-    """What is observed of models, in memory and in `folder`'s file. Safe in any thread.
+    """The observed windows, in memory and in a file in `folder`. Thread-safe.
 
-    Where the file cannot be written, this process still knows; the log says so.
+    If the file cannot be written, this process uses the observations anyway, and the log says so.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
-        """`now`: Unix seconds; observations grow old."""
+        """Observe nothing yet. `now` returns the time in Unix seconds; it decides which observations have
+        expired."""
         self._file = Observations(folder / FILE)
         self._now = now
         self._lock = Lock()
@@ -49,7 +51,8 @@ class LearnedWindows:
         self._unwritten: list[Observed] = []
 
     def of(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """What is in force of the model of `found` at this endpoint."""
+        """Return the observed window that applies to this model at this endpoint now; None if there is
+        none."""
         with self._lock:
             judged = self._read().get(key(found.model, found.provider, base_url), Judged())
             return in_force(judged.counts, found, self._now())
@@ -65,10 +68,13 @@ class LearnedWindows:
         sent: int | None = None,
         is_own: bool = True,
     ) -> Observed | None:
-        """Keeps what a server said; None if that tells nothing new.
+        """Store the window that a server named, and return it as an observation. Return None if it is nothing
+        new.
 
-        One that comes back as a sighting is doubtful: it counts only in the session that saw it. If it is not
-        the server's own sentence (`is_own`), it is not even written: a quotation must confirm nothing.
+        A doubtful observation is returned as a sighting (`by` is `sighting`). It counts only in the session
+        that saw it, until a second one confirms it. If the sentence is not the server's own (`is_own` is
+        false), the sighting is not even written, so that a quotation can never confirm anything. `requested`
+        and `sent` are the tokens that the server and the session counted.
         """
         now = self._now()
         one = observation_of(found, base_url, window, by, now, requested=requested, sent=sent)
@@ -80,7 +86,7 @@ class LearnedWindows:
             judged = self._read().get(one.key, Judged())
             before, is_doubtful = judged.counts, bool(doubt_of(one))
             is_again = before is not None and is_fresh(before, now) and _is_same(before, one)
-            # A doubtful one prolongs nothing.
+            # A doubtful observation does not extend an earlier one.
             if before is not None and is_again and (is_doubtful or now - before.at < AGAIN_S):
                 return before
             if is_doubtful and any(confirms(earlier, one) for earlier in judged.sightings):
@@ -93,6 +99,7 @@ class LearnedWindows:
             return one
 
     def _keep(self, one: Observed) -> None:
+        """Write an observation. If that fails, keep it in memory and log a warning."""
         try:
             self._file.add(one)
         except StorageFailed as error:
@@ -100,7 +107,8 @@ class LearnedWindows:
             _log.warning("%s", error.message)
 
     def all(self) -> tuple[Observed, ...]:
-        """Every observation that is not too old, by model: those that count, and sightings."""
+        """Return every observation that has not expired, sorted by model: those that apply, and the last
+        sighting of each model."""
         now = self._now()
         with self._lock:
             known = list(self._read().values())
@@ -116,7 +124,8 @@ class LearnedWindows:
         )
 
     def forget(self, is_meant: Callable[[Observed], bool]) -> int:
-        """Takes out those that are meant; of how many models and endpoints. Raises `StorageFailed`."""
+        """Remove the observations for which `is_meant` is true. Return how many pairs of model and
+        endpoint they belong to. Raises `StorageFailed`."""
         with self._lock:
             lists = [(judged.counts, *judged.sightings) for judged in self._read().values()]
             count = sum(any(one is not None and is_meant(one) for one in found) for found in lists)
@@ -125,6 +134,7 @@ class LearnedWindows:
             return count
 
     def _read(self) -> dict[Key, Judged]:
+        """Return the observations by model and endpoint. The file is read only if it has changed."""
         stamp = self._file.stamp()
         if stamp != self._stamp:
             self._stamp, self._known = stamp, judge(self._file.read())
@@ -132,10 +142,12 @@ class LearnedWindows:
 
 
 def _counts(one: Observed) -> bool:
+    """Return whether an observation applies to all sessions: it is not doubtful, or it was confirmed."""
     return one.confirmed or not doubt_of(one)
 
 
 def _is_same(before: Observed, one: Observed) -> bool:
-    """Whether both name the same window."""
+    """Return whether both observations name the same window for the same known window. An observation that
+    a server stated is the same only as another such one."""
     kinds = {"server"} & {before.by, one.by}
     return (before.window, before.known) == (one.window, one.known) and (not kinds or before.by == one.by)

@@ -1,1 +1,1 @@
-"""The wire: messages, events, params, results, errors, and the table of methods."""
+"""The wire protocol: messages, events, params, results, errors, and the table of methods."""

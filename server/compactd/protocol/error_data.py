@@ -1,4 +1,4 @@
-"""`data` of every error, one shape per code: what a program needs to act on it.
+"""The `data` of the errors, one type per error code: the facts that a program needs to react to the error.
 
 A field that does not apply is null. Errors of JSON-RPC itself (-32700, -32600, -32601) and -32800 carry no
 data.
@@ -18,34 +18,35 @@ from compactd.protocol.wire import FailureKind, Wire
 
 
 class CompactdErrorData(Wire, frozen=True, kw_only=True):
-    """Data of -32603, a bug of compactd."""
+    """Data of error -32603, a bug in compactd."""
 
     error_id: str | None = None
-    """The line of the daemon's log that says more; null if the log has none."""
+    """Identifies the line in the daemon's log that has more details; null if the log has none."""
 
 
 class InvalidParamsData(Wire, frozen=True, kw_only=True):
-    """Data of -32602."""
+    """Data of error -32602, a wrong parameter."""
 
     path: str | None = None
     """The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object."""
     format: str | UnsetType = UNSET
-    """The `format` to give, if a message is in a provider's shape. Otherwise left out."""
+    """The `format` to pass, if a message is in a provider's shape. Otherwise left out."""
 
 
 class FailureData(Wire, frozen=True, kw_only=True):
-    """Of `turn/error` alone: what the failed model request was, though there is no session to compact."""
+    """Only in errors of `turn/error`: what the failed model request was, even if there is no session to
+    compact."""
 
     overflow: bool | UnsetType = UNSET
     """True if the request was too large for the model's window."""
     kind: FailureKind | UnsetType = UNSET
-    """As in `overflow/classify`."""
+    """The kind of failure, as in `overflow/classify`."""
     fix: str | UnsetType = UNSET
-    """As in `overflow/classify`."""
+    """What fixes it, as in `overflow/classify`."""
 
 
 class SessionNotFoundData(FailureData, frozen=True, kw_only=True):
-    """Data of 1001."""
+    """Data of error 1001, a session that does not exist or is not open here."""
 
     session_id: str | None = None
     """The id that was asked for; null if none was."""
@@ -54,115 +55,117 @@ class SessionNotFoundData(FailureData, frozen=True, kw_only=True):
 
 
 class SessionBusyData(Wire, frozen=True, kw_only=True):
-    """Data of 1002."""
+    """Data of error 1002, a busy session."""
 
     holder: Literal["compaction", "redaction", "prompt", "hook"]
-    """What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a
-    moment."""
+    """What the session is busy with. `prompt`: the daemon's own loop answers a prompt. `hook`: a hook of the
+    session's agent, which takes only a moment."""
     compaction_id: str | None = None
-    """The compaction that runs."""
+    """The compaction that is running; null if none is."""
     turn_id: str | None = None
-    """The prompt that is being answered."""
+    """The prompt that is being answered; null if none is."""
 
 
 class SessionCorruptData(Wire, frozen=True, kw_only=True):
-    """Data of 1003."""
+    """Data of error 1003, a damaged session file."""
 
     session_id: str | None = None
     """The session that was asked for."""
     path: str | None = None
-    """Its file, for `compactd doctor FILE`. Null if it is not known here."""
+    """The session's file, for `compactd doctor FILE`. Null if it is not known here."""
     line: int | None = None
-    """The line that is damaged, from 1; null if no single line is."""
+    """The damaged line, counted from 1; null if the damage is not in a single line."""
     readable_before: int | None = None
-    """Records that can be read before that line."""
+    """Number of records that can be read before that line."""
     readable_after: int | None = None
-    """Records that can be read after that line."""
+    """Number of records that can be read after that line."""
 
 
 class SessionLockedData(FailureData, frozen=True, kw_only=True):
-    """Data of 1004."""
+    """Data of error 1004, a session that another process writes."""
 
     session_id: str | None = None
     """The session that was asked for."""
     pid: int | None = None
-    """The process that writes the session; null if it is not known, or has ended since."""
+    """The process that writes the session; null if it is not known or has ended since."""
     name: str | None = None
-    """Name of that process, where the system tells it."""
+    """Name of that process, if the operating system provides it."""
 
 
 class StorageFailedData(Wire, frozen=True, kw_only=True):
-    """Data of 1005."""
+    """Data of error 1005, a failure to write the session."""
 
     reason: str | None = None
-    """The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's."""
+    """The operating system's name of the failure, such as `ENOSPC` or `EACCES`; null if the failure did not
+    come from the operating system."""
 
 
 class ProviderFailedData(Wire, frozen=True, kw_only=True):
-    """Data of 1006."""
+    """Data of error 1006, a failure of a model provider."""
 
     provider: str | None = None
-    """Who failed."""
+    """The provider that failed."""
     cause: Literal["status", "connection", "timeout", "stream", "answer", "limit"] | None = None
-    """`status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off.
-    `answer`: what came is no answer. `limit`: too much came."""
+    """`status`: the provider refused the request. `connection`: no connection could be made. `timeout`: it
+    took too long. `stream`: the answer broke off. `answer`: the answer is not valid. `limit`: the answer is
+    too large."""
     status: int | None = None
-    """HTTP status."""
+    """HTTP status of the provider's answer; null if there is none."""
     code: str | None = None
-    """The provider's own code of the error."""
+    """The provider's own error code."""
     requests: int | None = None
     """How many requests were sent."""
     retry_after_s: float | None = None
-    """Seconds after which the provider wants to be asked again."""
+    """How many seconds the provider asks to wait before the next request."""
 
 
 class NoProviderData(Wire, frozen=True, kw_only=True):
-    """Data of 1007."""
+    """Data of error 1007, a missing model provider or key."""
 
     provider: str | None = None
     """The provider that was meant; null if none is named."""
     model: str | None = None
     """The model that was meant; null if none is named."""
     env: tuple[str, ...] = ()
-    """Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is
+    """Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is
     missing."""
 
 
 class CannotFitData(Wire, frozen=True, kw_only=True):
-    """Data of 1008. Tokens."""
+    """Data of error 1008, a request that cannot be made to fit. Sizes are in tokens."""
 
     used: int | None = None
     """Size that the request would have."""
     window: int | None = None
     """The model's window."""
     limit: int | None = None
-    """What it had to fit in: a target, or the room in the window."""
+    """The size that it had to fit: a target, or the room in the window."""
     floor: Floor | None = None
-    """What no compaction can remove. Null if removing was not tried."""
+    """What no compaction can remove. Null if no compaction was tried."""
 
 
 class LimitExceededData(Wire, frozen=True, kw_only=True):
-    """Data of 1009."""
+    """Data of error 1009, something that exceeds a limit."""
 
     limit_bytes: int | None = None
-    """The limit, if it is one of bytes."""
+    """The limit in bytes; null if the limit is not about bytes."""
     size_bytes: int | None = None
-    """The size that exceeds it; null if it was not measured."""
+    """The size in bytes that exceeds it; null if it was not measured."""
     path: str | None = None
-    """The field that is nested too deeply, if it is about nesting."""
+    """The field that is nested too deeply; null if the error is not about nesting."""
 
 
 class FormatNotSupportedData(Wire, frozen=True, kw_only=True):
-    """Data of 1010."""
+    """Data of error 1010, an unsupported format or version."""
 
     supported: tuple[str | int, ...] = ()
-    """What is supported here: names of formats, or versions of the session's file."""
+    """The names of formats that are supported, or the versions of session files."""
     format: str | int | None = None
-    """What was asked for, or found; null if it has no name."""
+    """The format or version that was requested or found; null if it has no name."""
 
 
 class NothingToUndoData(Wire, frozen=True, kw_only=True):
-    """Data of 1011."""
+    """Data of error 1011: there is nothing to undo or redo."""
 
     session_id: str | None = None
     """The session that was asked for."""
@@ -183,6 +186,6 @@ DATA: Mapping[type[CompactdError], type[Struct]] = {
     errors.FormatNotSupported: FormatNotSupportedData,
     errors.NothingToUndo: NothingToUndoData,
 }
-"""The type of each error's data. An error that is not here has none."""
+"""The data type of each error. An error that is not listed has no data."""
 
 BY_CODE: Mapping[int, type[Struct]] = {error.code: data for error, data in DATA.items()}

@@ -1,21 +1,22 @@
-"""Every error a client can be told of, one class for each thing it can do something different about.
+"""All errors that a client can receive: one class for each case in which a client can react differently.
 
     CompactdError
     ├── InvalidParams        -32602  a field is wrong; `data.path` names it
-    ├── Cancelled            -32800  the client took the request back
-    ├── SessionNotFound       1001   `data.exists` is true where it is stored but not open
-    ├── SessionBusy           1002   a compaction, a redaction or a prompt holds the session
-    ├── SessionCorrupt        1003   `data` tells what could be saved
-    ├── SessionLocked         1004   another process writes it
+    ├── Cancelled            -32800  the client cancelled the request
+    ├── SessionNotFound       1001   `data.exists` is true if the session is stored but not open
+    ├── SessionBusy           1002   a compaction, a redaction or a prompt is running
+    ├── SessionCorrupt        1003   `data` says what could be read
+    ├── SessionLocked         1004   another process writes the session
     ├── StorageFailed         1005   disk full, read-only, no permission
     ├── ProviderFailed        1006   a model provider gave no usable answer
-    ├── NoProvider            1007   a model was asked for and none is configured
+    ├── NoProvider            1007   a model is needed and none is configured
     ├── CannotFit             1008   `data.floor`: system, tools, last request, summary
-    ├── LimitExceeded         1009   a frame, a nesting, a count above its limit
-    ├── FormatNotSupported    1010   `data.supported` lists what is
-    └── NothingToUndo         1011   no compaction or prune to take back, or to put in force again
+    ├── LimitExceeded         1009   a frame, a nesting or a count exceeds its limit
+    ├── FormatNotSupported    1010   `data.supported` lists what is supported
+    └── NothingToUndo         1011   there is no compaction or prune to undo or redo
 
-A message says what was being done, with which thing, and what to do; it holds no conversation, key or path.
+An error's message says what failed, for which session or file, and what to do. It contains no text of a
+conversation, no key and no path.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 Detail = str | int | float | bool | None | list["Detail"] | dict[str, "Detail"]
-"""What `data` of an error may hold: plain JSON."""
+"""What `data` of an error may contain: plain JSON."""
 
 
 class CompactdError(Exception):
-    """The root: a code of the contract, a sentence that says what to do, and data for programs."""
+    """The base class: a code of the protocol, a sentence that says what to do, and data for programs."""
 
     code: ClassVar[int] = -32603
 
@@ -38,7 +39,7 @@ class CompactdError(Exception):
 
 
 class InvalidParams(CompactdError):
-    """A parameter is missing or wrong. `path` is its place, as `$.messages[2].role`."""
+    """A parameter is missing or wrong. `path` says where, such as `$.messages[2].role`."""
 
     code = -32602
 
@@ -50,37 +51,39 @@ class InvalidParams(CompactdError):
 
 
 class Cancelled(CompactdError):
-    """The request was cancelled before it was done; nothing of it remains but what was journalled."""
+    """The request was cancelled before it was done. Only what was already journalled remains of it."""
 
     code = -32800
 
 
 class SessionNotFound(CompactdError):
-    """No session has this id, or none is open here under it. Start it, or list those there are."""
+    """No session has this id, or it is not open here. Open it with `session/start`, or list sessions with
+    `session/list`."""
 
     code = 1001
 
 
 class SessionBusy(CompactdError):
-    """A compaction of this session is running, or a prompt: wait for its end, or cancel it."""
+    """A compaction or a prompt of this session is running. Wait until it ends, or cancel it."""
 
     code = 1002
 
 
 class SessionCorrupt(CompactdError):
-    """The session's file is damaged in the middle. `data` says which line and how much could be saved."""
+    """The session's file is damaged in the middle. `data` says which line, and how much could be read."""
 
     code = 1003
 
 
 class SessionLocked(CompactdError):
-    """Another process has this session open for writing. Read it, or end that process first."""
+    """Another process has this session open for writing. Open it read-only, or end that process first."""
 
     code = 1004
 
 
 class StorageFailed(CompactdError):
-    """The session could not be written. What was acknowledged is safe; free space or mend permissions."""
+    """The session could not be written. What was acknowledged is safe. Free disk space or repair
+    permissions."""
 
     code = 1005
 
@@ -92,30 +95,30 @@ class ProviderFailed(CompactdError):
 
 
 class NoProvider(CompactdError):
-    """A model was asked for but no provider is configured. Use strategy `extract`, which needs none."""
+    """A model is needed but no provider is configured. Use strategy `extract`, which needs none."""
 
     code = 1007
 
 
 class CannotFit(CompactdError):
-    """No compaction can make the request fit. `floor` says what takes the room."""
+    """No compaction can make the request fit. `floor` says what takes the space."""
 
     code = 1008
 
 
 class LimitExceeded(CompactdError):
-    """Something is larger than its limit."""
+    """Something exceeds its limit."""
 
     code = 1009
 
 
 class FormatNotSupported(CompactdError):
-    """This format is not known here."""
+    """This format is not supported."""
 
     code = 1010
 
 
 class NothingToUndo(CompactdError):
-    """There is no compaction or prune to take back, or to put in force again."""
+    """There is no compaction or prune to undo or redo."""
 
     code = 1011

@@ -1,9 +1,9 @@
-"""The vocabulary: messages, usage, results and events, as frozen values without behaviour.
+"""The vocabulary of the protocol: messages, usage, results and events, as frozen values without behaviour.
 
-Longer than other files on purpose: it is one vocabulary, read from top to bottom.
+The file is long on purpose: it is one vocabulary, read from top to bottom.
 
-Field docstrings are the public document of each field. Token counts are integers of the session's
-estimator unless a field says otherwise; times are Unix seconds (UTC) ending in `_at`.
+Field docstrings are the public documentation of each field. Token counts are integers, counted by the
+session's estimator unless a field says otherwise. Times are Unix seconds (UTC); their names end in `_at`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ Author = Literal[
 
 
 class BlockMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What programs say about a block. Fields we do not know stay in the message's own bytes."""
+    """What programs say about a block. Unknown fields are kept in the message's own bytes."""
 
     author: str | None = None
-    """Who wrote this block, where it is another one than the message's. As in the message's `meta`."""
+    """Who wrote this block, if it is not the author of the message. The values are those of the message's
+    `meta`."""
 
 
 class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
@@ -53,7 +54,7 @@ class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
     text: str
     """The text; may be empty."""
     meta: BlockMeta | None = None
-    """What programs say about this block. Left out: what the message's `meta` says."""
+    """What programs say about this block. Left out, the message's `meta` applies."""
 
 
 class Thinking(Struct, frozen=True, kw_only=True, tag="thinking", omit_defaults=True):
@@ -62,25 +63,25 @@ class Thinking(Struct, frozen=True, kw_only=True, tag="thinking", omit_defaults=
     text: str = ""
     """The reasoning; empty if the provider hides it."""
     signature: str | None = None
-    """The provider's signature of the text, sent back unchanged. Null: none, so that some providers refuse
-    the block; then it is left out of the request."""
+    """The provider's signature of the text, sent back unchanged. Null: there is none. Some providers refuse
+    such a block; it is then left out of the request."""
     redacted: str | None = None
-    """The provider's opaque form, where the text is hidden."""
+    """The provider's opaque form of the reasoning, if the text is hidden."""
 
 
 class Image(Struct, frozen=True, kw_only=True, tag="image", omit_defaults=True):
-    """A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes."""
+    """An image, as base64 `data` or as `url`. Tokens are counted by its pixels, never by its bytes."""
 
     media_type: str = "image/png"
     """MIME type, such as `image/png`."""
     data: str | None = None
-    """The picture in base64. Give this or `url`."""
+    """The image in base64. Give this or `url`."""
     url: str | None = None
-    """Address of the picture."""
+    """Address of the image."""
     width: int | None = None
-    """Pixels; null if not known, then read from `data`, or assumed."""
+    """Width in pixels. Null if not known; then it is read from `data` or assumed."""
     height: int | None = None
-    """Pixels; as `width`."""
+    """Height in pixels. Null if not known; then it is read from `data` or assumed."""
 
 
 class Document(Struct, frozen=True, kw_only=True, tag="document", omit_defaults=True):
@@ -89,7 +90,7 @@ class Document(Struct, frozen=True, kw_only=True, tag="document", omit_defaults=
     media_type: str = "application/pdf"
     """MIME type, such as `application/pdf` or `text/plain`."""
     title: str | None = None
-    """Name of the document, such as its file's."""
+    """Name of the document, such as its file name."""
     text: str | None = None
     """The document's text. Give one of `text`, `data` and `url`."""
     data: str | None = None
@@ -99,7 +100,7 @@ class Document(Struct, frozen=True, kw_only=True, tag="document", omit_defaults=
     pages: int | None = None
     """Number of pages; null if not known. The size in tokens is estimated from it."""
     meta: BlockMeta | None = None
-    """What programs say about this block. Left out: what the message's `meta` says."""
+    """What programs say about this block. Left out, the message's `meta` applies."""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True, tag="tool_call"):
@@ -110,24 +111,24 @@ class ToolCall(Struct, frozen=True, kw_only=True, tag="tool_call"):
     name: str
     """Name of the tool."""
     arguments: Raw = Raw(b"{}")
-    """The JSON value as the client sent it: an object, or OpenAI's string."""
+    """The JSON value as the client sent it: an object, or a string as in OpenAI's shape."""
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result", omit_defaults=True):
-    """What a call gave back."""
+    """The result of a tool call."""
 
     call_id: str
-    """The call that this answers."""
+    """The call that this is the result of."""
     content: str | tuple[Block, ...] = ""
-    """Text, or blocks. Any other JSON arrives here as its text, byte for byte."""
+    """Text, or blocks. Any other JSON is kept as its text, byte for byte."""
     name: str | None = None
-    """Name of the tool. Null: the call's."""
+    """Name of the tool. Null: the name in the call."""
     is_error: bool = False
     """True if the tool failed."""
 
 
 class Opaque(Struct, frozen=True, kw_only=True, tag="opaque"):
-    """Something only `provider` understands; given back to it untouched."""
+    """Something that only `provider` understands. It is sent back to it unchanged."""
 
     provider: str
     """The provider that understands it, such as `openai`."""
@@ -136,10 +137,10 @@ class Opaque(Struct, frozen=True, kw_only=True, tag="opaque"):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """A block of a type this version does not know, kept as it came."""
+    """A block of a type that this version does not know, kept as it came."""
 
     type: str
-    """The block's own type."""
+    """The block's type."""
     raw: Raw
 
 
@@ -147,45 +148,46 @@ Block = Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Un
 
 
 class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What programs say about a message. Fields we do not know stay in the message's own bytes."""
+    """What programs say about a message. Unknown fields are kept in the message's own bytes."""
 
     type: str | None = None
-    """`compaction_summary` marks a summary of ours."""
+    """`compaction_summary` marks a summary that compactd wrote."""
     kind: str | None = None
-    """`bash_execution` marks a user message that holds a shell command the user ran and its output."""
+    """`bash_execution` marks a user message that contains a shell command which the user ran, and its
+    output."""
     author: str | None = None
     """Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`,
     `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out,
-    the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's
-    words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in
-    a message of role `user` that is not `synthetic`."""
+    the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's
+    words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a
+    message of role `user` that is not `synthetic`."""
     synthetic: bool = False
-    """No person wrote it."""
+    """True if no person wrote the message."""
     pinned: bool = False
-    """Stays in every later view, within a cap."""
+    """True if the message stays in every later view, within a cap."""
     compaction_id: str | None = None
-    """Of a summary: the compaction that made it."""
+    """For a summary: the compaction that made it."""
     read_files: tuple[str, ...] = ()
-    """Of a summary: the files that were read and not changed. A summary always has it."""
+    """For a summary: the files that were read and not changed. A summary always has it."""
     modified_files: tuple[str, ...] = ()
-    """Of a summary: the files that were changed. A summary always has it."""
+    """For a summary: the files that were changed. A summary always has it."""
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message of a conversation."""
 
     role: Role
-    """Who speaks. `tool` holds results of tool calls, which may also stand in a `user` message."""
+    """Who speaks. `tool` contains results of tool calls, which may also be in a `user` message."""
     content: tuple[Block, ...]
-    """Oldest first. A string on the wire is one text block."""
+    """The blocks, in order. A string on the wire is one text block."""
     id: str | None = None
     """The client's id, if it gave one."""
     created_at: float | None = None
     """When it was written, in Unix seconds. Null: not known."""
     usage: Raw | None = None
-    """The provider's usage report as it came, if the message carries one."""
+    """The provider's usage report as it came, if there is one."""
     stop_reason: str | None = None
-    """Of an assistant's message: why the model stopped, in the provider's words. Null: not known."""
+    """For an assistant's message: why the model stopped, in the provider's words. Null: not known."""
     meta: Meta | None = None
     """What programs say about this message. Null: nothing."""
 
@@ -205,12 +207,12 @@ class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """A provider's report of one request, normalised. Tokens."""
+    """A provider's usage report for one request, normalised. Tokens."""
 
     input_tokens: int = 0
-    """Without what was read from or written to the cache."""
+    """Input tokens, not counting those read from or written to the cache."""
     output_tokens: int = 0
-    """Reasoning included."""
+    """Output tokens, reasoning included."""
     cache_read_tokens: int = 0
     """Input that was read from the provider's cache."""
     cache_write_tokens: int = 0
@@ -218,49 +220,50 @@ class Usage(Struct, frozen=True, kw_only=True):
     reasoning_tokens: int = 0
     """The part of `output_tokens` that was reasoning."""
     context_window: int | None = None
-    """The model's window, where the report names it."""
+    """The model's window, if the report names it."""
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
-    """Where a session stands: what was billed, and how full the context is. Tokens."""
+    """The tokens of a session: what was billed, and how full the context is."""
 
     prompt_tokens: int = 0
-    """Sum over all reports of input and cache. Billing; decides nothing."""
+    """Sum of input and cache over all reports. For billing only."""
     completion_tokens: int = 0
-    """Sum of the output of all reports, reasoning included. Billing; decides nothing."""
+    """Sum of the output of all reports, reasoning included. For billing only."""
     total_tokens: int = 0
-    """`prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing."""
+    """`prompt_tokens` + `completion_tokens`, over all reports. For billing only."""
     cache_read_tokens: int = 0
-    """Sum of the input read from a cache. Billing; decides nothing."""
+    """Sum of the input read from a cache. For billing only."""
     cache_write_tokens: int = 0
-    """Sum of the input written to a cache. Billing; decides nothing."""
+    """Sum of the input written to a cache. For billing only."""
     reasoning_tokens: int = 0
-    """Sum of the reasoning. Billing; decides nothing."""
+    """Sum of the reasoning. For billing only."""
     last_prompt_tokens: int = 0
     """Input of the last report, cache included. 0 until the first report of this model, and again after each
     compaction, prune, undo, redo, branch and redaction."""
     current_context_tokens: int | None = None
-    """The size of the next request: the last report's input + an estimate of what came after it."""
+    """Size of the next request: the last report's input, plus an estimate of what came after it."""
     compared_tokens: int | None = None
-    """The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an
-    estimate of everything."""
+    """The size that the profile compares with `threshold_tokens`. Some profiles compare only the last report,
+    or an estimate of everything."""
     current_context_source: Literal["measured", "estimated", "mixed"] = "estimated"
     """Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a
-    report and an estimate of what came after it. `estimated`: no report of this context."""
+    report, and an estimate of what came after it. `estimated`: there is no report of this context."""
     context_window: int | None = None
     """The window in force; null if none is known."""
     context_window_confidence: Confidence = "guess"
-    """How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the
-    registry's sources agree. `disputed`: they disagree. `guess`: nobody knows it."""
+    """How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the
+    registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used."""
     threshold_tokens: int | None = None
-    """Where a compaction becomes due; null if none ever does."""
+    """The size from which a compaction is due; null if none ever is."""
     percent: float | None = None
     """100 × `current_context_tokens` ÷ `context_window`."""
     decision: Literal["fits", "due", "over"] = "fits"
-    """What that size asks for: nothing, a compaction, or that the next request is not sent as it is."""
+    """`fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to
+    be sent as it is."""
     epoch: int = 1
-    """Number of the context, from 1. It rises when the context changes in another way than by an append; a
-    report of an older epoch is billed only."""
+    """Number of the context, from 1. It rises when the context changes other than by an append. A report for
+    an older epoch is only billed."""
 
 
 # --- results ----------------------------------------------------------------------------------------
@@ -270,52 +273,54 @@ class Decision(Struct, frozen=True, kw_only=True):
     """Whether the conversation fits, a compaction is due, or the request is over the cap."""
 
     kind: Literal["fits", "due", "over"]
-    """`fits`: send it. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as
-    it is."""
+    """`fits`: send the request. `due`: the next `turn/begin` compacts. `over`: the request is too large to be
+    sent as it is."""
     used: int
-    """The size that decided: the one that the profile compares with the threshold, or if `over`, the size of
-    the whole next request. Tokens."""
+    """The size that decided, in tokens: the size that the profile compares with the threshold, or for `over`
+    the size of the whole next request."""
     threshold: int | None
-    """Where a compaction becomes due; null if none ever does."""
+    """The size from which a compaction is due; null if none ever is."""
     window: int | None
     """The window in force; null if none is known."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
-    """What no compaction can remove. Tokens."""
+    """What no compaction can remove, in tokens."""
 
     system: int
     """The system prompt."""
     tools: int
     """The definitions of the tools."""
     last_request: int
-    """The newest request of the user, with what belongs to it."""
+    """The user's newest request, with what belongs to it."""
     summary: int
     """The smallest summary."""
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """Facts of the removed text that were used more than once, looked up in the new context."""
+    """Facts of the removed text that were used more than once, and whether the new context still contains
+    them."""
 
     score: float
-    """`kept` ÷ all, 0 to 1; 1 where there was none."""
+    """`kept` ÷ all facts, 0 to 1; 1 if there are none."""
     kept: int
-    """Facts that the new context holds."""
+    """How many facts the new context contains."""
     lost: tuple[str, ...]
-    """The facts that are missing, most used first, at most 50."""
+    """The facts that are missing, the most used first, at most 50."""
     before: float | UnsetType = UNSET
-    """The score of the model's own summary, before anything was added; left out where no model wrote."""
+    """The score of the model's own summary, before anything was added. Left out if no model wrote it."""
 
 
 class RereadAdvice(Struct, frozen=True, kw_only=True):
-    """A file that the last turns worked on, and whether it is on disk as the session saw it last."""
+    """A file that the last turns worked on, and whether it is on disk as the session last saw it."""
 
     path: str
-    """As the conversation names it."""
+    """The path as the conversation names it."""
     state: FileState
-    """`unknown`: the session did not see the whole file, or it could not be looked at."""
+    """Whether the file has changed since. `unknown`: the session did not see the whole file, or the file
+    could not be read."""
     size_bytes: int | UnsetType = UNSET
-    """On disk now."""
+    """Size of the file on disk now, in bytes."""
 
 
 class Pinned(Struct, frozen=True, kw_only=True):
@@ -324,19 +329,21 @@ class Pinned(Struct, frozen=True, kw_only=True):
     entry_id: str
     """The entry of the message."""
     reason: PinReason
-    """`request`: the newest request, or the calls and results in one message with it. `pinned`:
-    `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command."""
+    """`request`: it is the newest request, or calls and results in one message with it. `pinned`:
+    `session/pin` or the message's `meta` says so. `command`: it is the request before the newest shell
+    command."""
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
-    """What a compaction did, or why it did nothing. Tokens are of the whole request."""
+    """What a compaction did, or why it did nothing. Token counts are for the whole request."""
 
     compacted: bool
-    """True if the context changed, or with `dry_run` would change."""
+    """True if the context changed, or with `dry_run` if it would change."""
     reason: str = ""
-    """Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked."""
+    """Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as
+    asked."""
     compaction_id: str | None = None
-    """Id of the compaction; null if there was none, and of a dry run."""
+    """Id of the compaction; null if there was none, or for a dry run."""
     trigger: Trigger = "manual"
     """Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a
     request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's
@@ -344,94 +351,97 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     strategy: Strategy = "extract"
     """How the summary was made: by a model, by code, or not at all."""
     messages_before: int = 0
-    """Messages of the context before."""
+    """Number of messages in the context before."""
     messages_after: int = 0
-    """Messages of the context after, the summary included."""
+    """Number of messages in the context after, the summary included."""
     messages_removed: int = 0
-    """Messages that the summary replaced."""
+    """Number of messages that the summary replaced."""
     tokens_before: int = 0
-    """Size of the next request before."""
+    """Size of the next request before the compaction."""
     tokens_after: int = 0
-    """Size of the next request after; the same as before if nothing was done."""
+    """Size of the next request after the compaction; the same as before if nothing was done."""
     tokens_saved: int = 0
     """`tokens_before` - `tokens_after`."""
     first_kept_entry_id: str | None = None
-    """The oldest message of the verbatim tail; null if there is none."""
+    """The oldest message of the verbatim tail; null if there is no tail."""
     kept_messages: int = 0
-    """The verbatim tail, without pinned messages and summary."""
+    """Number of messages in the verbatim tail, not counting pinned messages and the summary."""
     pinned_entry_ids: tuple[str, ...] = ()
     """Older messages that stay word for word, oldest first."""
     pinned: tuple[Pinned, ...] = ()
-    """The same with the reason of each; empty for compactions of earlier versions."""
+    """The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier
+    versions."""
     split_turn: bool = False
-    """True if the cut lies inside a turn: its first part is in the summary, its last part in the tail."""
+    """True if the cut is inside a turn: its first part is in the summary, its last part in the tail."""
     summary: str = ""
-    """The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not
-    made."""
+    """The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary
+    was made."""
     read_files: tuple[str, ...] = ()
     """Files that the replaced messages read and did not change."""
     modified_files: tuple[str, ...] = ()
     """Files that the replaced messages changed."""
     retention: Retention | None = None
-    """How many repeated details of the removed messages are still there; null if nothing was replaced."""
+    """How many repeated details of the removed messages are still in the context; null if nothing was
+    replaced."""
     unfounded: tuple[str, ...] | UnsetType = UNSET
-    """Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at
-    most 20; left out where there are none. The summary names them too."""
+    """Paths, names, numbers and commands that a model's summary states but the conversation does not contain,
+    at most 20. The summary names them too. Left out if there are none."""
     remarks: tuple[str, ...] | UnsetType = UNSET
-    """Lines that a model's summary put in the user's name and the user's words do not hold, as the model
-    wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none."""
+    """Lines that a model's summary put in the user's name without support in the user's words, as the
+    model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there
+    are none."""
     files_to_reread: tuple[RereadAdvice, ...] | UnsetType = UNSET
-    """Files that the last turns worked on, newest first; left out where none is known. Advice only."""
+    """Files that the last turns worked on, newest first. This is advice only. Left out if none is known."""
     pruned_tool_results: int = 0
-    """Tool results in the tail that were shortened so that it fits."""
+    """Number of tool results in the tail that were shortened so that it fits."""
     created_at: float = 0.0
-    """When it ended, in Unix seconds; 0 if there was none."""
+    """When the compaction ended, in Unix seconds; 0 if there was none."""
     duration_ms: int = 0
     """How long it took, in milliseconds."""
     model: str | UnsetType = UNSET
-    """The summariser, as `provider/id`. Left out if no model was asked."""
+    """The model that summarised, as `provider/id`. Left out if no model was asked."""
     usage: Usage | UnsetType = UNSET
-    """The summariser's report, all its requests combined. Left out if there was none."""
+    """The usage of the model that summarised, all its requests combined. Left out if there was none."""
     cost: float | UnsetType = UNSET
-    """US dollars for the summariser; of a dry run, the most it may be. Left out if not known."""
+    """Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known."""
     floor: Floor | UnsetType = UNSET
-    """What takes the room, if the target could not be met. Otherwise left out."""
+    """What takes the space, if the target could not be met. Otherwise left out."""
     warnings: tuple[str, ...] | UnsetType = UNSET
-    """Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are
+    """Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are
     none."""
 
 
 # --- events -----------------------------------------------------------------------------------------
-# Each goes out as `agent/event` with `session_id` and `seq` before its own fields.
+# Each is sent as `agent/event`, with `session_id` and `seq` before its own fields.
 
 
 class ContextUsage(Struct, frozen=True, kw_only=True):
-    """The context after a turn. Tokens."""
+    """The size of the context after a turn, in tokens."""
 
     tokens: int
     """`usage_tokens` + `trailing_tokens`."""
     usage_tokens: int
-    """What the provider's last report measured, its answer included; 0 without a report."""
+    """The size that the provider's last report measured, its answer included; 0 without a report."""
     trailing_tokens: int
-    """Estimated, since then."""
+    """The estimated size of what came after that report."""
 
 
 class AgentStart(Struct, frozen=True, kw_only=True, tag="agent_start"):
-    """The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows."""
+    """The daemon's own loop started on a prompt. Exactly one `agent_end` or `error` follows."""
 
     turn_id: str
-    """The prompt, as `agent/prompt` answered it."""
+    """The prompt's id, as in the result of `agent/prompt`."""
 
 
 class TurnStart(Struct, frozen=True, kw_only=True, tag="turn_start"):
-    """A model request is about to be sent. Exactly one `turn_end` follows, whatever happens."""
+    """A model request is about to be sent. Exactly one `turn_end` follows in any case."""
 
     turn_id: str
-    """The prompt that is being answered, as `agent/prompt` named it."""
+    """The prompt that is being answered; its id as in the result of `agent/prompt`."""
 
 
 class MessageStart(Struct, frozen=True, kw_only=True, tag="message_start"):
-    """The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent
+    """The model was asked and will write an answer. Exactly one `message_end` follows. A request that is sent
     again starts a new message."""
 
     turn_id: str
@@ -439,7 +449,7 @@ class MessageStart(Struct, frozen=True, kw_only=True, tag="message_start"):
 
 
 class MessageDelta(Struct, frozen=True, kw_only=True, tag="message_delta"):
-    """More of the answer's text. May be left out while the client does not read."""
+    """More text of the answer. Deltas may be left out while the client does not read."""
 
     delta: str
     """The text since the last delta."""
@@ -448,19 +458,19 @@ class MessageDelta(Struct, frozen=True, kw_only=True, tag="message_delta"):
 
 
 class ThinkingDelta(Struct, frozen=True, kw_only=True, tag="thinking_delta"):
-    """More of the model's reasoning. May be left out while the client does not read."""
+    """More of the model's reasoning. Deltas may be left out while the client does not read."""
 
     delta: str
-    """The text since the last delta."""
+    """The reasoning since the last delta."""
     turn_id: str
     """The prompt that is being answered."""
 
 
 class MessageEnd(Struct, frozen=True, kw_only=True, tag="message_end"):
-    """The whole answer, or what came of it."""
+    """The end of an answer, with the whole message."""
 
     message: Raw
-    """Null if nothing came, or if the request failed."""
+    """The whole message; null if nothing came or the request failed."""
     stop_reason: str | None = None
     """Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`,
     `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`."""
@@ -471,69 +481,70 @@ class MessageEnd(Struct, frozen=True, kw_only=True, tag="message_end"):
 
 
 class MessageQueued(Struct, frozen=True, kw_only=True, tag="message_queued"):
-    """A prompt waits for its turn; it is durable."""
+    """A prompt waits until earlier ones are answered. It is already durable."""
 
     turn_id: str
     """The prompt's id; `prompt/drop` takes it back."""
 
 
 class ToolExecutionStart(Struct, frozen=True, kw_only=True, tag="tool_execution_start"):
-    """The client is asked to run a tool. Calls that are answered without the client have no such event."""
+    """The client is asked to run a tool. There is no such event for calls that are answered without the
+    client."""
 
     call_id: str
     """The call's id, as in `tool/execute`."""
     name: str
-    """The tool's."""
+    """Name of the tool."""
     turn_id: str
     """The prompt that is being answered."""
     entry_id: str | None = None
-    """The message with the call."""
+    """The entry of the message with the call."""
 
 
 class ToolExecutionEnd(Struct, frozen=True, kw_only=True, tag="tool_execution_end"):
-    """A tool ended."""
+    """A tool finished."""
 
     call_id: str
     """The call's id, as in `tool/execute`."""
     name: str
-    """The tool's."""
+    """Name of the tool."""
     is_error: bool
-    """The tool failed, or gave no result in time."""
+    """True if the tool failed or gave no result in time."""
     turn_id: str
     """The prompt that is being answered."""
     entry_id: str | None = None
-    """The message with the result; null if there is none, because the prompt was aborted."""
+    """The entry of the message with the result; null if there is none, because the prompt was aborted."""
 
 
 class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
-    """A request failed and is sent again."""
+    """A request failed and will be sent again."""
 
     attempt: int
-    """2 for the first repetition."""
+    """Number of the next attempt; 2 for the first repetition."""
     delay_s: float
-    """Seconds until it is sent."""
+    """Seconds until the request is sent again."""
     reason: str
-    """One sentence."""
+    """Why the request failed, in one sentence."""
     turn_id: str | None = None
-    """The prompt that is being answered; null for a summariser's request."""
+    """The prompt that is being answered; null for a request for a summary."""
 
 
 class AgentEnd(Struct, frozen=True, kw_only=True, tag="agent_end"):
-    """The prompt was answered, or ended."""
+    """The prompt was answered, or was ended early."""
 
     turn_id: str
     """The prompt that ended."""
     usage: TokenUsage
-    """The numbers at the end of it."""
+    """The token usage at the end of the prompt."""
     context_window: int | None
-    """As `usage.context_window`."""
+    """The same as `usage.context_window`."""
     stop_reason: str
     """Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt
     reached its limit of model requests."""
 
 
 class AgentAbort(Struct, frozen=True, kw_only=True, tag="agent_abort"):
-    """The client took the prompt back."""
+    """The client aborted the prompt."""
 
     turn_id: str
     """The prompt that was aborted; its `agent_end` follows."""
@@ -545,14 +556,14 @@ class AgentError(Struct, frozen=True, kw_only=True, tag="error"):
     turn_id: str
     """The prompt that failed."""
     code: int
-    """As the code of an error of JSON-RPC."""
+    """The code that a JSON-RPC error would have."""
     message: str
     """What happened and what to do, for a person."""
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True, tag="turn_end"):
-    """A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the
-    client's own `turn/end`."""
+    """A model request ended, with or without an answer. Follows each `turn_start`, and the client's own
+    `turn/end`."""
 
     message: Raw
     """The answer; null if there is none."""
@@ -563,60 +574,60 @@ class TurnEnd(Struct, frozen=True, kw_only=True, tag="turn_end"):
     turn_id: str | None = None
     """The prompt that is being answered; null after the client's own `turn/end`."""
     entry_id: str | None = None
-    """The entry of `message` in the session; null if that is null."""
+    """The entry of `message` in the session; null if `message` is null."""
 
 
 class UsageUpdate(Struct, frozen=True, kw_only=True, tag="usage_update"):
-    """The numbers of the gauge changed."""
+    """The token usage changed."""
 
     usage: TokenUsage
-    """The numbers now."""
+    """The token usage now."""
     context_window: int | None
-    """As `usage.context_window`."""
+    """The same as `usage.context_window`."""
 
 
 class OverflowDetected(Struct, frozen=True, kw_only=True, tag="overflow_detected"):
-    """A request was, or silently became, too large for the model."""
+    """A request was too large for the model, with an error or without one."""
 
     source: str
-    """What showed it: `usage` for a report, otherwise the evidence in the error, for a person."""
+    """What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person."""
     limit: int | None
-    """The window that was named, in tokens; null if none was."""
+    """The window that the error or report names, in tokens; null if it names none."""
     requested: int | None
-    """The size that was compared with it, in tokens; null if it is not known."""
+    """The size that was compared with the window, in tokens; null if it is not known."""
 
 
 class CompactionStart(Struct, frozen=True, kw_only=True, tag="compaction_start"):
     """A compaction began. Exactly one `compaction_end` with the same id follows."""
 
     compaction_id: str
-    """Names it in the events that follow, in its result, and in `session/expand`."""
+    """Id of the compaction, used in the events that follow, in its result, and in `session/expand`."""
     trigger: Trigger
     """Why it is made, as in `CompactionResult`."""
     message_count: int
-    """Messages of the context."""
+    """Number of messages in the context."""
     tokens_before: int
     """Size of the next request."""
 
 
 class CompactionProgress(Struct, frozen=True, kw_only=True, tag="compaction_progress", omit_defaults=True):
-    """How far a compaction is."""
+    """The progress of a compaction."""
 
     compaction_id: str
     """The compaction that this is about."""
     phase: str
-    """What it does. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`."""
+    """The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`."""
     fraction: float
-    """How far it is, 0 to 1. Never falls."""
+    """The share that is done, 0 to 1. It never decreases."""
     delta: str | None = None
-    """The next piece of the summary that a model writes. Left out otherwise."""
+    """The next piece of the summary that a model is writing. Left out otherwise."""
 
 
 class ErrorInfo(Struct, frozen=True, kw_only=True):
-    """An error as events carry it."""
+    """An error inside an event."""
 
     code: int
-    """As the code of an error of JSON-RPC."""
+    """The code that a JSON-RPC error would have."""
     message: str
     """What happened and what to do, for a person."""
 
@@ -628,68 +639,69 @@ class CompactionEnd(Struct, frozen=True, kw_only=True, tag="compaction_end", omi
     """The compaction that ended."""
     status: Literal["completed", "failed", "cancelled", "skipped"]
     """`completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing
-    was changed."""
+    changed."""
     result: CompactionResult | None = None
-    """What it did, with its summary. Of `completed` and `skipped`."""
+    """What the compaction did, with its summary. Only if the status is `completed` or `skipped`."""
     error: ErrorInfo | None = None
-    """Why it failed. Of `failed`."""
+    """Why it failed. Only if the status is `failed`."""
 
 
 class PruneEnd(Struct, frozen=True, kw_only=True, tag="prune_end"):
     """Old tool output was replaced by stubs."""
 
     pruned: int
-    """Tool results that were replaced."""
+    """Number of tool results that were replaced."""
     tokens_saved: int
-    """Tokens that the context is smaller by."""
+    """How many tokens smaller the context is."""
 
 
 class ModelChanged(Struct, frozen=True, kw_only=True, tag="model_changed"):
-    """The session's model is another one."""
+    """The session's model changed."""
 
     model: str
     """The model in force now, as `provider/id`."""
     context_window: int | None
-    """Its window in tokens; null if none is known."""
+    """The new model's window in tokens; null if none is known."""
 
 
 class SessionClosed(Struct, frozen=True, kw_only=True, tag="session_closed"):
     """The session is no longer open here."""
 
     reason: str
-    """Why. Values so far: `closed` (`session/close`), `deleted`."""
+    """Why it was closed. Values so far: `closed` (`session/close`), `deleted`."""
 
 
 class MessageAppended(Struct, frozen=True, kw_only=True, tag="message_appended"):
-    """A message became part of the session, whoever appended it."""
+    """A message was appended to the session by any client, the daemon or another process."""
 
     entry_id: str
     """The entry of the message in the session."""
     role: Role
-    """Its role."""
+    """Role of the message."""
     client: str | None = None
-    """The name of the client whose request brought the message, as it gave it in `client.name`. Null if it
+    """Name of the client whose request brought the message, as given in `client.name`. Null if the client
     gave none, if the daemon made the message, or if another process appended it."""
     turn_id: str | UnsetType = UNSET
     """In the daemon's own loop: the prompt that the message belongs to."""
 
 
 class SessionChanged(Struct, frozen=True, kw_only=True, tag="session_changed"):
-    """Something about the session changed that is no message: read it again to see what it is now."""
+    """Something about the session other than its messages changed. Read it again to see the new value."""
 
     what: Change
-    """`pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system
-    prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`)."""
+    """What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction
+    settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry
+    (`session/context`)."""
     entry_ids: tuple[str, ...] = ()
-    """The entries that were pinned or let go, or the one that the branch goes on from."""
+    """The entries that were pinned or unpinned, or the entry from which the branch continues."""
 
 
 class WriterChanged(Struct, frozen=True, kw_only=True, tag="writer_changed"):
-    """Another process, or none, or this daemon writes the session from now on."""
+    """The process that writes the session changed."""
 
     owner: Owner
-    """`none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this
-    daemon took it over."""
+    """`none`: no process writes it; `session/start` takes it over. `other`: another process writes it.
+    `this`: this daemon took it over."""
 
 
 Event = (
@@ -721,4 +733,4 @@ Event = (
 )
 
 encode = msgspec.json.Encoder().encode
-"""A value of this module as compact JSON."""
+"""The encoder of the values of this module as compact JSON."""

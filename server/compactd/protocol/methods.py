@@ -1,6 +1,6 @@
-"""Every method of ours: its name, what goes in, what comes out, and the errors a client is to expect.
+"""The table of all methods: name, params, result, and the errors that a client should expect.
 
-`protocol.md`, the schema and the editors' types are written from this table.
+`protocol.md`, the schema and the editors' types are generated from this table.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from compactd.protocol.messages import CompactionResult
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """One row of the table."""
+    """One method of the protocol."""
 
     name: str
     params: type[Struct]
     result: type | None
     scope: str
-    """`session` or `none`."""
+    """`session` if the method needs a session, otherwise `none`."""
     errors: tuple[type[CompactdError], ...] = ()
-    """Those that a client is expected to handle, beside -32602, -32603 and -32800."""
+    """The errors that a client should expect, in addition to -32602, -32603 and -32800."""
     doc: str = ""
 
 
@@ -62,23 +62,24 @@ METHODS: dict[str, Method] = {
             wire.StartResult,
             (SessionNotFound, SessionCorrupt, StorageFailed, FormatNotSupported),
             "Opens a new session, or resumes one by its `session_id`. A session that another process has "
-            "open comes back `read_only` and follows what that process does: its events come here too.",
+            "open is opened `read_only` and follows what that process does: its events are sent here too.",
         ),
         _row(
             "session/append",
             wire.AppendParams,
             wire.AppendResult,
             (*WRITES, SessionBusy, FormatNotSupported),
-            "Appends messages, all or none. When the answer is there they are durable. A message whose `id` "
-            "is known already is not added twice. While the daemon answers a prompt itself, messages that "
-            "end with an assistant's are refused: they would stand in the place of the model's answer.",
+            "Appends messages, all or none. When the result arrives, they are durable. A message whose `id` "
+            "is already known is not added twice. While the daemon answers a prompt itself, messages that "
+            "end with an assistant's are refused, because they would take the place of the model's answer.",
         ),
         _row(
             "session/context",
             wire.ContextParams,
             wire.ContextResult,
             (*READS, FormatNotSupported),
-            "What the next model request must contain, always valid for the provider of `format`.",
+            "Returns what the next model request must contain. It is always valid for the provider of "
+            "`format`.",
         ),
         _row(
             "session/compact",
@@ -93,113 +94,116 @@ METHODS: dict[str, Method] = {
             wire.HistoryParams,
             wire.HistoryResult,
             READS,
-            "Every message ever appended, compacted or not, with the compactions between.",
+            "Returns every message ever appended, compacted or not, with the compactions between them.",
         ),
         _row(
             "session/search",
             wire.SearchParams,
             wire.SearchResult,
             READS,
-            "Messages that hold a text, also those that a compaction took out of the context; in one "
-            "session, or in every one that is stored.",
+            "Finds messages that contain a text, including those that a compaction removed from the "
+            "context. Searches one session, or every stored one.",
         ),
         _row(
             "session/expand",
             wire.ExpandParams,
             wire.ExpandResult,
             READS,
-            "The original messages behind a compaction's summary, or those of the entries named.",
+            "Returns the original messages that a compaction's summary replaced, or those of the given "
+            "entries.",
         ),
         _row(
             "session/prune",
             wire.PruneParams,
             wire.PruneResult,
             CHANGES,
-            "Shows old tool output as one-line stubs, as the settings say, whether `prune` is on or off.",
+            "Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on "
+            "or off.",
         ),
         _row(
             "session/branch",
             wire.BranchParams,
             wire.BranchResult,
             CHANGES,
-            "Goes back to an entry: the next one follows it. Nothing is deleted.",
+            "Goes back to an entry, so that the next one follows it. Nothing is deleted.",
         ),
         _row(
             "session/undo",
             wire.UndoParams,
             wire.UndoResult,
             (*CHANGES, NothingToUndo, CannotFit),
-            "Takes the last compaction or prune back. Later messages stay.",
+            "Undoes the last compaction or prune. Later messages stay.",
         ),
         _row(
             "session/redo",
             wire.SessionParams,
             wire.UndoResult,
             (*CHANGES, NothingToUndo, CannotFit),
-            "Puts the compaction or prune that was undone last in force again.",
+            "Restores the compaction or prune that was undone last.",
         ),
-        _row("session/list", wire.Nothing, wire.ListResult, (), "Every session there is.", "none"),
+        _row("session/list", wire.Nothing, wire.ListResult, (), "Lists all sessions.", "none"),
         _row(
             "session/close",
             wire.SessionParams,
             wire.Nothing,
             READS,
-            "Ends the session here; a running compaction is cancelled. It stays stored.",
+            "Closes the session here and cancels a running compaction. It stays stored.",
         ),
         _row(
             "session/delete",
             wire.SessionParams,
             wire.DeleteResult,
             CHANGES,
-            "Removes a session for good: its journal, its part of the search index, its snapshots, what a "
-            "hook keeps of it, its ACP link. `left` names what is not compactd's: files which "
-            "`session/export` wrote and that are there still, and the transcript of an agent whose session a "
-            "hook mirrors. If that agent goes on with its session, the hook stores what is new alone.",
+            "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's "
+            "data about it, its ACP link. `left` names what is not compactd's: files that `session/export` "
+            "wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If "
+            "that agent continues its session, the hook stores only what is new.",
         ),
         _row(
             "session/configure",
             wire.ConfigureParams,
             wire.ConfigureResult,
             WRITES,
-            "Sets what is given and answers every setting in force, with where it came from.",
+            "Sets the given settings and returns every setting in force, with where it came from.",
         ),
         _row(
             "session/pin",
             wire.PinParams,
             wire.PinResult,
             WRITES,
-            "Keeps messages in every later context, whatever is compacted; or lets them go.",
+            "Pins messages, so that they stay in every later context whatever is compacted, or unpins them.",
         ),
         _row(
             "session/redact",
             wire.RedactParams,
             wire.RedactResult,
             CHANGES,
-            "Takes what messages say out of the session, for a secret that was pasted: the one exception to "
-            '"nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the '
-            "view, the history, the search, and in the journal's file, which is written anew. Words that no "
-            "other message holds go from summaries, titles, file lists, error texts and waiting prompts too: "
-            "of 6 characters and more wherever they stand, shorter ones where they stand by themselves. A "
-            "summary that a model wrote of a redacted message is made anew without a model. Snapshots of the "
-            "work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists "
-            " the places, `left` what cannot be cleaned and why.",
+            "Removes what messages say from the session, for a secret that was pasted. It is the one "
+            'exception to "nothing is deleted". Role, blocks and call ids stay; the contents become '
+            "`[redacted]` in the view, the history, the search, and in the journal's file, which is "
+            "rewritten. Words that no other message contains are also removed from summaries, titles, file "
+            "lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones "
+            "as separate words. A summary that a model wrote of a redacted message is written again without "
+            "a model. Snapshots of the work tree that were taken before are removed, and so is what a hook "
+            "keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.",
         ),
         _row(
             "session/diff",
             wire.DiffParams,
             wire.DiffResult,
             READS,
-            "The files that changed between the snapshots of a session that was started with `snapshots`. "
-            "Where there are none, `files` is empty and `reason` says why.",
+            "Returns the files that changed between the snapshots of a session that was started with "
+            "`snapshots`. If there are none, `files` is empty and `reason` says why.",
         ),
         _row(
             "session/import",
             wire.ImportParams,
             wire.ImportResult,
             (StorageFailed, LimitExceeded, FormatNotSupported),
-            "Makes a new session of a session file of another agent (docs/formats.md lists them), of "
-            "compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions "
-            "of either come in: what a summary stands for is in the history, `session/undo` brings it back.",
+            "Creates a new session from a session file of another agent (docs/formats.md lists them) or of "
+            "compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. "
+            "Compactions in the file are imported too: what a summary replaced is in the history, and "
+            "`session/undo` restores it.",
             "none",
         ),
         _row(
@@ -207,76 +211,77 @@ METHODS: dict[str, Method] = {
             wire.ExportParams,
             wire.ExportResult,
             (*READS, StorageFailed, LimitExceeded, FormatNotSupported),
-            "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole "
-            "history as messages, in a JSON object that a request is made of. Names of other agents give "
-            "session files that those can open.",
+            "Returns the session inline or writes it to a file. `compactd` is lossless. Message formats "
+            "contain the whole history in a JSON object from which a request can be made. Names of other "
+            "agents give session files that those agents can open.",
         ),
         _row(
             "agent/state",
             wire.SessionParams,
             wire.StateResult,
             READS,
-            "Where the session stands: status, tokens, budget, compactions. Never waits.",
+            "Returns the state of the session: status, tokens, budget, compactions. Never waits.",
         ),
         _row(
             "agent/prompt",
             wire.PromptParams,
             wire.PromptResult,
             (*WRITES, NoProvider),
-            "Gives the daemon's own loop a prompt. It asks the session's model, has the client run its tools "
-            "(`tool/execute`), compacts where that is due, and tells all of it by events, from `agent_start` "
-            "to `agent_end` or `error`.",
+            "Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its "
+            "tools (`tool/execute`), compacts if that is due, and reports everything as events, from "
+            "`agent_start` to `agent_end` or `error`.",
         ),
         _row(
             "agent/abort",
             wire.SessionParams,
             wire.AbortResult,
             READS,
-            "Stops the prompt that is being answered. Prompts that wait stay queued for the next one.",
+            "Stops the prompt that is being answered. Prompts that wait stay queued until the next "
+            "`agent/prompt`.",
         ),
         _row(
             "prompt/drop",
             wire.DropParams,
             wire.DropResult,
             WRITES,
-            "Takes back a prompt that waits. `agent/abort` stops the one that is being answered.",
+            "Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.)",
         ),
         _row(
             "turn/begin",
             wire.SessionParams,
             wire.BeginResult,
             (*WRITES, CannotFit),
-            "The check before a model request: prunes or compacts if that is due, then answers.",
+            "Checks the context before a model request: prunes or compacts if that is due, then answers.",
         ),
         _row(
             "turn/end",
             wire.EndParams,
             wire.EndResult,
             (*WRITES, SessionBusy, FormatNotSupported),
-            "Appends what the model answered and what its tools gave back.",
+            "Appends the model's answer and the results of its tools.",
         ),
         _row(
             "turn/error",
             wire.ErrorParams,
             wire.ErrorResult,
             WRITES,
-            "Tells what a failed model request was. An overflow is answered with a smaller conversation, at "
-            "most three times before the next `turn/end`; the window that it names is learned. Without a "
-            "session, the error's `data` still says what the failure was.",
+            "Reports a failed model request and says what it was. An overflow is answered with a smaller "
+            "conversation, at most three times before the next `turn/end`, and the window that it names is "
+            "learned. Without a session, the error's `data` still says what the failure was.",
         ),
         _row(
             "model/set",
             wire.ModelSetParams,
             wire.ModelSetResult,
             (*CHANGES, CannotFit),
-            "Puts the session on another model, if the conversation fits or can be made to.",
+            "Changes the session's model, if the conversation fits its window or can be made to fit.",
         ),
         _row(
             "tokens/count",
             wire.CountParams,
             wire.CountResult,
             (FormatNotSupported,),
-            "Tokens of a text or of messages, for a model.",
+            "Counts the tokens of a text or of messages, for a model.",
             "none",
         ),
         _row(
@@ -284,7 +289,8 @@ METHODS: dict[str, Method] = {
             wire.LookupParams,
             wire.LookupResult,
             (),
-            "A model's window and limits, with their sources. An unknown model answers 128000, a guess.",
+            "Returns a model's window and limits, with their sources. For an unknown model, the window is "
+            "128000, a guess.",
             "none",
         ),
         _row(
@@ -292,7 +298,8 @@ METHODS: dict[str, Method] = {
             wire.ListModelsParams,
             wire.ListModelsResult,
             (),
-            "Every model that the registry knows, or one provider's, and the windows that servers taught.",
+            "Lists every model that the registry knows, or those of one provider, and the windows learned "
+            "from servers.",
             "none",
         ),
         _row(
@@ -300,7 +307,7 @@ METHODS: dict[str, Method] = {
             wire.ForgetParams,
             wire.ForgetResult,
             (StorageFailed,),
-            "Forgets windows that servers taught.",
+            "Forgets windows that were learned from servers.",
             "none",
         ),
         _row(
@@ -308,7 +315,7 @@ METHODS: dict[str, Method] = {
             wire.ClassifyParams,
             wire.ClassifyResult,
             (SessionNotFound,),
-            "Whether a failed model request was an overflow, what it says, and what mends it.",
+            "Says whether a failed model request was an overflow, what the error states, and what fixes it.",
             "none",
         ),
         _row(
@@ -316,8 +323,8 @@ METHODS: dict[str, Method] = {
             wire.TrustParams,
             wire.TrustResult,
             (StorageFailed,),
-            "Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. "
-            "Without trust the file may only set sizes, within bounds (docs/settings.md).",
+            "Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person "
+            "decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md).",
             "none",
         ),
         _row(
@@ -325,10 +332,24 @@ METHODS: dict[str, Method] = {
             wire.Nothing,
             wire.TrustList,
             (),
-            "The folders that were trusted, and whether their files are still the same.",
+            "Lists the folders that were trusted, and whether their files are unchanged.",
             "none",
         ),
-        _row("daemon/ping", wire.Nothing, wire.Nothing, (), "Answers.", "none"),
-        _row("daemon/info", wire.Nothing, wire.InfoResult, (), "This daemon.", "none"),
+        _row(
+            "daemon/ping",
+            wire.Nothing,
+            wire.Nothing,
+            (),
+            "Answers, to show that the daemon is alive.",
+            "none",
+        ),
+        _row(
+            "daemon/info",
+            wire.Nothing,
+            wire.InfoResult,
+            (),
+            "Returns facts about this daemon: versions, paths, encodings.",
+            "none",
+        ),
     )
 }

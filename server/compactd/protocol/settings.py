@@ -11,88 +11,92 @@ StrategyChoice = Literal["auto", "summarize", "extract", "truncate"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
 
 MAX_TOKENS = 2**53
-"""Beyond it JSON numbers are no longer exact everywhere."""
+"""The largest number that JSON can represent exactly everywhere."""
 
 MAX_DEADLINE_S = 86_400
 
 FromOne = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MAX_TOKENS})]
 FromZero = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": MAX_TOKENS})]
-"""Bounds that the schema shows. `validate` checks them: a journal that breaks one can still be read."""
+"""Integers from 1 or from 0, with these bounds in the JSON schema. `validate` (`core/budget/settings.py`)
+checks the bounds, not the decoder, so that a journal with a value out of bounds can still be read."""
 
 SettingValue = str | int | float | bool | None | tuple[str, ...]
 
 
 class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here."""
+    """`compaction` in `session/start` and `session/configure`. A setting that is left out or null is not
+    set."""
 
     profile: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Profile))})] | None = None
-    """`default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`."""
+    """The profile: `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`."""
     enabled: bool | None = None
-    """False: no compaction but `session/compact`; a provider's overflow reaches the caller."""
+    """False: only `session/compact` compacts, and a provider's overflow error reaches the caller."""
     auto: bool | None = None
     """Another name of `enabled`."""
     context_window: FromZero | None = None
-    """The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so
-    nothing is compacted until the provider refuses."""
+    """The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so
+    nothing is compacted until the provider refuses a request."""
     model_auto_compact_token_limit: FromOne | None = None
-    """A compaction is due at this many tokens; above 0, exact up to the cap."""
+    """A compaction is due at this many tokens, or at the cap if that is smaller; above 0."""
     threshold_ratio: (
         Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": 1})] | None
     ) = None
-    """The same as a share of the window, above 0 and at most 1."""
+    """A compaction is due at this share of the window; above 0 and at most 1."""
     reserve_tokens: FromZero | None = None
-    """The same as what stays free of the window, in tokens; 0 or more."""
+    """A compaction is due when fewer than this many tokens of the window are free; 0 or more."""
     keep_recent_tokens: FromOne | None = None
-    """Budget of the verbatim tail in tokens, above 0."""
+    """How many tokens of the newest messages stay word for word; above 0."""
     keep_messages: FromOne | None = None
-    """Size of the verbatim tail in messages, above 0."""
+    """How many of the newest messages stay word for word; above 0."""
     preserve_count: FromOne | None = None
     """Another name of `keep_messages`."""
     split_min_messages: FromOne | None = None
-    """A cut turn's prefix of at least this many messages gets its own summary; above 0."""
+    """If a cut removes at least this many messages of a turn, they get a summary of their own; above 0."""
     prune: bool | None = None
-    """Replace old tool output by stubs before each turn."""
+    """True: before each turn, old tool output is replaced by stubs."""
     prune_minimum: FromZero | None = None
     """A prune that saves no more tokens than this is not done; 0 or more."""
     prune_protect: FromZero | None = None
-    """Newest tool output in tokens that is never pruned; 0 or more."""
+    """The newest tool output of this many tokens is never pruned; 0 or more."""
     protected_tools: tuple[str, ...] | None = None
     """Tools whose output is never pruned."""
     strategy: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(StrategyChoice))})] | None = None
-    """`auto`, `summarize`, `extract` or `truncate`."""
+    """How summaries are made: `auto`, `summarize`, `extract` or `truncate`."""
     model: str | None = None
-    """The summariser, `provider/id`."""
+    """The model that summarises, as `provider/id`."""
     compact_prompt: str | None = None
-    """Replaces the summary prompt. `{messages}` marks where the transcript goes; absent, it is appended."""
+    """Replaces the summary prompt. `{messages}` marks where the transcript goes. Without it, the transcript
+    is appended."""
     estimator: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Estimator))})] | None = None
-    """`auto`, `chars4` or `tokenizer`."""
+    """How tokens are counted: `auto`, `chars4` or `tokenizer`."""
     auto_continue: bool | None = None
-    """After an automatic compaction, append "Continue if you have next steps"."""
+    """True: after an automatic compaction, "Continue if you have next steps" is appended."""
     tool_output_chars: FromOne | None = None
-    """Most of one tool result that a summariser sees, in code points; above 0."""
+    """The most code points of one tool result that a summariser sees; above 0."""
     summary_tokens: FromOne | None = None
-    """Most that a summary may take, in tokens; above 0."""
+    """The most tokens that a summary may take; above 0."""
     summary_deadline_s: (
         Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": MAX_DEADLINE_S})] | None
     ) = None
-    """Most seconds that a summariser may take, above 0; then the next strategy takes over."""
+    """The most seconds that a summariser may take, above 0. After that, the next strategy is used."""
     max_cost: Annotated[float, Meta(extra_json_schema={"minimum": 0})] | None = None
-    """Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked."""
+    """The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is
+    asked."""
     constraint_tokens: FromZero | None = None
-    """Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later
-    view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of
-    `target_tokens`, else a quarter of the summary's budget."""
+    """The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every
+    later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an
+    eighth of `target_tokens`, or without a target a quarter of the summary's budget."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
-    """A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is
-    not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1."""
+    """A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is
+    not enough, the next strategy is used, and `reason` says so. 0 (never) to 1."""
 
 
 class IgnoredSetting(Struct, frozen=True, kw_only=True):
-    """A setting that was given and is not in force, because its source is not trusted with it."""
+    """A setting that was given but is not in force, because its source is not trusted with it."""
 
     name: str
-    """As in `compaction`."""
+    """Name of the setting, as in `compaction`."""
     source: str
-    """`.compactd.toml`, or `session/import` for what an imported file holds."""
+    """`.compactd.toml`, or `session/import` for settings in an imported file."""
     reason: str
-    """Why it is ignored, and what would apply it, in a sentence."""
+    """Why it is ignored, and how to apply it, in a sentence."""

@@ -1,4 +1,6 @@
-"""A session as a file for other programs, or for another daemon. (protocol.md, "session/export".)"""
+"""Export of a session, to a file or into an answer, for other programs or another daemon (protocol.md,
+"session/export").
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ _log = logging.getLogger("compactd.exporting")
 FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 
 INLINE_BYTES = 32 * 1024 * 1024
-"""Most that an answer holds; a file has no limit."""
+"""The largest export that an answer can contain. An export to a file has no limit."""
 
 _NAMES = {
     "anthropic": ("system", "messages"),
     "gemini": ("system", "contents"),
     "openai_responses": ("instructions", "input"),
 }
-"""(where the system prompt stands, where the messages do)."""
+"""By format, (JSON key of the system prompt, JSON key of the messages)."""
 
 _TOLD = {
     "missing_result": "calls without a result were given an error result",
@@ -53,22 +55,22 @@ _TOLD = {
 
 
 class Exported(Struct, frozen=True, kw_only=True):
-    """A session as bytes."""
+    """An exported session as bytes."""
 
     data: bytes
-    """UTF-8."""
+    """The exported text in UTF-8."""
     warnings: tuple[str, ...]
 
 
 class Held(Struct, frozen=True, kw_only=True):
-    """What an export is made of: a session as it stands, to be read in a worker."""
+    """A copy of a session's state from which a worker makes an export."""
 
     session_id: str
     entries: tuple[Entry, ...]
     items: tuple[Item, ...]
-    """The messages of the branch, oldest first, compacted or not."""
+    """The messages of the current branch, oldest first, compacted or not."""
     summaries: tuple[tuple[int, Compacted], ...]
-    """(how many of `items` stand before it, the compaction in force), in their order."""
+    """(number of `items` before the compaction, the compaction) for each compaction in force, in order."""
     system: str | None
     tools: tuple[Tool, ...]
     raw_tools: tuple[Raw, ...]
@@ -78,17 +80,17 @@ class Held(Struct, frozen=True, kw_only=True):
 
 
 def check(format: str) -> None:
-    """Raises `FormatNotSupported` for a format that is not written here."""
+    """Raise `FormatNotSupported` if sessions cannot be exported in this format."""
     if format not in FORMATS:
         raise FormatNotSupported(
-            f"the format {format!r} is not written here; those that are: {', '.join(FORMATS)}",
+            f"The format {format!r} cannot be written. Use one of: {', '.join(FORMATS)}.",
             format=format,
             supported=list(FORMATS),
         )
 
 
 def held(session: Session) -> Held:
-    """The session as it stands now. O(messages)."""
+    """Return a copy of the session's current state. O(messages)."""
     state = session.fold
     return Held(
         session_id=session.id,
@@ -105,11 +107,14 @@ def held(session: Session) -> Held:
 
 
 def exported(of: Held, format: str) -> Exported:
-    """`of` in a format of `FORMATS`. O(bytes).
+    """Return the session as bytes in `format`, one of `FORMATS`. O(bytes).
 
-    `compactd`: the journal, every entry. `neutral`: the messages as their clients sent them. Of providers'
-    shapes: the messages as a request to that provider, mended where it would refuse them. Of other programs:
-    a session file of theirs with the compactions in force; what it cannot hold is told by entry.
+    - `compactd`: the journal, with every entry.
+    - `neutral`: the messages as the clients sent them.
+    - a provider's format: the messages as in a request to that provider, repaired where it would refuse
+      them.
+    - another program's format: its session file, with the compactions in force. The warnings list by entry
+      what the format cannot express.
     """
     if format in WRITABLE:
         file, names = _as_file(of, format)
@@ -123,7 +128,7 @@ def exported(of: Held, format: str) -> Exported:
             Raw(encode_message(item.message)) if item.source is None else item.source for item in of.items
         ]
         return Exported(data=_body(of, format, of.system, messages, of.raw_tools), warnings=())
-    projection = project(of.items, Chars4())  # nobody asks for the tokens of an export
+    projection = project(of.items, Chars4())  # the token counts of an export are not used
     made = render(format, of.system, of.tools, projection, of.model)
     return Exported(
         data=_body(of, format, made.system, made.messages, made.tools or ()),
@@ -142,7 +147,7 @@ def _summaries(state: Fold) -> Iterator[tuple[int, Compacted]]:
 
 
 def _as_file(of: Held, format: str) -> tuple[SessionFile, tuple[str, ...]]:
-    """(the session as one that was recorded, what its messages are called: entry ids)."""
+    """Return (the session as a session file, the entry ids of its messages)."""
     messages: list[Line] = []
     places: dict[str, int] = {}
     first_kept: list[tuple[int, int]] = []
@@ -189,11 +194,11 @@ def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
     )
     if of.summaries:
         count = len(of.summaries)
-        yield f"not kept: {count} {'compaction' if count == 1 else 'compactions'}: all messages stand in full"
+        yield f"not kept: {count} {'compaction' if count == 1 else 'compactions'}: all messages are in full"
 
 
 def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]) -> bytes:
-    """One JSON object, a message a line."""
+    """Return the session as one JSON object in which each message has a line of its own."""
     system_name, messages_name = _NAMES.get(format, ("system", "messages"))
     about = {
         "format": format,
@@ -216,10 +221,10 @@ def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], to
 
 
 def inline(data: bytes) -> str:
-    """`data` for an answer. Raises `LimitExceeded`."""
+    """Return `data` as text for an answer. Raises `LimitExceeded` if it is too large."""
     if len(data) > INLINE_BYTES:
         raise LimitExceeded(
-            f"the session takes {len(data):,} bytes, an answer at most {INLINE_BYTES:,}: give a `path`",
+            f"The session takes {len(data):,} bytes; an answer can have {INLINE_BYTES:,}. Give a `path`.",
             limit_bytes=INLINE_BYTES,
             size_bytes=len(data),
         )
@@ -227,33 +232,33 @@ def inline(data: bytes) -> str:
 
 
 def remember(home: Path, session_id: str, path: str) -> None:
-    """Keeps where an export is, for `session/redact` and `session/delete` to name it."""
+    """Record the path of an export, so that `session/redact` and `session/delete` can name it."""
     try:
         remember_export(home, session_id, path)
     except OSError as refused:
-        # The export itself is whole, and the session may be read here alone.
+        # Only a warning: the export itself is complete.
         _log.warning("the path of an export could not be kept: %s", refused.strerror)
 
 
 def write(path: str, data: bytes) -> None:
-    """Puts `data` into a new file for the user alone; durable when it returns.
+    """Write `data` to a new file that only the user can read. It is on disk when this returns.
 
-    Raises `InvalidParams` where something is there already or the folder is not, `StorageFailed`; then
-    nothing is left there.
+    Raises `InvalidParams` if the file exists or its folder does not, and `StorageFailed` if the write fails.
+    After an error, no new file is left.
     """
     target = Path(path)
     if not target.is_absolute() or "\0" in path:
-        raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
+        raise InvalidParams(f"{path!r} is not an absolute path; give an absolute path", "$.path")
     try:
         fd = files.open_private(target, files.CREATE_NEW)
     except FileExistsError:
         raise InvalidParams(
-            f"{path} is there already, and nothing is written over: choose another", "$.path"
+            f"{path} already exists, and compactd overwrites no file; choose another path", "$.path"
         ) from None
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise InvalidParams(f"{path} cannot be made: its folder is not there", "$.path") from None
+        raise InvalidParams(f"{path} cannot be created: its folder does not exist", "$.path") from None
     except OSError as refused:
-        raise files.storage_failed("The file could not be made", refused) from refused
+        raise files.storage_failed("The file could not be created", refused) from refused
     try:
         try:
             files.write_all(fd, (data,))

@@ -1,4 +1,4 @@
-"""A session that another process writes, kept up to date by reading along."""
+"""Follow a session that another process writes, by reading its journal."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from compactd.session.session import Session, changes_in
 from compactd.storage.protocols import Follower, News
 
 FOLLOW_S = 0.3
-"""How often such a session is read again; clients may count on 1 s (docs/dev/contract.md)."""
+"""Seconds between two reads of a followed session. Clients may rely on 1 s (docs/dev/contract.md)."""
 
 _decode = msgspec.json.Decoder(Entry).decode
 
 
 def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
-    """The entries of a journal's records, oldest first. O(records).
+    """Return the entries of journal records, oldest first. O(records).
 
-    Raises `SessionCorrupt` for a record that is whole but of no kind that this version knows.
+    Raises `SessionCorrupt` for a record that has the right checksum but that this version cannot decode.
     """
     entries: list[Entry] = []
     for record in records:
@@ -53,7 +53,7 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
             entries.append(_decode(record))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SessionCorrupt(
-                f"Record {len(entries) + 1} of the session's journal cannot be understood: {error}. "
+                f"Record {len(entries) + 1} of the session's journal cannot be decoded: {error}. "
                 "Nothing was changed; a newer version of compactd may have written it.",
                 line=len(entries) + 1,
                 readable_before=len(entries),
@@ -63,25 +63,31 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
 
 @contextmanager
 def fitting() -> Iterator[None]:
-    """For what makes a session of entries. Raises `SessionCorrupt` where they do not fit together, though
-    each is whole: no daemon wrote them so, a stranger may have."""
+    """Turn errors of the code in this context, which builds a session from entries, into `SessionCorrupt`.
+
+    Such errors mean that each entry is valid but the entries contradict each other. A daemon never writes
+    such a journal, but someone may have edited it.
+    """
     try:
         yield
     except (LookupError, ValueError, TypeError, RecursionError) as error:
         raise SessionCorrupt(
-            "The records of the session's journal do not fit together: it was changed by hand, or made by "
-            "somebody else. Nothing was changed; `compactd doctor` reads it."
+            "The records of the session's journal do not fit together: it was edited by hand, or another "
+            "program wrote it. Nothing was changed. Run `compactd doctor` to examine it."
         ) from error
 
 
 class Following:
-    """Reads along with the owner of `session` until it is stopped, and sends what happens as events."""
+    """A task that reads the journal of `session` until it is stopped, applies the new entries, and sends
+    events about them.
+    """
 
     def __init__(
         self, session: Session, follower: Follower, is_owned: bool, deleted: Callable[[], None]
     ) -> None:
-        """`is_owned`: some process had the session open when it was read. `deleted` is called when the
-        session is gone."""
+        """`is_owned` is true if a process had the session open for writing when it was read. `deleted` is
+        called when the session has been deleted.
+        """
         self._session = session
         self._follower = follower
         self._deleted = deleted
@@ -94,18 +100,20 @@ class Following:
 
     @property
     def is_compacting(self) -> bool:
-        """The owner began a compaction, and as far as the journal says it goes on."""
+        """True if the process that writes the session has begun a compaction and the journal does not show
+        its end.
+        """
         return self._open_compaction is not None and self._session.owner == "other"
 
     def is_owned_now(self) -> bool:
-        """Whether some process has the session open for writing at this moment. A look at one lock."""
+        """Return true if a process has the session open for writing now. Checks one lock."""
         try:
             return self._follower.is_owned()
         except OSError:
             return self._session.owner == "other"
 
     async def stop(self) -> None:
-        """Ends the reading."""
+        """Stop reading."""
         self._task.cancel()
         await asyncio.wait((self._task,))
         self._follower.close()
@@ -121,7 +129,7 @@ class Following:
                 self._deleted()
                 return
             except CompactdError as error:
-                # Damaged under us: what was read stays readable here.
+                # The file was damaged. The entries read so far stay readable in this process.
                 session.world.notice(f"session {session.id} is no longer followed: {error.message}")
                 return
 
@@ -140,7 +148,7 @@ class Following:
             session.emit(WriterChanged(owner=session.owner))
 
     def _look(self) -> tuple[bool, News]:
-        # The lock before the records: whoever has let go of it has written everything.
+        # Check the lock before reading: a process that has released it has written everything.
         return self.is_owned_now(), self._follower.poll()
 
     def _note_owner(self, is_owned: bool) -> None:
@@ -150,7 +158,7 @@ class Following:
         session = self._session
         for entry in entries:
             model = session.fold.model.model
-            # The compaction's size is that of the context which it found.
+            # Send the event before applying the entry: it contains the context's size before the compaction.
             self._tell(entry)
             session.follow((entry,))
             if isinstance(entry, ModelSet) and entry.model not in (None, model):
@@ -162,8 +170,12 @@ class Following:
         session.refresh()
 
     def _replace(self, first: int, entries: Sequence[Entry]) -> None:
-        """The file was written anew: a message was redacted, or the owner took back what it could not store.
-        Only what is new is told."""
+        """Handle a rewritten journal: a message was redacted, or the process that writes the session took
+        back entries that it could not store.
+
+        `entries` replace all entries from number `first` on. Only entries that were not known before are sent
+        as events.
+        """
         session, before = self._session, self._session.entries
         after = [*before[:first], *entries]
         is_same = (_key(old) == _key(new) for old, new in zip(before, after, strict=False))
@@ -175,7 +187,9 @@ class Following:
     # --- events ---------------------------------------------------------------------------------------
 
     def _tell(self, entry: Entry) -> None:
-        """Sends what an entry says of the session as it is before the entry."""
+        """Send the events that describe the session as it was before the entry: a compaction started, or
+        ended without a result.
+        """
         session, state = self._session, self._session.fold
         begun = self._open_compaction
         self._note_compaction(entry)
@@ -195,7 +209,7 @@ class Following:
                 pass
 
     def _tell_changed(self, entry: Entry) -> None:
-        """Sends what an entry changed, when it is in force."""
+        """Send the events about what an entry changed. Call this after the entry was applied."""
         session, state = self._session, self._session.fold
         match entry:
             case Appended(id=entry_id):
@@ -205,7 +219,7 @@ class Following:
                 done = msgspec.structs.replace(result, summary=summary)
                 session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
             case Pruned(compaction_id=str() as compaction_id):
-                # A compaction that found nothing but tool output to shorten; the journal has no more of it.
+                # A compaction that only pruned tool output. The journal has no other record of it.
                 done = CompactionResult(
                     compacted=True,
                     compaction_id=compaction_id,
@@ -231,7 +245,7 @@ class Following:
                 pass
 
     def _tell_queued(self, entries: Sequence[Entry]) -> None:
-        """Prompts that were not taken up at once."""
+        """Send an event for each of these entries that queued a prompt, if the prompt is still queued."""
         for entry in entries:
             if isinstance(entry, Queued) and entry.turn_id in self._session.fold.queued:
                 self._session.emit(MessageQueued(turn_id=entry.turn_id))
@@ -247,7 +261,7 @@ class Following:
 
 
 def _ended(begun: CompactionBegun | None, compaction_id: str, status: str, reason: str) -> CompactionEnd:
-    """The end of a compaction that came to nothing."""
+    """Return the end event of a compaction that changed nothing."""
     trigger = "manual" if begun is None else begun.trigger
     match status:
         case "skipped":
@@ -265,5 +279,5 @@ def _results_in(pruned: Pruned) -> int:
 
 
 def _key(entry: Entry) -> tuple[type[Entry], float, object]:
-    """What tells an entry from others, whatever a redaction made of its words."""
+    """Return a value that identifies an entry, and that a redaction of the entry's text does not change."""
     return type(entry), entry.at, getattr(entry, "id", None)

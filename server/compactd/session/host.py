@@ -1,4 +1,4 @@
-"""What a session needs from the process it lives in."""
+"""The interface between a session and the process that runs it: clock, workers, settings, models, client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 
 class ClientFailed(Exception):
-    """The client did not do what the daemon asked of it. `is_gone`: there is no client any more."""
+    """The client did not answer a request of the daemon. `is_gone` is true if no client is connected any
+    more.
+    """
 
     def __init__(self, message: str, *, is_gone: bool = False) -> None:
         super().__init__(message)
@@ -31,101 +33,119 @@ AgentStatus = Literal["running", "streaming", "executing_tools"]
 
 
 class AgentGate(Protocol):
-    """The agent's loop of a session, as far as the rest of the session asks it anything."""
+    """The part of the daemon's agent loop (`agent/loop.py`) that a session needs."""
 
     @property
     def status(self) -> AgentStatus | None:
-        """What the loop is doing, None if it answers no prompt."""
+        """What the loop is doing, or None if no prompt is being answered."""
         ...
 
     @property
     def turn_id(self) -> str | None:
-        """The prompt that is being answered."""
+        """The id of the prompt that is being answered, or None."""
         ...
 
     def holds_others(self) -> bool:
-        """True for whoever is no step of the prompt that is being answered."""
+        """Return true if a prompt is being answered, unless the caller is itself a step of that prompt."""
         ...
 
     def accepts(self, messages: Iterable[Message]) -> None:
-        """Raises `SessionBusy` if a client must not append these messages now."""
+        """Raise `SessionBusy` if the client must not append these messages now, because a prompt is being
+        answered.
+        """
         ...
 
     async def abort(self) -> bool:
-        """Stops the prompt that is being answered. False if there is none."""
+        """Stop the prompt that is being answered. Return false if there is none."""
         ...
 
     def stop(self) -> Task[None] | None:
-        """Stops it at its next step; what ends with it, or None if nothing runs."""
+        """Stop the prompt that is being answered at its next step. Return the task to wait for, or None if
+        there is no such prompt. Does not wait.
+        """
         ...
 
     async def ended(self) -> None:
-        """Returns when nothing runs."""
+        """Wait until no prompt is being answered."""
         ...
 
 
 class World(Protocol):
-    """What a session needs from the process it lives in."""
+    """The services that a session needs from the process that runs it: clock, workers, settings, models and
+    client. `daemon/app.py` implements them.
+    """
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         ...
 
     def emit(self, session_id: str, seq: int, event: Event) -> None:
-        """Tells the client."""
+        """Send an event to the client."""
         ...
 
     def notice(self, text: str) -> None:
-        """Shows a line to the person, where the client can."""
+        """Show the user one line, if the client can do that."""
         ...
 
     async def in_worker(self, work: Callable[[], T]) -> T:
-        """What `work` gives back, from another thread."""
+        """Run `work` in a worker thread and return its result."""
         ...
 
     async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
-        """As `in_worker`, for what computes the longer the more `tokens` it is about: one at a time, in the
-        order in which it was asked for; small ones beside a large one."""
+        """Run `work` in a worker thread and return its result. Use this for work whose time grows with
+        `tokens`.
+
+        Large work runs one at a time, in the order of the calls. Small work also runs one at a time, but next
+        to large work.
+        """
         ...
 
     async def read_settings(self, working_dir: str | None) -> None:
-        """Reads the files of settings of a session in that folder, before it is opened."""
+        """Read the settings files for a session whose working directory is `working_dir`. Call this before
+        opening the session.
+        """
         ...
 
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
-        """The settings from outside the session, highest first. Reads no file."""
+        """Return (source, settings) for each place outside the session that has settings, highest priority
+        first. Reads no file.
+        """
         ...
 
     def switch(self, names: Sequence[str]) -> str | None:
-        """The first of these switches that is on in the environment."""
+        """Return the first of these environment variables that is switched on, or None."""
         ...
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
-        """What is known of a model; none where the session names none."""
+        """Return what is known about a model, or None if `model` is None."""
         ...
 
     async def read_keys(self) -> None:
-        """Reads what `provider` needs of the user's files; within seconds, beside the loop."""
+        """Read the user's key files that `provider` needs. Takes up to a few seconds, without blocking the
+        event loop.
+        """
         ...
 
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
-        """Who answers for a model, and the name it has there. Raises `NoProvider`."""
+        """Return the provider that serves a model, and the model's name there. Raises `NoProvider`."""
         ...
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
-        """The client's answer to a request of ours. Raises `ClientFailed`."""
+        """Send a request to the client and return its answer. Raises `ClientFailed`."""
         ...
 
     async def loop_limits(self) -> LoopLimits:
-        """The user's limits on the daemon's own loop."""
+        """Return the user's limits on the daemon's agent loop."""
         ...
 
     def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """The window that the model's server taught, if that is still in force."""
+        """Return the model's observed window if it is still in force."""
         ...
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:
-        """Has a model server on this machine say its window, where the user agreed to that."""
+        """Ask a model server on this machine for the model's window, if the user allowed that, and store the
+        answer.
+        """
         ...
 
     def learn(
@@ -138,7 +158,11 @@ class World(Protocol):
         sent: int,
         is_own: bool,
     ) -> Observed | None:
-        """Keeps the window that a rejection named; none if that is nothing new. `sent`: the request's tokens
-        by our estimate. `is_own`: the provider's own sentence names it. A sighting counts only in the session
-        that saw it."""
+        """Store the window that a provider's rejection named, and return the observation. Return None if it
+        is not new.
+
+        `requested` is the request's size according to the rejection, `sent` its size by compactd's estimate,
+        both in tokens. `is_own` is true if the provider's own message names the window, not text that it
+        quotes. A doubtful window (a sighting) counts only in the session that saw it.
+        """
         ...

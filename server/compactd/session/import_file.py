@@ -1,7 +1,8 @@
-"""Session files become sessions: those of other agents, lists of messages, and our own, compactions and all.
+"""Import of session files: other agents' sessions, message lists, and compactd's own journals (protocol.md,
+"session/import").
 
-The whole of a file is read, counted and folded beside the loop, then written in one go. (protocol.md,
-"session/import".)
+A worker reads the file, counts its tokens and builds the session in memory. Then the whole session is written
+to the store.
 """
 
 from __future__ import annotations
@@ -55,27 +56,27 @@ from compactd.storage.records import bare, scan
 AUTO = ("auto", None)
 
 Tell = Callable[[float, str], None]
-"""Takes the share that is done, and what is done now; from whatever thread."""
+"""A function that is called with the share that is done (0 to 1) and the current phase, from any thread."""
 
 NAMED = 10
-"""Entries that a warning names."""
+"""The most entry ids that a warning lists."""
 
 _TOLD_EVERY = 500
-"""Messages between two words about the progress."""
+"""The number of messages between two progress reports."""
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """A session that was made of a file."""
+    """The session that was made from a file."""
 
     session: Session
     format: str
     warnings: tuple[str, ...]
     ignored: tuple[IgnoredSetting, ...]
-    """Settings of the file that are not in force."""
+    """Settings in the file that were not applied."""
 
 
 class _Made(Struct, frozen=True, kw_only=True):
-    """A new session, in memory alone."""
+    """An imported session that exists only in memory and is not stored yet."""
 
     session: Session
     format: str
@@ -86,11 +87,12 @@ class _Made(Struct, frozen=True, kw_only=True):
 async def import_session(
     sessions: Sessions, source: str | bytes, format: str | None, tell: Tell, home: Path
 ) -> Imported:
-    """A new session with what stands in `source`, a path or the bytes themselves; durable when it returns.
+    """Create a session from `source`, which is a path or the content of a session file. The session is on
+    disk when this returns.
 
-    `format`: as `formats.detect.read`. `home`: the data folder, which knows what was redacted. Raises
-    `InvalidParams` for what is no file, or holds no messages; `LimitExceeded`, `FormatNotSupported`,
-    `StorageFailed`. Cost: O(bytes), in a worker.
+    `format` is the file's format, `auto` or None (`formats/files/detect.py`, `read`). `home` is the data
+    folder, whose list of redactions is checked. Raises `InvalidParams` if there is no file or it contains no
+    messages, and `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. O(bytes), in a worker.
     """
     session_id = secrets.token_hex(8)
 
@@ -110,7 +112,7 @@ async def import_session(
     except asyncio.CancelledError:
         await asyncio.wait((adopting,))
         if adopting.exception() is None:
-            await sessions.delete(session_id)  # nobody knows its id
+            await sessions.delete(session_id)  # the client never learnt its id
         raise
     return Imported(session=session, format=new.format, warnings=new.warnings, ignored=new.ignored)
 
@@ -120,15 +122,17 @@ def _plain(format: str | None) -> str | None:
 
 
 def _read_file(path: str) -> bytes:
-    """What the session at `path` holds: a regular file that the user can read, or a folder of them."""
+    """Return the content of the session file at `path`, or the combined content of the files in the folder
+    `path`.
+    """
     if not Path(path).is_absolute() or "\0" in path:
-        raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
+        raise InvalidParams(f"{path!r} is not an absolute path; give an absolute path", "$.path")
     return gathered(Path(path), bytes_of(Path(path)))
 
 
 def _made(world: World, session_id: str, data: bytes, format: str | None, tell: Tell) -> _Made:
     if not data.strip():
-        raise InvalidParams("there is nothing in it", "$.content")
+        raise InvalidParams("the file or content is empty", "$.content")
     tell(0.05, "reading")
     warnings: list[str] = []
     if format == "compactd" or (format in AUTO and detect(data) == "compactd"):
@@ -138,7 +142,7 @@ def _made(world: World, session_id: str, data: bytes, format: str | None, tell: 
             return _made_of(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
-        raise InvalidParams(f"it holds no messages that could be read as {file.format}", "$.content")
+        raise InvalidParams(f"it contains no messages that could be read as {file.format}", "$.content")
     warnings += file.warnings
     tell(0.3, "counting")
     filter = ImportFilter(world)
@@ -152,7 +156,9 @@ def _made_of(session: Session, format: str, filter: ImportFilter, warnings: Sequ
 
 
 def _brought_back(session: Session, home: Path) -> Iterator[str]:
-    """A warning if messages say the same as some that were redacted here. O(messages) if any was."""
+    """Yield a warning if messages contain what was redacted in another session of this data folder.
+    O(messages) if anything was ever redacted.
+    """
     redacted = redacted_here(home)
     if not redacted:
         return
@@ -165,18 +171,20 @@ def _brought_back(session: Session, home: Path) -> Iterator[str]:
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
         yield (
-            f"{', '.join(found[:NAMED])}{more}: the file brings back what session/redact took out of a "
-            "session here. The words are in this session again; redact these messages to take them out."
+            f"{', '.join(found[:NAMED])}{more}: these messages contain what session/redact removed from "
+            "another session. Redact them here too to remove it again."
         )
 
 
-# --- our own journals -------------------------------------------------------------------------------
+# --- compactd's journals ----------------------------------------------------------------------------
 
 
 def _own(
     world: World, session_id: str, data: bytes, filter: ImportFilter, warnings: list[str]
 ) -> Session | None:
-    """The session of a journal of ours under another id; None where only its messages can be read."""
+    """Return a session with the entries of a compactd journal, under the new id `session_id`. Return None if
+    the journal is damaged, so that only its messages can be read.
+    """
     found = scan(data)
     if found.damage is not None or not found.records:
         return None
@@ -191,12 +199,14 @@ def _own(
         warnings.append(f"the journal does not fit together ({error}): only its messages were read")
         return None
     if found.end < len(data):
-        warnings.append(f"the last {len(data) - found.end} bytes are no whole record and were left out")
+        warnings.append(f"the last {len(data) - found.end} bytes are not a whole record and were left out")
     return session
 
 
 def _is_numbered(entries: Sequence[Entry]) -> bool:
-    """Entries are called e1, e2 … in their order, as the next ones will be."""
+    """Return true if the journal begins with `Opened` and its entries have the ids e1, e2 … in order. New
+    entries continue this numbering.
+    """
     ids = [entry.id for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
     return isinstance(entries[0], Opened) and ids == [f"e{number + 1}" for number in range(len(ids))]
 
@@ -207,10 +217,10 @@ def _is_numbered(entries: Sequence[Entry]) -> bool:
 def _foreign(
     world: World, session_id: str, file: SessionFile, filter: ImportFilter, warnings: list[str], tell: Tell
 ) -> Session:
-    """A session of ours with these messages.
+    """Return a compactd session with another program's messages.
 
-    A summary of the other program's becomes a compaction: what it stands for is in the history, what comes
-    after it in the view.
+    A summary in the file becomes a compaction: the messages before the summary are only in the history, those
+    after it are in the view.
     """
     now = world.now()
     entries: list[Entry] = [
@@ -253,8 +263,8 @@ def _foreign(
         tell(0.3 + 0.6 * len(ids) / max(1, len(lines)), "counting")
     if count:
         warnings.append(
-            f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: what "
-            "came before is in the history, not in the context; session/undo brings it back"
+            f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: the messages "
+            "before are in the history, not in the context; session/undo brings them back"
         )
     session.pending = Pending(session.fold.path_items())
     session.handed_epoch = session.fold.epoch
@@ -262,7 +272,7 @@ def _foreign(
 
 
 def _model_of(world: World, file: SessionFile, warnings: list[str]) -> ModelSet:
-    """The model that the file names, with the window that the file shows for it."""
+    """Return the entry that sets the file's model, with the context window that the file records for it."""
     found = world.lookup(file.model, None)
     accepted = accepted_sizes(message for message, _ in file.messages[file.model_from :])
     recorded = window_by_file(file.evidence, accepted, None if found is None else recorded_window(found))
@@ -276,7 +286,7 @@ def _model_of(world: World, file: SessionFile, warnings: list[str]) -> ModelSet:
 
 
 def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:
-    """The messages in pieces, a summary always the first of its piece."""
+    """Split the messages into batches of at most `_TOLD_EVERY`. A summary always begins a batch."""
     starts = [i for i, (message, _, _) in enumerate(lines) if is_summary(message)]
     cuts = sorted({0, *starts, *range(0, len(lines), _TOLD_EVERY)})
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
@@ -313,7 +323,9 @@ def _add(session: Session, entry: Entry, message: Message | None = None) -> None
 def _compacted(
     session: Session, message: Message, number: int, first_kept: EntryId | None, stayed: Sequence[EntryId]
 ) -> Compacted:
-    """The compaction that another program's summary tells of; `stayed`: older messages that it kept."""
+    """Return a compaction entry for the summary `message` of another program. `first_kept` is the first
+    message that its compaction kept in the view, `stayed` are older messages that it kept as well.
+    """
     state = session.fold
     start = state.path.index(first_kept) if first_kept in state.originals else len(state.path)
     tail = [state.originals[i] for i in state.path[start:] if i in state.originals]

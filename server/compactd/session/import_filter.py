@@ -1,7 +1,9 @@
-"""What an imported session file may bring: what was said, and sizes. Nothing that decides, sends or spends.
+"""A filter for imported session files: it keeps the messages, and settings of sizes within bounds, but no
+other settings.
 
-Whoever wrote the file is a stranger. An endpoint or a summariser could send the conversation, with the user's
-key, to them; a prompt could write the next summary; a pin could keep a tool's words in every later view.
+The author of a file is a stranger. A model's endpoint or a summary model in the file could send the
+conversation, with the user's key, to that stranger. A compaction prompt in the file could control the next
+summary. A pin in the file could keep tool output in every later view.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ from compactd.session.host import World
 from compactd.session.manager import VERSION
 
 SOURCE = "session/import"
-"""Where an ignored setting came from."""
+"""The name under which ignored settings of the file are reported."""
 
 
 class ImportFilter:
-    """Takes out of a file's entries or messages what a stranger may not decide, and says what it took."""
+    """A filter that removes from a file's entries or messages what a stranger may not decide, and reports
+    what it removed.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -51,11 +55,13 @@ class ImportFilter:
 
     @property
     def ignored(self) -> tuple[IgnoredSetting, ...]:
-        """Settings of the file that are not in force, each once."""
+        """The settings of the file that were removed, each once."""
         return tuple(self._ignored.values())
 
     def warnings(self) -> Iterator[str]:
-        """What was left out, and what was kept that a person should look at."""
+        """Yield warnings about what was removed, and about the system prompt, which is kept but which the
+        user should check.
+        """
         if "base_url" in self._ignored:
             yield "the model's endpoint was left out: give `base_url` at session/start"
         if "model" in self._ignored:
@@ -81,7 +87,9 @@ class ImportFilter:
             )
 
     def entries(self, entries: Sequence[Entry], session_id: str) -> list[Entry]:
-        """The entries of a compactd journal, for a new session. O(entries)."""
+        """Return the filtered entries of a compactd journal, for a new session with the id `session_id`.
+        O(entries).
+        """
         kept: list[Entry] = []
         waiting: set[str] = set()
         model = next((entry.model for entry in reversed(entries) if isinstance(entry, ModelSet)), None)
@@ -111,7 +119,7 @@ class ImportFilter:
                 case Snapshot():
                     continue
                 case Queued():
-                    # Only a prompt of the client's own makes the daemon ask this session's model.
+                    # The daemon asks a session's model only for prompts of its own clients.
                     waiting.add(entry.turn_id)
                 case Unqueued():
                     waiting.discard(entry.turn_id)
@@ -121,12 +129,14 @@ class ImportFilter:
         return kept
 
     def lines(self, lines: Sequence[Line]) -> list[Line]:
-        """The messages of another program's session. O(messages)."""
+        """Return the filtered messages of another program's session. O(messages)."""
         return [self._line(message, raw) for message, raw in lines]
 
     def system_prompt(self, prompt: str | None) -> str | None:
-        """The file's system prompt. It stays: what was agreed was agreed under it, and without it the session
-        is another one. It is told, since a model obeys it."""
+        """Return the file's system prompt unchanged, and note it for a warning.
+
+        It is kept because the conversation depends on it. The user is told, because a model obeys it.
+        """
         self._system_prompt = prompt
         return prompt
 
@@ -153,7 +163,9 @@ class ImportFilter:
         return msgspec.structs.replace(entry, compaction=Raw(msgspec.json.encode(given)))
 
     def _bounded(self, given: GivenSettings, model: str | None) -> UntrustedSettings:
-        """What of `given` may be in force for this model."""
+        """Return those of the settings `given` that an imported file may set for this model. The others are
+        noted as ignored.
+        """
         kept, ignored = harmless(given, SOURCE)
         found = self._world.lookup(model, None)
         window = Window(source="no model is named") if found is None else known_window(found, None)
@@ -166,7 +178,7 @@ class ImportFilter:
         self._ignored[setting.name] = setting
 
     def _appended(self, entry: Appended) -> Appended:
-        # A key of JSON may be written with escapes; all other messages stay undecoded.
+        # Only a message with `pinned` in its JSON, perhaps written with escapes, must be decoded.
         text = bytes(entry.message)
         if b"pinned" not in text and b"\\u" not in text:
             return entry
@@ -198,7 +210,7 @@ class ImportFilter:
 
 
 def _unpinned(raw: Raw) -> Raw:
-    """A message of which `meta` does not say `pinned`; all else is as it was."""
+    """Return the message without `pinned` in its `meta`, and otherwise unchanged."""
     fields = msgspec.json.decode(raw, type=dict[str, Raw])
     meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])
     meta.pop("pinned", None)

@@ -1,4 +1,4 @@
-"""What a list shows of each session, open or stored."""
+"""The rows of `session/list`: title, model, size and counts of each session, open or stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compactd.storage.protocols import Store
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """What a list shows of a session beside its file's own facts."""
+    """What `session/list` shows about a session's content."""
 
     title: str | None
     model: str | None
@@ -24,7 +24,7 @@ class Listed(Struct, frozen=True, kw_only=True):
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One session of the list."""
+    """One session in the list. Times are Unix seconds."""
 
     session_id: str
     listed: Listed
@@ -35,7 +35,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def listed_of(state: Fold) -> Listed:
-    """Of a session that is open here. O(compactions)."""
+    """Return the list's facts about a session that is open in this process. O(compactions)."""
     return Listed(
         title=state.shown_title,
         model=state.model.model,
@@ -45,14 +45,19 @@ def listed_of(state: Fold) -> Listed:
 
 
 def read_listed(store: Store, session_id: str) -> Listed:
-    """Of a session that is not open here: kept beside it, or read from it again, O(its journal)."""
+    """Return the list's facts about a session that is not open in this process: from its info file, or else
+    from its journal.
+
+    Reading the journal is O(its size). A damaged journal gives empty facts; `session/start` reports the
+    damage.
+    """
     info = store.load_info(session_id)
     if info is not None:
-        # Of another version: derived, so it is made anew.
+        # An info file of another version is ignored: its content can be derived from the journal.
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(info, type=Listed)
     try:
         return listed_of(fold(decode_entries(store.salvage(session_id)), decode_message))
     except (CompactdError, LookupError, ValueError, TypeError, RecursionError):
-        # It stands in the list all the same; session/start says what is wrong with it.
+        # The list still shows it; session/start says what is wrong.
         return Listed(title=None, model=None, message_count=0, compactions=0)

@@ -1,4 +1,4 @@
-"""The user's limits on the daemon's own loop."""
+"""The user's limits on the daemon's own agent loop: tool time and steps per prompt."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ _log = logging.getLogger("compactd.loop")
 
 
 class LoopLimits(Struct, frozen=True, kw_only=True):
-    """`[loop]` in the user's config.toml, or `COMPACTD_LOOP_…`. What is left out is the default."""
+    """The `[loop]` table of the user's config.toml, or `COMPACTD_LOOP_…`. Missing values are the defaults."""
 
     tool_s: float = 600.0
-    """Seconds that the client may take for one tool; above 0. Then the model is told so."""
+    """Seconds that the client may take for one tool call; above 0. After that the model gets an error."""
     steps: int = 500
-    """Model requests of one prompt, tools between them; above 0. An agent that needs more is lost."""
+    """The most model requests for one prompt; above 0. An agent that needs more is stuck."""
 
 
 async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float = READ_S) -> LoopLimits:
-    """As `limits_from`, beside the loop; without the file where it cannot be read within `read_s`."""
+    """Return the user's limits, as `limits_from` does, but read the file in a separate thread. Ignore the
+    file if reading it takes longer than `read_s`.
+    """
     try:
         async with asyncio.timeout(read_s):
             return await in_own_thread(lambda: limits_from(environ, user_file))
@@ -36,8 +38,11 @@ async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float
 
 
 def limits_from(environ: Mapping[str, str], user_file: Path | None) -> LoopLimits:
-    """The user's limits: the environment's, else the file's. One that is wrong is said in the log, and the
-    default stands. Reads the file: not for the loop."""
+    """Return the user's limits: each from the environment, or else from the file, or else the default.
+
+    An invalid value is logged, and the default is used. Reads the file, so do not call it on the event
+    loop.
+    """
     given = {} if user_file is None else _table_of(user_file)
     limits = LoopLimits()
     for name in LoopLimits.__struct_fields__:
@@ -57,7 +62,7 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> LoopLimit
 
 
 def _table_of(user_file: Path) -> dict[str, object]:
-    """The file's `[loop]`; empty for a file that is missing or no TOML."""
+    """Return the `[loop]` table of the file, or an empty dict if the file is missing or not valid TOML."""
     import tomllib
 
     try:
@@ -65,6 +70,6 @@ def _table_of(user_file: Path) -> dict[str, object]:
             return {}
         table = tomllib.loads(user_file.read_text("utf-8")).get("loop", {})
     except (OSError, ValueError, RecursionError):
-        # The settings' reader has told of it already.
+        # `storage/settings_reader.py` also reads this file and has warned about it.
         return {}
     return dict(table) if isinstance(table, dict) else {}

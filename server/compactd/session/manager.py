@@ -1,4 +1,4 @@
-"""The sessions that are open in this process: starting, resuming, listing, closing, deleting them."""
+"""The open sessions of this process: start, resume, list, close and delete sessions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Trees = Callable[[str], "GitTrees"]
-"""Where the snapshots of the session with an id are."""
+"""A function that returns the store of git trees for the snapshots of a session, by the session's id."""
 
 VERSION = 1
-"""Of the journal's format."""
+"""The version of the journal format that new sessions get."""
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """What `session/start` asks for."""
+    """The params of `session/start`, decoded."""
 
     session_id: str | None = None
     model: str | None = None
@@ -60,13 +60,15 @@ class Start(Struct, frozen=True, kw_only=True):
     client: str | None = None
     """The client's name."""
     read_only: bool = False
-    """To be read and followed: the session's lock is not taken."""
+    """True to open the session only for reading and following. Its lock is not taken then."""
     is_borrowed: bool = False
-    """An editor's command opens it for itself."""
+    """True if an editor's command opens the session for its own use."""
 
 
 class Started(Struct, frozen=True):
-    """An open session, whether it was there before, and what the client should know."""
+    """The result of `Sessions.start`: the open session, `resumed` (true if the session existed before), and
+    warnings for the client.
+    """
 
     session: Session
     resumed: bool
@@ -74,7 +76,7 @@ class Started(Struct, frozen=True):
 
 
 class Sessions:
-    """Every session that is open here, and the store behind them."""
+    """All sessions that are open in this process, and the store that keeps them."""
 
     def __init__(self, world: World, store: Store, trees: Trees) -> None:
         self.world = world
@@ -85,7 +87,10 @@ class Sessions:
         self._lines: dict[str, InOrder] = {}
 
     def get(self, session_id: str) -> Session:
-        """The open session with this id. Raises `SessionNotFound`, with `exists` where it is stored."""
+        """Return the open session with this id.
+
+        Raises `SessionNotFound`; its data has `exists: true` if the session is stored but not open.
+        """
         session = self.open.get(session_id)
         if session is not None:
             return session
@@ -98,17 +103,19 @@ class Sessions:
         raise _not_found(session_id)
 
     def newest(self) -> str | None:
-        """The session that was touched last, of those that a client opened; None if there is none."""
+        """Return the id of the open session that was changed last, or None. Sessions that an editor's command
+        has opened for itself do not count.
+        """
         opened = [session for session in self.open.values() if not session.is_borrowed]
         return max(opened, key=lambda session: session.touched_at).id if opened else None
 
     # --- starting -------------------------------------------------------------------------------------
 
     async def start(self, want: Start) -> Started:
-        """Opens or resumes a session and applies what was given. Durable when it returns.
+        """Open or resume a session and apply the values in `want`. Everything is on disk when this returns.
 
-        Raises `SessionCorrupt`, `StorageFailed`, `FormatNotSupported` (a newer version's file). A session
-        that another process writes comes back without a journal: to read and to follow.
+        Raises `SessionCorrupt`, `StorageFailed`, and `FormatNotSupported` for a file of a newer version. If
+        another process writes the session, it is opened without a journal, for reading and following.
         """
         session_id = want.session_id or secrets.token_hex(8)
         try:
@@ -118,7 +125,9 @@ class Sessions:
             raise
 
     def opening(self, session_id: str) -> InOrder | None:
-        """The line to wait in while a session is opened, closed or deleted; None where none is."""
+        """Return the queue of the requests that open, close or delete this session, or None if none of them
+        is running. Other requests for the session wait in it.
+        """
         return self._lines.get(session_id)
 
     async def _in_line(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -152,7 +161,7 @@ class Sessions:
         session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
         self.open[session_id] = session
         if session.is_imported and want.working_dir not in (None, session.working_dir):
-            # The file's own folder gives nothing; one that the client names does.
+            # The folder in an imported file is not used for settings. A folder that the client names is.
             session.working_dir = want.working_dir
             await self.world.read_settings(session.working_dir)
             session.refresh()
@@ -161,7 +170,8 @@ class Sessions:
             made = partial(_snapshots_of, self._trees, session_id)
             snapshots = session.snapshots = await self.world.in_worker(made)
             if not resumed:
-                await snapshots.forget()  # of a session of this name whose deletion was cut off
+                # An earlier session with this id may have left snapshots: its deletion was interrupted.
+                await snapshots.forget()
         session.has_hook = want.compaction_hook
         session.client = want.client or session.client
         if session.journal is None:
@@ -176,12 +186,14 @@ class Sessions:
         warnings = (*session.standing().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:
-            text = f"the last {torn} bytes of the session's file were no whole record; they are left out"
+            text = f"the last {torn} bytes of the session's file are not a whole record; they are left out"
             warnings = (text, *warnings)
         return Started(session, resumed, warnings)
 
     def _look_up(self, model: str, base_url: str | None) -> None:
-        """What the loop asks for next, and has then: the registry may have to be read, or an index made."""
+        """Look the model up once in a worker, so that later look-ups on the event loop are fast. The first
+        look-up may read the registry or build an index.
+        """
         found = self.world.lookup(model, base_url)
         if found is not None:
             self.world.observed(found, base_url)
@@ -207,14 +219,15 @@ class Sessions:
             session = Session(self.world, session_id, journal, (first,))
             await session.durable(journal.last)
         except BaseException:
-            await journal.close()  # else this process would keep its lock
+            await journal.close()  # otherwise this process would keep its lock
             raise
         return session
 
     async def adopt(self, session: Session) -> Session:
-        """Opens a new session that was made in memory alone; durable when it returns, or nothing of it stays.
+        """Store and open a new session that was made in memory.
 
-        Raises `StorageFailed`.
+        The session is on disk when this returns. If this fails, nothing of the session is left. Raises
+        `StorageFailed`.
         """
         store, world = self.store, self.world
 
@@ -226,7 +239,7 @@ class Sessions:
         try:
             number = journal.append(records)
             await world.read_settings(session.working_dir)
-            # Those of its folder may want another counter.
+            # The settings of the session's folder may select another token counter.
             await world.in_worker(session.refresh)
             await journal.durable(number)
         except BaseException:
@@ -261,7 +274,7 @@ class Sessions:
             await self.world.read_settings(next((e.working_dir for e in head if isinstance(e, Opened)), None))
             session = await self.world.in_worker(folded)
         except BaseException:
-            # Nobody else could open it while we held its lock.
+            # Release the lock, so that others can open the session.
             if journal is not None:
                 await journal.close()
             if follower is not None:
@@ -274,7 +287,7 @@ class Sessions:
         return session
 
     def _deleted_elsewhere(self, session: Session) -> None:
-        """The session that was followed is gone."""
+        """Close a followed session that another process has deleted."""
         if self.open.get(session.id) is session:
             del self.open[session.id]
         following = self._followings.get(session.id)
@@ -284,7 +297,9 @@ class Sessions:
         session.emit(SessionClosed(reason="deleted"))
 
     def _apply(self, session: Session, want: Start) -> int | None:
-        """Given values replace the session's own. The number to wait for."""
+        """Apply the values in `want` to the session, instead of its earlier ones. Return the record number to
+        wait for, or None if nothing changed.
+        """
         number: int | None = None
         old = session.fold.model
         model = old.model if want.model is None else want.model
@@ -305,7 +320,9 @@ class Sessions:
     # --- ending ---------------------------------------------------------------------------------------
 
     async def close(self, session_id: str, reason: str = "closed") -> None:
-        """Ends the session here: a running compaction is cancelled, what was appended is durable."""
+        """Close the session in this process. Stops a running prompt, cancels a running compaction, and waits
+        until all appended messages are on disk.
+        """
         session = self.get(session_id)
 
         async def work() -> None:
@@ -320,11 +337,11 @@ class Sessions:
         await self._in_line(session_id, work)
 
     async def close_all(self) -> None:
-        """Ends every session, without a word to the client."""
+        """Close every session without sending events."""
         for session in tuple(self.open.values()):
             if session.agent is not None:
                 await session.agent.abort()
-            # Whom the disk refused was told so; what the other sessions wait for is still to be written.
+            # The client already got the error about a full disk. The other sessions must still be written.
             with suppress(StorageFailed):
                 await self._let_go(session)
 
@@ -344,7 +361,7 @@ class Sessions:
         await self.world.in_worker(session.release)
 
     async def delete(self, session_id: str) -> None:
-        """Removes a session for good, open or not.
+        """Delete a session, open or stored, with its snapshots. It cannot be restored.
 
         Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`.
         """
@@ -373,12 +390,12 @@ class Sessions:
     # --- listing --------------------------------------------------------------------------------------
 
     async def list(self) -> tuple[Row, ...]:
-        """Every session there is, stored or open, newest first."""
+        """Return every session, stored or open, newest first."""
         stored = await self.world.in_worker(self.store.list)
         rows = [await self._row(one) for one in stored]
         known = {one.session_id for one in stored}
         for session in self.open.values():
-            # One that is followed and not stored has just been deleted by its owner.
+            # A followed session that is no longer stored was just deleted by another process.
             if session.id not in known and session.journal is not None:
                 rows.append(
                     Row(
@@ -410,14 +427,16 @@ class Sessions:
 
 def _not_found(session_id: str) -> SessionNotFound:
     return SessionNotFound(
-        "No session has this id: call session/start, or session/list for those there are.",
+        "No session has this id. Call session/start to create one, or session/list to see those that exist.",
         session_id=session_id,
         exists=False,
     )
 
 
 def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
-    """Why a session can only be read, and what that makes of the request's values."""
+    """Return warnings: why the session can only be read, and which values in `want` are therefore not
+    applied.
+    """
     why = (
         "another process writes this session: it can be read and followed here, not changed"
         if session.owner == "other"
@@ -440,7 +459,7 @@ def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
 
 
 def _learned_warnings(session: Session) -> tuple[str, ...]:
-    """What to say where a learned window is used instead of a larger one that the registry has."""
+    """Return a warning if an observed window is used instead of a larger one in the registry."""
     found, learned = session.lookup, session.learned
     known = None if found is None else recorded_window(found)
     if found is None or learned is None or known is None or learned.window >= known:
@@ -456,7 +475,7 @@ def _learned_warnings(session: Session) -> tuple[str, ...]:
 
 
 async def _line_ended(session: Session) -> None:
-    # What was asked before has begun then: a compaction may have waited for what it is made of.
+    # After this, earlier requests have left the queue. One of them may have started a compaction.
     if not session.queue.is_idle:
         await session.queue.run(_nothing)
 
@@ -466,7 +485,7 @@ async def _nothing() -> None:
 
 
 def _snapshots_of(trees: Trees, session_id: str) -> Snapshots:
-    # Loaded at the first need: most sessions take none.
+    # Imported only when needed: most sessions take no snapshots.
     from compactd.session.snapshots import Snapshots
 
     return Snapshots(trees(session_id))

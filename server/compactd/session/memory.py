@@ -1,7 +1,7 @@
-"""What a long computation leaves behind, given back: decoded messages that no request shows, free memory.
+"""Free memory after a compaction: drop decoded messages and return free heap memory to the system.
 
-Behind a compaction of 2M tokens the process held 19 times the session's journal more than before the session.
-What went into the summary is read again at the next compaction, in a worker.
+Messages that the next request does not contain become bytes again. The next compaction decodes them in a
+worker. The heap functions work only with glibc; elsewhere `give_back` does nothing.
 """
 
 from __future__ import annotations
@@ -21,48 +21,57 @@ from compactd.core.history.lazy_message import OnDemand
 from compactd.session.session import Session
 
 PIECE = 500
-"""Messages looked at between two turns of the loop: less than a millisecond."""
+"""The number of messages that are processed before the event loop gets a turn. They take less than a
+millisecond."""
 
 WORKERS = 4
-"""The daemon's threads that compute, each with a heap of its own."""
+"""The number of worker threads. Each has its own heap."""
 MEETING_S = 0.005
-"""So long one that is idle waits for the others: another session may be waiting for it."""
+"""Seconds that an idle worker waits for the other workers in `give_back`. It is short, because another
+session may need the worker."""
 EVERY_S = 5.0
-"""Between two times that memory is given back behind compactions: each holds up whoever asks meanwhile by 5
-to 20 ms, and of a hundred compactions at once one ends each second (2026-11)."""
+"""The least seconds between two returns of memory to the system. Each return delays other requests by 5 to 20
+ms (measured 2026-11)."""
 MEETINGS, PAUSE_S = 8, 0.1
-"""Meetings at most until each of them was there, and what is between two."""
+"""The most times that all workers are called together until each has trimmed its heap, and the pause in
+seconds between two calls."""
 PIECE_BYTES = 100_000
-"""Large enough that its freeing looks at the heap's end, small enough to come from the heap."""
+"""The size of the block that a worker frees to trim its heap: large enough that freeing it trims the heap's
+top, small enough that malloc takes it from the heap."""
 TRIM_THRESHOLD = -1
-"""`M_TRIM_THRESHOLD` of mallopt(3)."""
+"""The number of the parameter `M_TRIM_THRESHOLD` of mallopt(3)."""
 KEPT_BYTES = 64 << 20
-"""Of a heap's end at other times: a compaction that gives back each array and asks for it again is slower."""
+"""The trim threshold except during `give_back`. A lower one slows compactions, which free and allocate large
+arrays."""
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
 _threshold = threading.Lock()
-"""The C library has one for all heaps."""
+"""A lock for changes of the C library's trim threshold, which applies to all heaps."""
 _resting: set[asyncio.Task[None]] = set()
-"""Tasks, so that somebody holds them."""
+"""The running `rest` tasks, referenced so that they are not garbage-collected."""
 _next_at: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
-"""By each loop's own clock, before when its process does not give memory back again."""
+"""For each event loop, the earliest time (by its clock) of the next return of memory."""
 _waiting: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
-"""Loops in which somebody waits for that moment."""
+"""The event loops in which a task already waits for the time in `_next_at`."""
 
 
 def rest_soon(session: Session) -> None:
-    """Lets go of what the session does not need now, once everybody who waits was answered."""
+    """Start `rest` as a background task, which runs after the waiting requests."""
     task = asyncio.get_running_loop().create_task(rest(session))
     _resting.add(task)
     task.add_done_callback(_resting.discard)
 
 
 async def rest(session: Session) -> None:
-    """Packs what is known of the messages, makes those that the next request does not show bytes again, as in
-    a session that was opened from its file, and gives free memory back. O(messages), in pieces."""
-    # First what goes: what stays then fills its gaps.
-    with suppress(RuntimeError):  # the workers may be gone by now: the process ends
+    """Free memory that the session does not need until its next compaction.
+
+    Packs the facts that were found in messages, turns messages that the next request does not contain into
+    bytes again, and returns free memory to the system. O(messages), in pieces between which the event loop
+    runs.
+    """
+    # Free first, so that the packed facts fill the gaps.
+    with suppress(RuntimeError):  # the workers are gone if the process is ending
         await session.world.in_worker(partial(settle, session.facts))
     state = session.fold
     shown = frozenset(item.entry_id for item in state.items)
@@ -74,13 +83,15 @@ async def rest(session: Session) -> None:
         for entry_id in ids[start : start + PIECE]:
             item = state.originals[entry_id]
             if entry_id not in shown and isinstance(item.body, OnDemand):
-                # In its place: an object more for each would stand amid what goes, and keep that.
+                # Change the object in place: new small objects between freed ones would pin their memory.
                 item.body.let_go()
     await _give_back_in_time(session.world.in_worker)
 
 
 async def _give_back_in_time(in_worker: InWorker) -> None:
-    """As `give_all_back`, once in `EVERY_S`: the first that is too early waits, and does it for all."""
+    """Call `give_all_back`, at most once per `EVERY_S`. If the last call is too recent, wait. If another task
+    already waits, return at once.
+    """
     loop = asyncio.get_running_loop()
     if loop in _waiting:
         return
@@ -94,34 +105,34 @@ async def _give_back_in_time(in_worker: InWorker) -> None:
 
 
 async def give_all_back(in_worker: InWorker) -> None:
-    """Gives free memory back to the system, that of each worker too."""
+    """Return free memory to the system, including that of each worker's heap."""
     reached: set[int | None] = set()
-    with suppress(RuntimeError):  # the workers may be gone by now: the process ends
+    with suppress(RuntimeError):  # the workers are gone if the process is ending
         for _ in range(MEETINGS):
             work = partial(give_back, threading.Barrier(WORKERS), reached)
             await asyncio.gather(*(in_worker(work) for _ in range(WORKERS)))
             if len(reached) >= WORKERS or threading.main_thread().ident in reached:
                 break
-            # One was busy, or the machine is, and another came twice.
+            # One worker was busy, and another one ran twice.
             await asyncio.sleep(PAUSE_S)
-        # Once nobody holds what this was done with.
+        # Later, when the objects of this function are free as well.
         asyncio.get_running_loop().call_later(PAUSE_S, drop_spares)
 
 
 def settle(facts: FactCache | None) -> None:
-    """Packs what a compaction unpacked. O(messages)."""
+    """Pack the cached facts again, because a compaction has unpacked them. O(messages)."""
     if facts is not None:
         with facts.lock:
             facts.settle()
 
 
 def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
-    """Gives the memory that is free back to the system, where the C library keeps it (glibc does). Some
-    milliseconds, not holding the interpreter.
+    """Return free memory to the system if the C library is glibc. Takes milliseconds and releases the GIL.
 
-    `malloc_trim` leaves the end of each thread's own heap alone (glibc 2.36, seen 2026-11: 16 MB behind a
-    compaction of 0.6M tokens): each worker, at the `meeting` of all, frees a piece under a low threshold,
-    which cuts its heap. Adds who did to `reached`.
+    `malloc_trim` does not trim the top of each thread's own heap (glibc 2.36, seen 2026-11). So each worker
+    frees a block while the trim threshold is 0, which trims its heap. The workers wait for each other at
+    `meeting`, so that each of them runs this once. Adds the thread's id to `reached`; without glibc, adds the
+    main thread's id.
     """
     heap = _heap()
     if heap is None:
@@ -139,20 +150,21 @@ def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
         heap.free(heap.allocate(PIECE_BYTES))
         heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
     if place == 0:
-        # What is free between two things that are not.
+        # Also return free pages between used ones.
         heap.trim(0)
 
 
 def drop_spares() -> None:
-    """Has Python let go of its spare tuples, lists and dicts, each of which keeps a megabyte from the system
-    that nothing else is in: a full collection does. It is to look at nothing: that would hold the loop
-    (`_runtime/garbage.py`)."""
+    """Make Python drop its free lists of tuples, lists and dicts, which pin memory, by a full collection.
+
+    All objects are frozen first, so the collection has nothing to examine and does not block the event loop.
+    """
     gc.freeze()
     gc.collect()
 
 
 class _Heap(Struct, frozen=True):
-    """Functions of the C library."""
+    """The functions of glibc that manage its heaps."""
 
     trim: Callable[[int], object]
     adjust: Callable[[int, int], object]
@@ -162,7 +174,9 @@ class _Heap(Struct, frozen=True):
 
 @cache
 def _heap() -> _Heap | None:
-    """None for another C library than glibc, or another system. Once: each `CDLL` makes classes that stay."""
+    """Return glibc's heap functions, or None for another C library. The result is cached, because each `CDLL`
+    creates classes.
+    """
     try:
         import ctypes
 

@@ -1,8 +1,8 @@
-"""Messages that were asked for lately stay decoded, so many of all sessions together; others are bytes again.
+"""An LRU cache of decoded messages: the messages of recently used sessions stay decoded, all others become
+bytes again.
 
-A message takes its bytes and, decoded, once to four times as much again: a text with one sign outside the
-common ones takes four bytes for each of its characters. Two hundred sessions of 180 KB took 173 MB beside
-their journals' 36 (measured 2026-11).
+A decoded message takes up to four times the memory of its bytes, because one character outside Latin-1
+makes Python store the whole text with two or four bytes per character.
 """
 
 from __future__ import annotations
@@ -17,31 +17,36 @@ from compactd.formats.files.journal import decoder_of
 from compactd.session.session import Session
 
 MOST_TOKENS = 600_000
-"""Decoded of all views together, before those asked for longest ago are let go: three large ones."""
+"""The most tokens that stay decoded in all views together: about three large sessions."""
 
 PIECE = 400
-"""Messages looked at between two turns of the loop: less than a millisecond."""
+"""The number of messages that are processed before the event loop gets a turn. They take less than a
+millisecond."""
 
 LOOKS = frozenset(("session/context", "agent/prompt", "session/expand", "session/export"))
-"""The methods that decode what a view shows."""
+"""The methods whose handlers decode all messages of a session's view."""
 ENDS = frozenset(("session/close", "session/delete"))
 
 
 class Cooler:
-    """Lets go of decoded messages in the views of this process."""
+    """The LRU cache of the decoded messages in the views of all sessions. It turns messages back into bytes,
+    those of the least recently used session first.
+    """
 
     def __init__(self, sessions: Mapping[str, Session], most_tokens: int = MOST_TOKENS) -> None:
         self._sessions = sessions
         self._most = most_tokens
         self._views: dict[str, _Seen] = {}
-        """By session, the one that was asked about last behind the others."""
+        """By session id, how much of the session's view is decoded; least recently used first."""
         self._warm = 0
-        """Tokens of what may be decoded, all of `_views` together."""
+        """The sum of `warm` over `_views`."""
         self._task: asyncio.Task[None] | None = None
 
     def asked(self, method: str, session_id: str) -> None:
-        """Told of every request before it is done. O(1)."""
-        # What the last request appended is known by now.
+        """Note a request: its session becomes the most recently used one. Call this before the request is
+        handled. O(1).
+        """
+        # Also update the previous request's session: the messages that it appended are counted only now.
         for last in (next(reversed(self._views), session_id), session_id):
             seen, session = self._views.pop(last, None), self._sessions.get(last)
             self._warm -= 0 if seen is None else seen.warm
@@ -56,18 +61,20 @@ class Cooler:
             self._task = asyncio.ensure_future(self._run())
 
     async def rested(self) -> None:
-        """Returns when no more is decoded than may be."""
+        """Wait until the running work, which turns messages into bytes, is done."""
         if self._task is not None:
             await self._task
 
     async def stop(self) -> None:
-        """Ends it."""
+        """Stop turning messages into bytes."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
     async def _run(self) -> None:
-        """From the session that was asked about longest ago on, until half of the room is free."""
+        """Turn messages into bytes, beginning with the least recently used session, until half of the limit
+        is free.
+        """
         for session_id in tuple(self._views):
             if 2 * self._warm <= self._most:
                 return
@@ -85,25 +92,29 @@ class Cooler:
 
 
 class _Seen:
-    """How much of a session's view is bytes."""
+    """The count of a view's tokens that may be decoded. Messages at the view's beginning become
+    bytes first.
+    """
 
     def __init__(self) -> None:
         self.warm = 0
-        """Tokens of the messages that may be decoded."""
+        """The tokens of the view's messages that may be decoded."""
         self._epoch = 0
         self._cold = 0
-        """Messages of the view's beginning that are bytes, while it is of that epoch."""
+        """How many messages at the view's beginning are bytes. Valid only in the epoch `_epoch`."""
         self._cold_tokens = 0
 
     def look(self, session: Session) -> None:
-        """Looks how long the view is now. O(1)."""
+        """Update `warm` to the view's current length. O(1)."""
         state = session.fold
         if state.epoch != self._epoch or self._cold > len(state.items):
             self._epoch, self._cold, self._cold_tokens = state.epoch, 0, 0
         self.warm = max(0, state.items_tokens - self._cold_tokens)
 
     def cool(self, session: Session, most: int) -> bool:
-        """Makes some messages bytes, the oldest first; False where no more than `most` tokens are left."""
+        """Turn up to `PIECE` messages into bytes, oldest first. Return false if nothing is left to do: at
+        most `most` tokens are decoded, or the view has no more messages.
+        """
         self.look(session)
         state, decode = session.fold, decoder_of(session.entries)
         items = state.items

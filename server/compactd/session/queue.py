@@ -1,4 +1,4 @@
-"""Work that must happen in the order it came."""
+"""A queue of asynchronous work that runs one item at a time, in order."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ T = TypeVar("T")
 
 
 class InOrder:
-    """Work of one session, one after another in the order it was put in line."""
+    """A work queue: each item runs after the one before it has ended."""
 
     def __init__(self) -> None:
         self._last: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
-        """True where nothing is in line, so that work may be done at once."""
+        """True if no work runs or waits in the queue, so that a caller may do its work at once."""
         return self._last is None or self._last.done()
 
     def run(self, work: Callable[[], Coroutine[object, object, T]]) -> Awaitable[T]:
-        """Puts `work` in line now; what it gives back comes after all that was in line before.
+        """Append `work` to the queue, and return an awaitable of its result.
 
-        Cancelling takes it out of line; what comes after it goes on.
+        Cancelling the awaitable removes the work from the queue; later work goes on.
         """
         loop = asyncio.get_running_loop()
         before, done = self._last, loop.create_future()
@@ -42,7 +42,9 @@ class InOrder:
 
 
 def _release(before: asyncio.Future[None] | None, done: asyncio.Future[None]) -> None:
-    """Lets the next one go on: now, or, where work was taken out of line early, after what was before it."""
+    """Let the next item run: now, or, if this item was cancelled while it waited, after the item
+    before it.
+    """
     if before is None or before.done():
         done.set_result(None)
     else:

@@ -1,7 +1,7 @@
-"""A session's messages counted for another tokenizer: many at a time, and beside the loop where that can be.
+"""Count a session's messages again with another tokenizer, many at a time, in a worker if possible.
 
-A fold asks for one message after the other, when the model or the settings have changed. A call into the
-tokenizer for each, on the loop: 230 ms for a million tokens, in which nobody else was answered (2026-11).
+When the model changes, the session's state asks for the tokens of one message after the other. One tokenizer
+call per message would block the event loop too long.
 """
 
 from __future__ import annotations
@@ -14,44 +14,50 @@ from compactd.core.tokens.counting import Counter, message_tokens, messages_toke
 from compactd.protocol.messages import Message
 
 TOGETHER = 500
-"""Messages counted at a time."""
+"""How many messages are counted in one call."""
 
 
 class Recounting:
-    """Tokens of messages by `counter`, of which those of `items` are expected, in their order."""
+    """The token counts of messages by `counter`. The caller is expected to ask for the messages of `items`,
+    in their order.
+    """
 
     def __init__(self, counter: Counter, items: Iterable[Item]) -> None:
         self.counter = counter
         self._upcoming: Iterator[Item] = iter(items)
         self._known: dict[int, tuple[Message, int]] = {}
-        """By the identity of the message, which is kept so that no other one gets it."""
+        """By `id(message)`, (the message, its tokens). The message is kept so that its `id` is not used for
+        another object."""
 
     def prepare(self) -> None:
-        """Counts all that is expected. O(messages); made for a worker."""
+        """Count all expected messages in advance. O(messages); call it in a worker."""
         while some := [item.message for item in islice(self._upcoming, TOGETHER)]:
             self._count(some)
 
     def of(self, message: Message) -> int:
-        """Tokens of `message`, wherever it is from."""
+        """Return the tokens of any message."""
         known = self._known.get(id(message))
         return message_tokens(message, self.counter) if known is None else known[1]
 
     def next(self, message: Message) -> int:
-        """The same, for who asks for the expected ones in order, each once: those behind it are counted with
-        it, and what was given is forgotten."""
+        """Return the tokens of the next expected message, and drop the count.
+
+        Counts up to `TOGETHER` of the following messages in the same tokenizer call. Ask for each message
+        once, in order.
+        """
         if id(message) not in self._known:
             self._look_ahead(message)
         known = self._known.pop(id(message), None)
         return message_tokens(message, self.counter) if known is None else known[1]
 
     def forget(self) -> None:
-        """Nothing is expected any more."""
+        """Drop all counts and expect no further messages."""
         self._upcoming = iter(())
         self._known.clear()
 
     def _look_ahead(self, message: Message) -> None:
         for item in self._upcoming:
-            # Whoever asks has the message decoded; it is no reason to decode those before it.
+            # The message asked for is decoded. Do not decode the ones before it.
             if item.is_decoded and item.message is message:
                 behind = (item.message for item in islice(self._upcoming, TOGETHER - 1))
                 self._count([message, *behind])

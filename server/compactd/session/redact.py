@@ -1,8 +1,8 @@
-"""A secret that was pasted leaves the session: its view, its history, its copies, and every file of ours.
+"""Redaction: remove a secret from a session, from its history, and from every file of compactd that contains
+it.
 
-`storage/holders.py` says what becomes of each file.
-
-The one exception to "nothing is deleted". (protocol.md, "session/redact".)
+This is the one exception to "nothing is deleted" (protocol.md, "session/redact"). `storage/holders.py` lists
+what happens to each kind of file.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror, key_of
 
 _log = logging.getLogger("compactd.redacting")
 
-_FORKED = "another session of this agent took in the same messages, as a fork does; redact them there too"
+_FORKED = "another session of this agent (a fork) contains the same messages; redact them there too"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a redaction did."""
+    """The result of a redaction."""
 
     count: int
-    """Messages."""
+    """The number of redacted messages."""
     cleaned: tuple[Cleaned, ...]
     left: tuple[Left, ...]
 
 
 async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> Outcome:
-    """Replaces what these messages say by a mark, here and on the disk, and tells what was cleaned and
-    what cannot be. `home` is the data folder, where hooks keep words too; none where there is none.
+    """Replace the content of these messages by a marker text, in memory and on disk.
 
-    Durable when it returns: the journal's file is another one then, and nothing of the words is left in
-    it. Run it in the session's line: what came before is in, what comes after waits. Once begun it is carried
-    out, cancelled or not. Raises `SessionBusy`, `SessionLocked`, `StorageFailed` (then the messages stand as
-    they were), `InvalidParams` for an id that is no message.
+    Returns what was cleaned and what cannot be cleaned. `home` is the data folder, where hooks also keep
+    copies of messages, or None. When this returns, the journal on disk is a new file without the redacted
+    content.
+
+    Call this in the session's queue, so that earlier requests are done and later ones wait. Once it has
+    begun, it runs to its end even if the caller is cancelled. Raises `SessionBusy`, `SessionLocked`,
+    `StorageFailed` (then the messages are unchanged), and `InvalidParams` for an id that is not a message.
     """
     session.free()
     session.writable()
     _check(session, entry_ids)
-    # No compaction may begin meanwhile: it would write down again what is to go.
+    # No compaction may begin meanwhile: its summary could repeat the redacted content.
     running = session.running = Running(session.emit, "", None)
     task = asyncio.ensure_future(_carried_out(session, running, tuple(dict.fromkeys(entry_ids)), home))
     try:
@@ -87,8 +89,8 @@ async def _carried_out(
 
     try:
         done, records = await world.in_worker(made)
-        # Whatever may hold the words goes before the journal: if we are killed meanwhile, it still says that
-        # they are there.
+        # Clean the journal last: if the process is killed before, the journal still has the messages, so the
+        # redaction can be repeated.
         if session.snapshots is not None:
             await session.snapshots.forget()
         await journal.replace(records)
@@ -114,11 +116,13 @@ async def _carried_out(
 def _with_hook(
     hook: HookFiles, entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec
 ) -> Redaction:
-    """The redaction of a session that a hook mirrors; what the hook keeps is cleaned when it returns."""
+    """Clean the hook's files of a session that a hook mirrors, and return the redaction of the session's
+    entries. Raises `SessionBusy`, `StorageFailed`.
+    """
     try:
         with hook.locked():
             waiting = hook.waiting()
-            # Their ids are given anew when they are written: none of them is one that is redacted.
+            # Waiting entries get new ids when the journal gets them, so `entry_ids` cannot mean them.
             records = decode_entries(waiting)
             done = cleaned_of(entries, entry_ids, codec, [_with_id(one, "waiting") for one in records])
             keys = [key_of(one) for one in done.known_by]
@@ -133,7 +137,7 @@ def _with_hook(
             done = msgspec.structs.replace(done, left=(*done.left, *others))
     except HookIsBusy:
         raise SessionBusy(
-            "a hook of this session's agent is at work: send the request again", holder="hook"
+            "A hook of this session's agent is running. Send the request again.", holder="hook"
         ) from None
     except OSError as refused:
         raise files.storage_failed("What the hook keeps could not be cleaned", refused) from refused
@@ -141,7 +145,9 @@ def _with_hook(
 
 
 def _remembered(home: Path, done: Redaction) -> None:
-    """So that an import can tell. The redaction is done already and does not fail for this."""
+    """Store hashes of the redacted content, so that a later import of the same content gives a warning. A
+    failure is only logged.
+    """
     try:
         remember_redacted(home, [key_of(one) for one in done.known_by])
     except (HookIsBusy, OSError) as failed:
@@ -149,7 +155,7 @@ def _remembered(home: Path, done: Redaction) -> None:
 
 
 def _with_id(entry: Entry, entry_id: EntryId) -> Entry:
-    """The same record under another id. A hook writes messages and compactions."""
+    """Return the same entry under another id. A hook writes only messages and compactions."""
     match entry:
         case Appended() | Compacted():
             return msgspec.structs.replace(entry, id=entry_id)
@@ -162,7 +168,7 @@ def _id_of(entry: Entry) -> EntryId:
 
 
 def _removed(session: Session, has_hook: bool) -> tuple[Cleaned, ...]:
-    """What went as a whole, whether it held the words or not."""
+    """Return the files that were removed as a whole, whether they contained the redacted content or not."""
     names = ("index",) if session.persistent else ()
     names = (*names, "hook") if has_hook else names
     return tuple(Cleaned(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ())))
@@ -174,13 +180,13 @@ def _check(session: Session, entry_ids: Sequence[EntryId]) -> None:
     for index, entry_id in enumerate(entry_ids):
         if entry_id not in session.fold.originals:
             raise InvalidParams(
-                f"{entry_id!r} is no message of this session; session/history lists them",
+                f"{entry_id!r} is not a message of this session; session/history lists them",
                 f"$.entry_ids[{index}]",
             )
 
 
 async def _fold_again(session: Session) -> None:
-    """Folds the session's entries anew, beside the loop; what comes meanwhile is taken in at the end."""
+    """Rebuild the session's state in a worker, then apply the entries that were written meanwhile."""
     entries, counter = tuple(session.entries), session.counter
 
     def folded() -> tuple[Fold, Pending]:

@@ -1,4 +1,4 @@
-"""Plain-text search in what was ever said, compacted or not."""
+"""Plain-text search in all messages of a session, compacted or not."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from compactd.core.history.entries import Item
 from compactd.protocol.messages import Block, Document, Text, Thinking, ToolCall, ToolResult
 
 SNIPPET_CHARS = 160
-"""Code points around a hit that are shown, the hit included."""
+"""The length of a snippet in code points, including the found text."""
 
 
 class Found(Struct, frozen=True):
-    """A message that holds the text."""
+    """A message that contains the searched text."""
 
     item: Item
     snippet: str
-    """The hit and what stands around it, white space folded, at most about `SNIPPET_CHARS` code points."""
+    """The found text and the text around it, white space collapsed. About `SNIPPET_CHARS` code points."""
 
 
 def texts_of(blocks: Sequence[Block]) -> Iterator[str]:
-    """The texts a person could look for: text, reasoning, calls with their arguments, results. No base64."""
+    """Yield the texts of a message that can be searched: text, reasoning, tool calls with arguments, tool
+    results and text documents. No base64 data.
+    """
     for block in blocks:
         match block:
             case Text(text=text) | Thinking(text=text):
@@ -40,7 +42,9 @@ def texts_of(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def search(items: Sequence[Item], query: str, limit: int) -> tuple[Found, ...]:
-    """Messages that hold `query`, newest first, at most `limit`. Case is ignored. O(length of the texts)."""
+    """Return at most `limit` messages that contain `query`, newest first. Ignores case. O(length of the
+    texts).
+    """
     wanted = query.casefold()
     found: list[Found] = []
     for item in reversed(items):
@@ -59,7 +63,7 @@ def _find(text: str, wanted: str) -> int | None:
     at = folded.find(wanted)
     if at < 0:
         return None
-    # Folding may lengthen a text (ß becomes ss): then the place is looked for again from there.
+    # Case folding can make a text longer (ß becomes ss). Then map the place back to the original text.
     return at if len(folded) == len(text) else _place(text, at)
 
 

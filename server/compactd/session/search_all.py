@@ -1,4 +1,4 @@
-"""Search in every stored session, through the store's index."""
+"""Full-text search in all stored sessions, through the store's index."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from compactd.session.search import texts_of
 from compactd.storage.protocols import Index, IndexHit, Said
 
 PATIENCE_S = 20.0
-"""How long one search reads what is new; the next one goes on from there."""
+"""Seconds that one search may spend on indexing new records. The next search continues from there."""
 
 _MESSAGE = b'"type":"message"'
 _HEAD_BYTES = 64
 
 
 class Everywhere(Struct, frozen=True):
-    """What was found."""
+    """The result of a search in all sessions."""
 
     hits: tuple[IndexHit, ...]
     is_complete: bool
-    """False where not every session could be looked at yet."""
+    """False if some sessions are not completely indexed yet."""
 
 
 class _Record(Struct, frozen=True):
@@ -37,22 +37,22 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 
 def search_everywhere(index: Index, query: str, limit: int, patience_s: float = PATIENCE_S) -> Everywhere:
-    """The messages of all stored sessions that hold the words of `query`, best first, at most `limit`.
+    """Return at most `limit` messages of all stored sessions that contain every word of `query`, best first.
 
-    Blocks: O(bytes that are new since the last search), then O(hits). Raises `OSError` where there is no
-    index to be read.
+    Blocks. Takes O(bytes added since the last search), then O(hits). Raises `OSError` if the index cannot
+    be read.
     """
     until = monotonic() + patience_s
     try:
         is_complete = all(monotonic() < until for _ in index.catch_up(said_of))
     except OSError:
-        # Another process may be reading the same news; what is there already is searched.
+        # Another process may be indexing. Search what is indexed so far.
         is_complete = False
     return Everywhere(index.find(query, limit), is_complete)
 
 
 def said_of(record: memoryview) -> Said | None:
-    """What a record of a journal says; None where it is no message of ours."""
+    """Return the searchable content of a journal record, or None if the record is not a message."""
     if _MESSAGE not in bytes(record[:_HEAD_BYTES]):
         return None
     try:

@@ -1,10 +1,11 @@
-"""One conversation: its entries, its one writer, its numbers, its events.
+"""One open conversation: its entries, journal, settings, token counts and events.
 
-Methods that change something apply it to memory and to the journal's pending list at once, without
-waiting, and give back a number; `durable(number)` waits until the disk has it. So requests of a session
-take effect in the order they came, and an answer leaves when what it says is safe.
+A method that changes the session changes its state in memory at once and queues records for the journal,
+without waiting. It returns the number of the last record; `durable(number)` waits until that record is on
+disk. So requests take effect in the order in which they came, and a request is answered only when its effect
+is on disk.
 
-`compaction/run.py` runs the one compaction that a session can have at a time.
+At most one compaction runs per session (`session/slot.py`, `compaction/run.py`).
 """
 
 from __future__ import annotations
@@ -68,57 +69,64 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWN = ("system_prompt", "tools", "title")
-"""What a session can lose besides settings."""
+"""What `Session.configure` can remove from a session with `unset`, besides settings."""
 
 INLINE_BYTES = 48 * 1024
-"""Messages up to this size are counted where they arrive (< 5 ms at 12 MB/s); larger ones in a worker."""
+"""The most bytes of messages whose tokens are counted on the event loop (< 5 ms at 12 MB/s). A worker counts
+larger ones."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
-    """What came of an append."""
+    """The result of an append."""
 
     intake: Intake
     number: int
-    """To wait for."""
+    """The journal record to wait for, with `Session.durable`."""
 
     @property
     def appended(self) -> tuple[tuple[EntryId, Message], ...]:
-        """The new messages by their entries, oldest first."""
+        """The new messages with their entry ids, oldest first."""
         ids = (entry.id for entry in self.intake.entries if isinstance(entry, Appended))
         return tuple(zip(ids, self.intake.messages, strict=True))
 
     @property
     def answer_id(self) -> EntryId | None:
-        """The entry of the last new assistant message."""
+        """The entry id of the last new assistant message, or None."""
         return next((i for i, message in reversed(self.appended) if message.role == "assistant"), None)
 
 
 class Following(Protocol):
-    """How this process follows a session that another one writes."""
+    """The part of `session/follower.py` that a session needs: it follows the session while another process
+    writes it.
+    """
 
     @property
     def is_compacting(self) -> bool:
-        """The writer is compacting, as far as its journal says."""
+        """True if the process that writes the session has begun a compaction and the journal does not show
+        its end.
+        """
         ...
 
     def is_owned_now(self) -> bool:
-        """True while a process writes the session. Looks at its lock."""
+        """Return true if a process has the session open for writing now. Checks the lock."""
         ...
 
 
 class SnapshotTaker(Protocol):
-    """Keeps the files of a session's work tree."""
+    """The part of `session/snapshots.py` that a session needs: snapshots of the files in its work tree."""
 
     async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
-        """Keeps the files as they are now; durable when it returns. Never fails."""
+        """Take a snapshot of the files as they are now, and wait until it is on disk. Never raises."""
         ...
 
     async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
-        """What changed between two of the user's messages. Raises `InvalidParams` for other entries."""
+        """Return the files that changed from the start of the turn of `first`, a message of the user, to the
+        end of the turn of `last`. Raises `InvalidParams` for an entry that is not a message of the user.
+        """
         ...
 
     async def forget(self, *, for_good: bool = False) -> None:
-        """Removes what is kept; `for_good`: nothing is kept any more."""
+        """Delete the snapshots. With `for_good`, take no further ones."""
         ...
 
 
@@ -137,66 +145,76 @@ class Session:
         self.world = world
         self.id = session_id
         self.journal = journal
-        """None if the session was opened to read and to follow only."""
+        """The journal to write. None if this process has opened the session only to read and follow it."""
         self.owner: Owner = "none" if journal is None else "this"
-        """Who has the session open for writing, as far as it is known."""
+        """Which process has the session open for writing, as far as this process knows: `this`, `other` or
+        `none`."""
         self.following: Following | None = None
-        """What reads along while there is no journal."""
+        """The follower of the journal that another process writes, or None if this process writes the
+        session."""
         self.entries: list[Entry] = list(entries)
-        """As they stand in the journal: the index is the record's number."""
+        """All entries of the journal. An entry's index is the `seq` of its record."""
         self.writer: dict[str, Detail] = {}
-        """The process that had the lock when this was opened, as `SessionLocked` says it."""
+        """Facts about the process that held the lock when the session was opened in this process, as in
+        `SessionLocked.data`."""
         self.fold: Fold = fold(self.entries, decoder_of(self.entries))
         self.pending = Pending(self.fold.path_items())
         self.seq = 0
         self.handed_epoch = self.fold.epoch
-        """The epoch of the context that the client was given last."""
+        """The epoch of the newest context that the client has or knows. A usage report without `epoch` is
+        about it."""
         self.awaits_answer = False
-        """The client was given a context, and no answer has come since."""
+        """True if the client was given a context and has not yet appended the model's answer."""
         self.running: Running | None = None
         self.facts: FactCache | None = None
-        """What compactions found out about the messages."""
+        """The cache of facts that were found in the messages, for the next compaction. None until a
+        compaction needs it."""
         self.has_hook = False
-        """The client is asked before each compaction."""
+        """True if the client has a compaction hook: it is asked before each compaction
+        (`session/compacting`)."""
         self.client: str | None = None
-        """The name of the client that opened the session here."""
+        """The name of the client that opened the session in this process."""
         self.prompters: dict[str, str] = {}
-        """The name of the client that sent each prompt which came here."""
+        """By the turn id of a queued prompt, the name of the client that sent it."""
         self.agent: AgentGate | None = None
-        """The loop, once the client gave a prompt."""
+        """The agent loop; None until a client sends a prompt."""
         self.recoveries = 0
-        """Rejected requests since the last answer that was taken in."""
+        """The number of model requests that were rejected since the last answer was appended."""
         self.silent_overflow = False
-        """The last report says the window was full: the next turn begins with a compaction."""
+        """True if the last usage report says that the window was full. The next turn then compacts first."""
         self.queue = InOrder()
         self.touched_at = world.now()
         self.persistent = persistent
-        """False: kept in memory alone."""
+        """False if the session is kept only in memory."""
         self.is_closed = False
         self.is_borrowed = False
-        """An editor's command opened it for itself, and closes it when it is done."""
+        """True if an editor's command opened the session and will close it when the command ends."""
         self.snapshots: SnapshotTaker | None = None
         opened = self.fold.opened
         self.working_dir = opened.working_dir if opened else None
-        """The folder that a client named: its settings, snapshots and files are this session's."""
+        """The folder that a client named, or None. Its settings file and its work tree are used for this
+        session."""
         self.imported_dir = opened.imported_dir if opened else None
         self.is_imported = opened is not None and opened.is_imported
         self.resolved: Resolved
         self.ignored: tuple[IgnoredSetting, ...] = ()
-        """Settings of an untrusted source that this session's model makes too large or too small."""
+        """Settings from untrusted sources that are ignored because they are out of bounds for the model."""
         self._standing: Standing | None = None
         self.lookup: Lookup | None
         self.learned: Observed | None = None
-        """The window that the model's server taught this machine."""
+        """The observed window of the model, or None."""
         self.counter: Counter
         self.counted: Recounting | None = None
-        """The messages as the counter that comes next counts them, where they were counted before it came."""
+        """Token counts by the new model's tokenizer, which a model switch prepares for the next `refresh`;
+        otherwise None."""
         self.refresh()
 
     # --- settings -------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Works out settings, window and counter anew. O(1), but where another estimator is to count."""
+        """Recompute settings, window, token counter and the token counts of the messages, after the model, a
+        setting or something outside the session changed. O(1), or O(messages) if the token counter changes.
+        """
         model = self.fold.model
         self.lookup = self.world.lookup(model.model, model.base_url)
         self._look_at_window()
@@ -209,7 +227,9 @@ class Session:
         self._standing = None
 
     def resolved_under(self, window: Window) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
-        """(the settings as they are with a model of these limits, what of them is ignored). O(settings)."""
+        """Return (the settings that this session would have with a model of this window, the settings that
+        would be ignored). O(settings).
+        """
         given = tuple(
             (f"session/{layer}", msgspec.json.decode(self.fold.given[layer], type=GivenSettings))
             for layer in ("configure", "start")
@@ -227,13 +247,13 @@ class Session:
         return resolved, ignored
 
     def _look_at_window(self) -> None:
-        """Works out the model's limits anew, and the settings, some of which are taken only within them."""
+        """Recompute the model's limits, and the settings that depend on them."""
         self.window = self._window()
         self.resolved, self.ignored = self.resolved_under(self.window)
         self._standing = None
 
     def counter_of(self, found: Lookup | None) -> Counter:
-        """The counter for a model, under this session's settings."""
+        """Return the token counter that this session's settings select for the model `found`."""
         settings = self.resolved.settings
         estimator = settings.rules.chars4 if settings.estimator == "chars4" else settings.estimator
         return counter_for(estimator, found.tokenizer if found else None, found.model if found else None)
@@ -264,63 +284,72 @@ class Session:
 
     @property
     def shown_dir(self) -> str | None:
-        """The folder that paths in summaries are shown below."""
+        """The folder to which paths in summaries are relative, or None."""
         return self.working_dir or self.imported_dir
 
     @property
     def runs_loop(self) -> bool:
-        """The daemon itself asks this session's model: its client wanted it to, by a prompt."""
+        """True if a client has ever sent this session a prompt, so that the daemon's agent loop asks the
+        session's model.
+        """
         return self.fold.prompts > 0
 
     # --- numbers --------------------------------------------------------------------------------------
 
     @property
     def size(self) -> Size:
-        """How large the next request is."""
+        """The size of the next request, in tokens."""
         return size_of(self.fold, scale_of(self.fold, self.counter))
 
     def standing(self) -> Standing:
-        """The budget equation as it stands. O(1)."""
+        """Return the current state of the token budget: size, cap, threshold and decision. O(1)."""
         if self._standing is None:
             self._standing = stand(self.resolved, self.window, self.size)
         return self._standing
 
     @property
     def decision(self) -> Decision:
-        """Whether the next request fits."""
+        """Whether the next request fits, is due for compaction, or is over the cap."""
         return self.standing().decision
 
     def token_usage(self) -> TokenUsage:
-        """What clients show. O(1)."""
+        """Return the token usage that clients show. O(1)."""
         return token_usage(self.fold, self.standing())
 
     def count_message(self, message: Message) -> int:
-        """Tokens of one message in this session's estimator. O(message)."""
+        """Return the tokens of one message by this session's estimator. O(message)."""
         return message_tokens(message, self.counter)
 
     def counts_in_worker(self, size_bytes: int) -> bool:
-        """True where counting this much would hold up the other sessions."""
+        """Return true if counting this many bytes on the event loop would delay other sessions, so that a
+        worker must count them.
+        """
         name = self.counter.name
         return size_bytes > INLINE_BYTES or (name.endswith("_base") and not is_loaded(name))
 
     # --- writing --------------------------------------------------------------------------------------
 
     def writable(self) -> Journal:
-        """The journal; raises `SessionLocked` if the session is open here to be read only."""
+        """Return the journal to write. Raises `SessionLocked` if the session is open in this process only to
+        be read.
+        """
         if self.journal is None:
             is_owned = self.following is not None and self.following.is_owned_now()
             raise SessionLocked(
                 "Another process has this session open for writing. Read it here, or end that process "
                 "and start the session again."
                 if is_owned
-                else "This session is open here to be read only, and no process writes it now. Call "
+                else "This session is open here only for reading, and no process writes it now. Call "
                 "session/start again to take it over.",
                 **{"session_id": self.id, **(self.writer if is_owned else {})},
             )
         return self.journal
 
     def free(self) -> None:
-        """Raises `SessionBusy` while a compaction or redaction runs, or a prompt of which this is no step."""
+        """Raise `SessionBusy` if a compaction, a redaction or another caller's prompt is running.
+
+        A running prompt does not count for a caller that is itself a step of that prompt.
+        """
         if self.agent is not None and self.agent.holds_others():
             raise SessionBusy(
                 "A prompt of this session is being answered. Wait for its agent_end, or abort it.",
@@ -331,9 +360,10 @@ class Session:
             raise self.running.refusal()
 
     def write(self, *entries: Entry, messages: Sequence[Message] = ()) -> int:
-        """Applies `entries` and puts them on the journal's list; gives back the number to wait for.
+        """Apply `entries` to the state and queue them for the journal. Return the number to wait for with
+        `durable`.
 
-        `messages`: the decoded messages of those that are `Appended`, in order.
+        `messages` are the decoded messages of the `Appended` entries, in order.
         """
         journal = self.writable()
         try:
@@ -348,13 +378,15 @@ class Session:
         self.touched_at = self.world.now()
         self._standing = None
         if self.runs_loop != ran_loop:
-            # From here on the session's own model is asked for summaries, which an untrusted file may not
-            # make more frequent.
+            # From now on the session's own model writes summaries, and untrusted settings must not make
+            # them more frequent.
             self._look_at_window()
         return number
 
     async def durable(self, number: int) -> None:
-        """Waits until the journal has what `write` gave this number; takes back what it could not keep."""
+        """Wait until the record with this number is on disk. If it could not be stored, rebuild the state
+        without the lost entries and raise `RecordsLost`.
+        """
         journal = self.writable()
         try:
             await journal.durable(number)
@@ -375,7 +407,9 @@ class Session:
         self.reload()
 
     def follow(self, entries: Sequence[Entry]) -> None:
-        """Takes in what the owner appended; `refresh` has to follow. O(entries)."""
+        """Apply entries that another process has appended to the journal. Call `refresh` afterwards.
+        O(entries).
+        """
         for entry in entries:
             self.entries.append(entry)
             self.fold.apply(entry)
@@ -384,15 +418,19 @@ class Session:
         self._standing = None
 
     def reload(self) -> None:
-        """Folds `entries` again, after some were taken back or came from the owner."""
+        """Rebuild the state from `self.entries`, after some of them were lost, or replaced by the process
+        that writes the session.
+        """
         self.fold = fold(self.entries, decoder_of(self.entries))
-        self.facts = None  # of messages whose ids others may get
+        self.facts = None  # the ids of its messages may be used again for other messages
         self.pending = Pending(self.fold.path_items())
         self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
         self.refresh()
 
     def release(self) -> None:
-        """Lets go of a closed session, piece by piece; from a worker, so that no other session waits."""
+        """Free the memory of this closed session, in pieces. Call this in a worker, so that other sessions
+        need not wait.
+        """
         release(self.entries)
         self.fold.release()
         if self.facts is not None:
@@ -401,17 +439,19 @@ class Session:
     # --- events ---------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Sends `event` with this session's next number."""
+        """Send `event` to the client with this session's next sequence number."""
         self.seq += 1
         self.world.emit(self.id, self.seq, event)
 
     def tell_usage(self) -> None:
-        """Sends the gauge's numbers."""
+        """Send the current token usage as `usage_update`."""
         usage = self.token_usage()
         self.emit(UsageUpdate(usage=usage, context_window=usage.context_window))
 
     def tell_turn_end(self, taken: Taken | None, usage: Usage | None, turn_id: str | None = None) -> None:
-        """Sends that the model's answer was taken in, or with `taken` None that there is none."""
+        """Send `turn_end`, with the model's answer that `taken` has appended, or without an answer if `taken`
+        is None.
+        """
         answer = None if taken is None else taken.intake.answer
         self.emit(
             TurnEnd(
@@ -424,22 +464,23 @@ class Session:
         )
 
     def tell_appended(self, taken: Taken, *, client: str | None = None, turn_id: str | None = None) -> None:
-        """Sends which messages came into the session."""
+        """Send one `message_appended` event for each new message."""
         turn = UNSET if turn_id is None else turn_id
         for entry_id, message in taken.appended:
             self.emit(MessageAppended(entry_id=entry_id, role=message.role, client=client, turn_id=turn))
 
     def tell_changed(self, what: Change, *entry_ids: EntryId) -> None:
-        """Sends that something changed that is no message."""
+        """Send `session_changed`: something other than a message changed."""
         self.emit(SessionChanged(what=what, entry_ids=entry_ids))
 
     # --- appending ------------------------------------------------------------------------------------
 
     def append(self, new: New) -> Taken:
-        """Takes `new` in. O(new messages), whatever the history.
+        """Append messages, and the usage reports that came with them. O(new messages), however long the
+        history is.
 
-        Raises `InvalidParams` for an id that names another message, or an epoch that was never handed out;
-        then nothing was appended.
+        Raises `InvalidParams` if a message id belongs to an earlier, different message, or if the session
+        never had the epoch. Then nothing is appended.
         """
         journal = self.writable()
         intake = take(
@@ -458,7 +499,11 @@ class Session:
         return Taken(intake=intake, number=number)
 
     def bill(self, usage: Usage, epoch: int | None) -> int:
-        """Takes the report of a failed request in: billed, never the current size. Number to wait for."""
+        """Record the usage report of a failed model request. It adds to the cost but is not used to compute
+        the current size.
+
+        Returns the number to wait for.
+        """
         report = UsageReported(
             at=self.world.now(),
             usage=usage,
@@ -479,12 +524,15 @@ class Session:
         title: str | None = None,
         unset: Sequence[str] = (),
     ) -> int | None:
-        """Sets what is given; `compaction` goes over the layer's earlier values one by one. Before that it
-        forgets what `unset` names: settings in either layer, and what `OWN` lists.
+        """Change the session's settings, system prompt, tools or title: those arguments that are not None.
 
-        Another system prompt or tool list is a new epoch, once there are messages: a report of a request that
-        was made before says nothing of the next one's size. Gives back the number to wait for, or None if
-        nothing was given.
+        `layer` is `start` or `configure`, the place that gave the settings; `configure` has priority. The
+        values in `compaction` replace the layer's earlier values one by one. First, what `unset` names is
+        removed: settings in both layers, or one of `OWN`.
+
+        If there are messages, another system prompt or tool list begins a new epoch, because a usage report
+        of an earlier request does not predict the size of the next one. Returns the number to wait for, or
+        None if there was nothing to change.
         """
         if "system_prompt" in unset and system_prompt is None:
             system_prompt = ""
@@ -516,7 +564,7 @@ class Session:
         return self._count_fixed() or number
 
     def _unset(self, names: Sequence[str]) -> int | None:
-        """Forgets these settings in both layers of this session. The number to wait for; None for none."""
+        """Remove these settings from both layers of this session. Return the number to wait for, or None."""
         if not names:
             return None
         entries: list[Entry] = []
@@ -534,21 +582,27 @@ class Session:
         return self._count_fixed() or number
 
     def hand_out(self, epoch: int) -> None:
-        """The client is given a context of this epoch, to make a request of."""
+        """Note that the client gets a context of this epoch for its next model request."""
         self.handed_epoch, self.awaits_answer = epoch, True
 
     def _catch_up(self) -> None:
-        """Hands out another system prompt or tool list to the client that set it, unless it still waits for
-        the answer to a request that was made before. Many clients never ask for a context."""
+        """Set `handed_epoch` to the current epoch, if the client has the current view and does not wait for
+        the model's answer to an earlier context.
+
+        So a system prompt or tool list that the client has set counts as known to the client. Many clients
+        never ask for a context.
+        """
         if not self.awaits_answer and self.handed_epoch >= self.fold.view_epoch:
             self.handed_epoch = self.fold.epoch
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools offered to the model."""
+        """Return the tools that a request offers to the model."""
         return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.fold.tools)
 
     def _count_fixed(self) -> int | None:
-        """Counts system prompt and tools, after a change of theirs or of the estimator."""
+        """Count the tokens of the system prompt and the tools, and record them if they changed. Return the
+        number to wait for, or None.
+        """
         fixed = (
             system_tokens(self.fold.system_prompt, self.counter),
             sum(tool_tokens(tool, self.counter) for tool in self.tools()),
@@ -558,8 +612,10 @@ class Session:
         return self.write(SettingsSet(at=self.world.now(), fixed_tokens=fixed))
 
     def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
-        """Puts the session on another model; the epoch rises if it had one, or has messages. Number to wait
-        for."""
+        """Switch the session to another model, and return the number to wait for.
+
+        The epoch rises, unless the session had no model and no messages.
+        """
         is_first = self.fold.model.model is None and not self.fold.originals
         epoch = self.fold.epoch if is_first else self.fold.epoch + 1
         at = self.world.now()
@@ -570,18 +626,22 @@ class Session:
         return self._count_fixed() or number
 
     def pin(self, entry_ids: Sequence[EntryId], pinned: bool) -> int:
-        """Pins messages, or lets them go; raises `InvalidParams` for an id that is no message here."""
+        """Pin or unpin messages, and return the number to wait for. Raises `InvalidParams` for an id that is
+        not a message of this session.
+        """
         for index, entry_id in enumerate(entry_ids):
             if entry_id not in self.fold.originals:
                 raise InvalidParams(
-                    f"{entry_id!r} is no message of this session; session/history lists them",
+                    f"{entry_id!r} is not a message of this session; session/history lists them",
                     f"$.entry_ids[{index}]",
                 )
         return self.write(PinSet(at=self.world.now(), entry_ids=tuple(entry_ids), pinned=pinned))
 
 
 def changes_in(entry: SettingsSet) -> tuple[Change, ...]:
-    """What a change of settings is called in `session_changed`; nothing for what was only counted anew."""
+    """Return the values of `what` for the `session_changed` events about this entry. Empty if the entry only
+    records token counts.
+    """
     is_setting = entry.compaction != NULL or entry.system_prompt is not None or entry.snapshots is not None
     changed: tuple[tuple[Change, bool], ...] = (
         ("settings", is_setting),

@@ -1,4 +1,8 @@
-"""A compaction that runs: who waits for it, who stops it, how far it is. A redaction holds the same slot."""
+"""The slot of a session, which a running compaction occupies: wait for the compaction, cancel it, report its
+progress.
+
+A redaction occupies the same slot, so that no compaction starts while it runs.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +17,24 @@ from compactd.protocol.messages import CompactionProgress, Event
 T = TypeVar("T")
 
 Progress = Callable[[float, str | None], None]
-"""Takes the share that is done, and its phase."""
+"""A function that is called with the share that is done (0 to 1) and the phase's name."""
 
 TELL_S = 0.1
-"""Progress is told no more often than this, but for a new phase."""
+"""The least seconds between two progress reports. A new phase is always reported."""
 
 ASKED, WRITTEN = 0.1, 0.8
-"""The share that is done when a model is asked for the summary, and when it has written it."""
+"""The progress (0 to 1) when a model is asked for the summary, and when the model has written it."""
 
 TOKEN_CHARS = 4
-"""Characters that a token of a summary is expected to have."""
+"""The expected number of characters per token of a summary."""
 
 
 class Running:
-    """What runs in a session's one slot: a compaction; or a redaction, while which none may begin."""
+    """The compaction or redaction that occupies a session's slot."""
 
     def __init__(self, emit: Callable[[Event], None], compaction_id: str, progress: Progress | None) -> None:
         self.compaction_id = compaction_id
-        """Empty of a redaction, which has neither start nor end for clients."""
+        """The compaction's id. Empty for a redaction, of which clients see no start and no end."""
         self._emit = emit
         self._progress = progress
         self._is_cancelled = threading.Event()
@@ -45,16 +49,16 @@ class Running:
 
     @property
     def is_shown(self) -> bool:
-        """The request that asked for it shows its progress."""
+        """True if the request that started the compaction asked for progress reports."""
         return self._progress is not None
 
     @property
     def is_compaction(self) -> bool:
-        """False of a redaction."""
+        """True for a compaction, false for a redaction."""
         return bool(self.compaction_id)
 
     def refusal(self) -> SessionBusy:
-        """What whoever wants the slot is told."""
+        """Return the error for a caller that needs the slot while it is occupied."""
         if not self.is_compaction:
             return SessionBusy(
                 "A redaction of this session is running. Wait for its answer.", holder="redaction"
@@ -66,25 +70,27 @@ class Running:
         )
 
     async def ended(self) -> None:
-        """Returns when it has ended, however."""
+        """Wait until the compaction or redaction has ended: done, failed or cancelled."""
         await self._ended.wait()
 
     async def cancel(self) -> None:
-        """Stops it at its next step and waits for that."""
+        """Stop the compaction at its next step, and wait until it has ended."""
         self.stop()
         await self.ended()
 
     def stop(self) -> None:
-        """Stops it at its next step."""
+        """Stop the compaction at its next step. Does not wait."""
         self._is_cancelled.set()
         self._stopped.set()
 
     def end(self) -> None:
-        """Wakes those that wait for it."""
+        """Mark the compaction or redaction as ended, and wake the callers that wait in `ended`."""
         self._ended.set()
 
     def check(self, phase: str, fraction: float) -> None:
-        """Called by the flow, in its thread: tells how far it is. Raises `Cancelled` once it was stopped."""
+        """Report progress, or raise `Cancelled` if the compaction was stopped. The compaction's worker thread
+        calls this.
+        """
         if self._is_cancelled.is_set():
             raise Cancelled("The compaction was cancelled; nothing was changed.")
         now = self._loop.time()
@@ -93,11 +99,13 @@ class Running:
             self._loop.call_soon_threadsafe(self._tell, phase, fraction)
 
     def expect(self, most_tokens: int) -> None:
-        """A model is asked for at most so many tokens: what `tell_text` takes is a share of them."""
+        """Set the most tokens that the model may write, from which `tell_text` computes the progress."""
         self._expected_chars, self._received_chars = max(1, most_tokens * TOKEN_CHARS), 0
 
     def tell_text(self, text: str) -> None:
-        """Shows what the summariser writes; called on the loop, with each piece that arrives."""
+        """Send a piece of the summary that the model is writing to the client, with the progress. Call this
+        on the event loop.
+        """
         if self._ended.is_set():
             return
         self._received_chars += len(text)
@@ -113,7 +121,9 @@ class Running:
             self._progress(fraction, "summarize")
 
     async def unless_stopped(self, work: Coroutine[object, object, T]) -> T:
-        """What `work` gives; ended at once, with `Cancelled`, where the compaction is stopped."""
+        """Return the result of `work`. If the compaction is stopped, cancel `work` at once and raise
+        `Cancelled`.
+        """
         task = asyncio.ensure_future(work)
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
@@ -134,6 +144,6 @@ class Running:
             self._progress(fraction, phase)
 
     def _raised(self, fraction: float) -> float:
-        """`fraction`, or what was told already: a second attempt does not go back."""
+        """Return `fraction`, or the last reported one if that is larger: progress never goes back."""
         self._fraction = max(self._fraction, fraction)
         return self._fraction

@@ -1,6 +1,7 @@
-"""The files of a session's work tree, kept at each turn's begin and end, and what changed between.
+"""Snapshots of the files in a session's work tree, taken at the start and end of each turn, and diffs between
+snapshots.
 
-A snapshot that cannot be taken stops no turn: the reason is kept for whoever asks for the difference.
+A snapshot that fails does not stop the turn. The next diff gives the reason.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ class Snapshots:
     def __init__(self, trees: GitTrees) -> None:
         self._trees = trees
         self._failed: str | None = None
-        """Why the last one could not be taken."""
+        """Why the last snapshot could not be taken, or None."""
         self._times_forgotten = 0
 
     async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
-        """Keeps the files as they are now, and journals their tree; durable when it returns.
+        """Take a snapshot of the files as they are now, record it in the journal, and wait until it is on
+        disk.
 
-        Does nothing where the session takes none. Never fails.
+        Does nothing if the session takes no snapshots, is not stored, or nothing changed since the last
+        snapshot. Never raises.
         """
         working_dir = session.working_dir
         if not session.fold.takes_snapshots or not session.persistent or working_dir is None:
@@ -56,15 +59,16 @@ class Snapshots:
             self._failed = error.message
 
     async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
-        """What changed from the beginning of the turn of `first` to the end of that of `last`, inclusive.
+        """Return the files that changed from the start of the turn of `first` to the end of the turn of
+        `last`.
 
-        By default the whole session. Raises `InvalidParams` for an id that is no user's message, or where
-        `last` came before `first`.
+        `first` and `last` are messages of the user; None means the first or the last turn. Raises
+        `InvalidParams` for an id that is not a message of the user, or if `last` is older than `first`.
         """
         for name, entry_id in (("from", first), ("to", last)):
             _check(session, name, entry_id)
         if first is not None and last is not None and _number(last) < _number(first):
-            raise InvalidParams(f"{last!r} came before {first!r}", "$.to")
+            raise InvalidParams(f"`to` {last!r} is older than `from` {first!r}; swap them", "$.to")
         working_dir, taken = session.working_dir, tuple(session.fold.snapshots)
         if working_dir is None or not taken:
             return Difference(reason=await asyncio.to_thread(self._why_none, session))
@@ -82,12 +86,14 @@ class Snapshots:
         return Difference(
             files=files,
             root=root,
-            reason="contents that are no text, or too large, are left out" if is_short else None,
+            reason="contents that are not text, or are too large, are left out" if is_short else None,
             hidden=hidden,
         )
 
     async def forget(self, *, for_good: bool = False) -> None:
-        """Removes every snapshot from the disk; `for_good` where the session itself goes."""
+        """Delete every snapshot from disk. With `for_good`, take no further ones: the session is being
+        deleted.
+        """
         self._times_forgotten += 1
         await asyncio.to_thread(lambda: self._trees.forget(for_good=for_good))
 
@@ -95,7 +101,7 @@ class Snapshots:
         if not session.fold.takes_snapshots:
             return "the session was started without `snapshots`"
         if not session.persistent:
-            return "the session is kept in memory alone, so nothing of its files is kept either"
+            return "the session is kept only in memory, so no snapshots of its files are kept either"
         if session.working_dir is None:
             return "the session has no working_dir"
         if self._failed is not None:
@@ -105,14 +111,14 @@ class Snapshots:
         except NoTree as none:
             return none.reason
         if session.fold.redacted:
-            return "no snapshot was taken since session/redact, which removes those before it"
-        return "no snapshot was taken yet: that happens at turn/begin and turn/end"
+            return "no snapshot was taken since session/redact, which deletes earlier ones"
+        return "no snapshot was taken yet; they are taken at turn/begin and turn/end"
 
 
 def _span(
     taken: Sequence[Snapshot], first: EntryId | None, last: EntryId | None
 ) -> tuple[Snapshot, Snapshot] | None:
-    """The snapshots at the beginning of the turn of `first` and at the end of that of `last`."""
+    """Return the snapshots at the start of the turn of `first` and at the end of the turn of `last`."""
     start = 0
     if first is not None:
         places = (i for i, one in enumerate(taken) if _number(one.entry_id) >= _number(first))
@@ -122,7 +128,7 @@ def _span(
         places = (i for i, one in enumerate(taken) if _number(one.entry_id) <= _number(last))
         end = max(places, default=-1)
     if start < len(taken) and start > 0 and taken[start].moment == "end":
-        # The one at its begin could not be taken: the files were as the turn before had left them.
+        # The snapshot at the turn's start is missing. The end of the previous turn has the same files.
         start -= 1
     if start == len(taken) or end < start:
         return None
@@ -137,7 +143,7 @@ def _check(session: Session, name: str, entry_id: EntryId | None) -> None:
     item = None if entry_id is None else session.fold.originals.get(entry_id)
     if entry_id is not None and (item is None or not is_request(item.message)):
         raise InvalidParams(
-            f"{entry_id!r} is no user's message of this session; session/history lists them", f"$.{name}"
+            f"{entry_id!r} is not a user's message of this session; session/history lists them", f"$.{name}"
         )
 
 

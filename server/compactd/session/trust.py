@@ -1,7 +1,7 @@
-"""Trust in a folder's `.compactd.toml`: given and taken back by the user, once per folder and contents.
+"""Trust in a folder's `.compactd.toml`: the user gives trust or takes it back, per folder and file content.
 
-As direnv has it: what is trusted is the bytes that were read when the trust was given. The folder is named
-without symbolic links. A changed file, another folder with the same file, a moved folder: not trusted.
+As in direnv, the user trusts the bytes that were read when the trust was given. The folder's path is stored
+without symbolic links. A changed file, the same file in another folder, and a moved folder are not trusted.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ State = Literal["trusted", "changed", "missing"]
 
 
 class TrustedValue(Struct, frozen=True, kw_only=True):
-    """One setting of a folder's file."""
+    """One setting in a folder's file."""
 
     name: str
     value: Raw
     allows: str | None
-    """What trusting it allows; none where an untrusted file may set it, too."""
+    """What trusting this setting allows, or None if an untrusted file may set it as well."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What trusting a folder, or not any more, came to."""
+    """The result of trusting a folder, or of taking the trust back."""
 
     path: str
     trusted: bool
@@ -49,22 +49,23 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """A folder that was trusted, and how its file is now."""
+    """A trusted folder and the current state of its file."""
 
     trust: Trust
     state: State
 
 
 def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
-    """Trusts what `.compactd.toml` in the folder `path` holds at this moment; durable when it returns.
+    """Trust the current content of `.compactd.toml` in the folder `path`. The trust is on disk when this
+    returns.
 
-    `data`: the data folder. With `dry_run` nothing is changed. Raises `InvalidParams` for a folder without a
-    file that can be read, `StorageFailed`.
+    `data` is the data folder. With `dry_run` nothing is changed. Raises `StorageFailed`, and
+    `InvalidParams` if the folder has no such file that can be read.
     """
     folder = _folder(path)
     found, warnings = bytes_of(Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
     if found is None:
-        raise InvalidParams(warnings[0] if warnings else f"{path!r} holds no {WORKSPACE_FILE}", "$.path")
+        raise InvalidParams(warnings[0] if warnings else f"{path!r} contains no {WORKSPACE_FILE}", "$.path")
     given, warnings = from_bytes(found, WORKSPACE_FILE)
     if given is None:
         raise InvalidParams(warnings[0], "$.path")
@@ -81,22 +82,25 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
 
 
 def untrust(data: Path, path: str) -> Change:
-    """Takes the trust in a folder back, also in one that is not there any more; durable when it returns.
+    """Take the trust in the folder `path` back, even if the folder no longer exists. The change is on disk
+    when this returns.
 
-    Raises `InvalidParams` for a path that is not absolute, `StorageFailed`.
+    Raises `StorageFailed`, and `InvalidParams` if the path is not absolute.
     """
     folder = _folder(path)
     return Change(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
 
 
 def trusted(data: Path) -> tuple[tuple[Listed, ...], str | None]:
-    """(every folder that was trusted, by path; why the list cannot be used). Reads each folder's file."""
+    """Return (every trusted folder, sorted by path; why the list cannot be used, or None). Reads each
+    folder's file.
+    """
     known = TrustFile(data).read()
     return tuple(Listed(trust=one, state=_state(one)) for one in known.by_path.values()), known.problem
 
 
 def values_of(given: GivenSettings) -> tuple[TrustedValue, ...]:
-    """What a file sets, each with what it is that the trust allows."""
+    """Return the settings in a file, each with what trusting it allows."""
     return tuple(
         TrustedValue(name=name, value=Raw(msgspec.json.encode(value)), allows=_allows(name, value))
         for name in GivenSettings.__struct_fields__
@@ -110,13 +114,13 @@ def _allows(name: str, value: object) -> str | None:
     return (
         None
         if refusal(name, value) is None
-        else f"it leaves the bounds of untrusted files: {ALLOWED[name].rule}"
+        else f"it is outside the bounds for untrusted files: {ALLOWED[name].rule}"
     )
 
 
 def _folder(path: str) -> str:
     if not Path(path).is_absolute() or "\0" in path:
-        raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
+        raise InvalidParams(f"{path!r} is not an absolute path; give an absolute path", "$.path")
     return os.path.realpath(path)
 
 

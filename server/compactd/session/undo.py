@@ -1,6 +1,6 @@
-"""The way back: compactions and prunes taken back and put in force again, and other branches.
+"""Undo, redo and branch of a session.
 
-Each is a marker that is appended; nothing is deleted.
+Each of these operations appends a marker entry to the journal. Nothing is deleted.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ from compactd.session.session import Session
 
 
 def undo(session: Session, *, force: bool = False) -> tuple[Step, int]:
-    """Takes the last compaction or prune back; later messages stay. (the step, number to wait for).
+    """Undo the last compaction or prune; later messages stay. Return (the step, the number to wait for).
 
-    With `force` also if the next request would be over the cap: the next turn's begin makes it fit. Raises
-    `SessionBusy`, `SessionLocked`, `NothingToUndo`, `CannotFit`.
+    Refuses (`CannotFit`) if the next request would then be over the cap. With `force` it does not refuse, and
+    the next `turn/begin` makes the request fit. Raises `SessionBusy`, `SessionLocked`, `NothingToUndo`,
+    `CannotFit`.
     """
     return _rewind(session, session.fold.last_step(), Undone, "undo", force)
 
 
 def redo(session: Session) -> tuple[Step, int]:
-    """Puts the compaction or prune that was undone last in force again. Raises as `undo`."""
+    """Redo the compaction or prune that was undone last. Return (the step, the number to wait for). Raises
+    the errors of `undo`.
+    """
     return _rewind(session, session.fold.last_undone(), Redone, "redo")
 
 
 def branch(session: Session, entry_id: EntryId) -> int:
-    """The next entry's parent is `entry_id`; what follows it now stays in the history. Number to wait for.
+    """Make `entry_id` the parent of the next entry, and return the number to wait for.
 
-    Raises `SessionBusy`, `SessionLocked`, and `InvalidParams` for an id that no entry has.
+    The entries after `entry_id` stay in the history, on the old branch. Raises `SessionBusy`,
+    `SessionLocked`, and `InvalidParams` for an id that is not an entry.
     """
     session.free()
     session.writable()
     if not session.fold.has_entry(entry_id):
         raise InvalidParams(
-            f"{entry_id!r} is no entry of this session; session/history lists them", "$.entry_id"
+            f"{entry_id!r} is not an entry of this session; session/history lists them", "$.entry_id"
         )
     number = session.write(Branched(at=session.world.now(), entry_id=entry_id, epoch=session.fold.epoch + 1))
     session.pending = Pending(session.fold.path_items())
@@ -56,7 +60,7 @@ def _rewind(
     entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
     if not force:
         _refuse_if_over(session, entry)
-    # The messages of the path stay the same, and the calls that wait for results with them.
+    # The path's messages do not change, so the calls that wait for results stay the same too.
     return step, session.write(entry)
 
 
@@ -68,8 +72,8 @@ def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
     if after.decision.kind == "over":
         raise CannotFit(
             f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
-            "Compact with a smaller budget instead, or choose a model with a larger window; session/undo "
-            "with `force` takes it back all the same, and the next turn/begin makes it fit.",
+            "Compact with a smaller budget instead, or choose a model with a larger window. session/undo "
+            "with `force` undoes it anyway, and the next turn/begin makes it fit.",
             used=after.used,
             window=after.window,
         )

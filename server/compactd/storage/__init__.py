@@ -1,1 +1,1 @@
-"""Where sessions are kept: one append-only journal each."""
+"""Storage: one append-only journal file per session, locks, a search index, and settings files."""

@@ -1,7 +1,9 @@
-"""Copies of a session outside the data folder that compactd knows of and does not touch.
+"""Copies of a session's messages in files outside the data folder. compactd knows these files and does not
+change them.
 
-Files that `session/export` wrote, whose paths stand beside the journal, and the transcript of an agent whose
-session a hook mirrors. They are the user's: an answer names them.
+They are the files that `session/export` wrote, whose paths are listed in a file next to the journal, and the
+transcript of an agent whose session a hook mirrors. They belong to the user, so `session/redact` and
+`session/delete` only name them.
 """
 
 from __future__ import annotations
@@ -19,21 +21,25 @@ from compactd.storage.paths import file_stem
 
 
 class Copy(Struct, frozen=True):
-    """One file."""
+    """A file outside the data folder that contains messages of a session."""
 
     kind: Literal["export", "transcript"]
     path: str
 
     @property
     def why(self) -> str:
-        """Why it is not cleaned."""
+        """The reason, for the user, why compactd does not clean this file."""
         if self.kind == "export":
             return "session/export wrote this file before; it is yours to remove"
-        return "the agent's own file: clean it yourself, the agent reads it and may repeat what it says"
+        return (
+            "the agent's own file: clean it yourself, because the agent reads it and may repeat its content"
+        )
 
 
 def copies_of(home: Path, session_id: str) -> tuple[Copy, ...]:
-    """Those that are there now, exports first. Blocks. O(exports)."""
+    """Return the copies of a session that exist now, exports first. `home` is the data folder. Blocks.
+    O(exports).
+    """
     found = [Copy("export", path) for path in dict.fromkeys(_exports(_list(home, session_id)))]
     if is_mirror(session_id):
         transcript = HookFiles(home, session_id).transcript()
@@ -42,7 +48,7 @@ def copies_of(home: Path, session_id: str) -> tuple[Copy, ...]:
 
 
 def remember_export(home: Path, session_id: str, path: str) -> None:
-    """Keeps the path of an export. Blocks. Raises `OSError`."""
+    """Add the path of an export to the session's list of exports. Blocks. Raises `OSError`."""
     fd = files.open_private(_list(home, session_id), files.APPEND | os.O_CREAT)
     try:
         files.write_all(fd, (msgspec.json.encode(path) + b"\n",))
@@ -64,5 +70,5 @@ def _exports(listed: Path) -> list[str]:
         try:
             found.append(msgspec.json.decode(line, type=str))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            continue  # cut off by a crash, or the empty end
+            continue  # cut off by a crash, or the empty text after the last line
     return found

@@ -1,7 +1,7 @@
-"""Who else may change a file or folder: another user who can put something else in its place.
+"""Check if other users can change or replace a file or folder.
 
-As OpenSSH looks at `~/.ssh` (sshd_config, `StrictModes`): at the modes and owners of the thing and of every
-folder above it.
+As OpenSSH does for `~/.ssh` (sshd_config, `StrictModes`), this checks the modes and owners of the path and of
+every folder above it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from pathlib import Path
 
 
 def exposure(path: Path) -> str | None:
-    """Why another user may write to `path` or to a folder above it, in words; None if nobody may.
+    """Return, as text for the user, which other user may write to `path` or to a folder above it. Return None
+    if none may.
 
-    Links are resolved. If `path` is not there, the folders above it decide. Reading is no exposure (0755 is
-    fine), nor is a folder like `/tmp`, whose sticky bit keeps entries from others. The user's own group does
-    not count, and root may own anything. Always None on Windows, whose modes say nothing.
+    Links are resolved. If `path` does not exist, the folders above it decide. Permission to read (0755) is
+    fine, and so is a folder with the sticky bit, like `/tmp`. The group that contains only the user does not
+    count as others, and root may own anything. Returns None on Windows, where file modes do not show
+    permissions.
     """
     if sys.platform == "win32":
         return None
@@ -33,13 +35,15 @@ def exposure(path: Path) -> str | None:
 
 
 def exposed_data(folder: Path) -> str | None:
-    """What to tell a person if other users may write to the data folder, and what to do; None otherwise."""
+    """Return a warning, with what to do, if other users may write to the data folder. Otherwise
+    return None.
+    """
     who = exposure(folder)
     if who is None:
         return None
     return (
         f"{who}, so others can plant sessions and hook state in the data folder {folder}. "
-        "Take that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+        "Remove that permission (chmod go-w), or set COMPACTD_HOME to a folder that only you can write."
     )
 
 
@@ -53,7 +57,7 @@ def _chain(path: Path) -> tuple[Path, ...]:
 
 def _writer(facts: os.stat_result) -> str | None:
     me = os.geteuid()
-    # In a container, root often works in folders of the user outside: root trusts owners.
+    # In a container, root often works in folders that a user of the host owns, so root accepts all owners.
     if facts.st_uid not in (0, me) and me != 0:
         return f"the user {_user_name(facts.st_uid)}"
     if facts.st_mode & stat.S_ISVTX and stat.S_ISDIR(facts.st_mode):
@@ -66,7 +70,9 @@ def _writer(facts: os.stat_result) -> str | None:
 
 
 def _is_own_group(gid: int) -> bool:
-    """The group of the user's name, which Linux makes for one user alone (`USERGROUPS_ENAB`, login.defs)."""
+    """Return true if the group contains only this user, as Linux creates one per user (`USERGROUPS_ENAB`,
+    login.defs).
+    """
     import grp
     import pwd
 

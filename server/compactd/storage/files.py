@@ -1,4 +1,4 @@
-"""Private files, durable writes, and what the operating system's refusals mean to a user."""
+"""Functions to write files that only the user can read, durably, and error messages for failures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from compactd.storage.os_files import READ as READ
 from compactd.storage.os_files import SYSTEM, WRITE_ANEW, Chunk, Disk
 
 _GROUP_BYTES = 262_144
-"""Small pieces are joined up to this much for one call of `write`; larger ones are written as they are."""
+"""The most bytes to which small pieces are joined for one `write` call. Larger pieces are written
+directly."""
 
 
 def make_folder(path: Path, disk: Disk = SYSTEM) -> tuple[Path, ...]:
-    """Makes `path` and its parents where they are missing, each for the owner alone. Gives back those
-    folders that got a new entry, outermost first: they have to be synced for it to survive a power cut.
+    """Create `path` and its missing parents, accessible only to the owner.
+
+    Return the folders in which a folder was created, outermost first. Sync these, so that the new names
+    survive a power cut.
     """
     changed = []
     missing = []
@@ -44,25 +47,25 @@ def _is_folder(path: Path, disk: Disk) -> bool:
 
 
 def open_private(path: Path, flags: int, disk: Disk = SYSTEM) -> int:
-    """A descriptor of `path`, which is made for the owner alone if `flags` say so and it is not there."""
+    """Open `path` and return its descriptor. A file that `flags` create is accessible only to the owner."""
     return disk.open(path, flags)
 
 
 def read_from(fd: int, offset: int, disk: Disk = SYSTEM) -> bytes:
-    """All bytes from `offset` to the end."""
+    """Return all bytes of an open file from `offset` to its end."""
     disk.seek(fd, offset)
     first = disk.read(fd, max(disk.stat_open(fd).st_size - offset, 0) + 1)
     if not first:
         return first
     pieces = [first]
-    # One read gives the whole of a file, but for files above 2 GiB, and for those that grow meanwhile.
+    # One read returns the whole file, unless it is larger than 2 GiB or grows meanwhile.
     while piece := disk.read(fd, 1 << 20):
         pieces.append(piece)
     return first if len(pieces) == 1 else b"".join(pieces)
 
 
 def read_whole(path: Path, disk: Disk = SYSTEM) -> bytes:
-    """All bytes of a file. Raises `FileNotFoundError`."""
+    """Return all bytes of a file. Raises `FileNotFoundError`."""
     fd = disk.open(path, READ)
     try:
         return read_from(fd, 0, disk)
@@ -71,7 +74,7 @@ def read_whole(path: Path, disk: Disk = SYSTEM) -> bytes:
 
 
 def write_all(fd: int, chunks: Iterable[Chunk], disk: Disk = SYSTEM) -> int:
-    """Writes every byte of `chunks`, in order, and gives back how many they were."""
+    """Write all `chunks` in order, and return the number of bytes written."""
     total = 0
     group: list[Chunk] = []
     group_bytes = 0
@@ -96,7 +99,11 @@ sync_folder = SYSTEM.sync_folder
 
 
 def write_beside(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Disk = SYSTEM) -> None:
-    """Puts a file with these bytes at `path`, all or none: it is written beside, then renamed."""
+    """Replace the file at `path` atomically: write a new file next to it, then rename the new file to `path`.
+
+    With `durable`, the new content is on disk before the rename. Sync the folder to make the rename durable
+    too. After an error, the old file is unchanged.
+    """
     beside = path.with_name(path.name + ".new")
     fd = disk.open(beside, WRITE_ANEW)
     try:
@@ -117,14 +124,16 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def refusal(doing: str, number: int | None) -> str:
-    """One sentence for what the operating system refused, and what to do. Names no path.
+    """Return an error message for the user: what failed, why the operating system refused it, and what to do.
+    It contains no path.
 
-    `doing` is what could not be done, as "The session could not be written".
+    `doing` says what failed, for example "The session could not be written". `number` is the error number
+    (`errno`).
     """
     if number in _FULL:
         return f"{doing}: the disk is full. Free some space and send the request again."
     if number in _REFUSED:
-        return f"{doing}: its folder or file is read-only. Mend the permissions and try again."
+        return f"{doing}: its folder or file is read-only. Fix the permissions and try again."
     if number in (errno.EMFILE, errno.ENFILE):
         return f"{doing}: too many files are open. Close some sessions and try again."
     reason = os.strerror(number) if number is not None else "unknown reason"
@@ -132,10 +141,12 @@ def refusal(doing: str, number: int | None) -> str:
 
 
 def name_of(number: int | None) -> str | None:
-    """The system's name of a failure, such as `ENOSPC`."""
+    """Return the system's name of an error number, for example `ENOSPC`."""
     return None if number is None else errno.errorcode.get(number)
 
 
 def storage_failed(doing: str, refused: OSError) -> StorageFailed:
-    """The error a client is told when the operating system refused something."""
+    """Return the `StorageFailed` error for an error of the operating system. `doing` says what failed, as for
+    `refusal`.
+    """
     return StorageFailed(refusal(doing, refused.errno), reason=name_of(refused.errno))

@@ -1,8 +1,8 @@
-"""Where a text stands on the disk: every holder below the data folder, and the copies outside that are known.
+"""Find every file that contains a text: all files below the data folder, and the known copies outside it.
 
-Each file is looked into as it is, and by its kind: journals record by record, the search index by its rows,
-snapshots decompressed. A text is looked for in the spellings in which JSON writes it, also as JSON in JSON.
-Nothing is changed.
+How a file is searched depends on its kind: journals record by record, the search index by its rows, snapshots
+decompressed, other files as raw bytes. The text is searched in every spelling that it can have in JSON or in
+JSON within JSON. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from compactd.storage.records import scan
 from compactd.storage.search_index import written
 
 UNKNOWN: Final = "unknown"
-"""The holder of a file that no row of the table claims."""
+"""The name in `Place.where` for a file that no row of `HOLDERS` describes."""
 _PACKS: Final = (".pack", ".idx")
 _MOST_OBJECT: Final = 64 << 20
-"""Bytes of a decompressed git object that are looked into: snapshots leave out what is larger than 5 MiB."""
+"""The most bytes of a decompressed git object that are searched. Snapshots contain no file above 5 MiB."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A place that holds the text."""
+    """A file, or a record in a file, that contains the text."""
 
     where: str
-    """The name of a holder, `export` or `transcript`, or `unknown`."""
+    """The kind of file: the name of a row of `HOLDERS`, `export`, `transcript` or `unknown`."""
     path: str
     session_id: str | None = None
     entry_id: str | None = None
-    """Of a message or a compaction; none where the record has no id of its own."""
+    """The id of the message or compaction, or None if the record has no id."""
     record: str | None = None
-    """What kind of record of a journal it is."""
+    """The type of the journal record, or None if it is not in a journal."""
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
-    """A file that could not be looked into, or not as a whole."""
+    """A file that could not be searched, or only in part."""
 
     path: str
     why: str
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What a search found."""
+    """The result of a search."""
 
     places: tuple[Place, ...]
     unseen: tuple[Unseen, ...]
     files: int
-    """How many were looked at."""
+    """The number of files that were searched."""
 
 
 class _Record(Struct, frozen=True):
@@ -70,18 +70,20 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 
 def spellings(text: str) -> tuple[bytes, ...]:
-    """`text` as UTF-8, and as JSON and JSON in JSON write it: with and without escapes beyond ASCII."""
+    """Return `text` as UTF-8 and as it is spelled in JSON and in JSON within JSON, with and without
+    escapes.
+    """
     made = [text]
     for is_ascii in (False, True):
         once = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
         made += [once, json.dumps(once, ensure_ascii=is_ascii)[1:-1]]
-    # A journal from elsewhere may escape a slash.
+    # A journal that another program wrote may escape slashes.
     made += [one.replace("/", "\\/") for one in made]
     return tuple(dict.fromkeys(one.encode("utf-8", "surrogatepass") for one in made))
 
 
 def find(home: Path, text: str) -> Found:
-    """Every place that holds `text`, which is not empty, by path. Blocks. O(bytes below `home`)."""
+    """Return every place that contains `text` (not empty), by path. Blocks. O(bytes below `home`)."""
     wanted = spellings(text)
     places: list[Place] = []
     unseen: list[Unseen] = []
@@ -106,7 +108,9 @@ def find(home: Path, text: str) -> Found:
 
 
 def _named(places: Sequence[Place], names: dict[str, str]) -> tuple[Place, ...]:
-    """With the session of a file that stands beside a journal."""
+    """Return `places` without duplicates, each with its session id if the file's name is that of a session.
+    `names` maps file names to session ids.
+    """
     return tuple(
         msgspec.structs.replace(one, session_id=one.session_id or _session_of(one.path, names))
         for one in dict.fromkeys(places)
@@ -132,7 +136,7 @@ def _in_file(
 ) -> Iterator[Place]:
     where = UNKNOWN if holder is None else holder.name
     if path.is_symlink() or not path.is_file():
-        unseen.append(Unseen(path=str(path), why="it is a link or no regular file, and was not followed"))
+        unseen.append(Unseen(path=str(path), why="it is a link or not a regular file, and was not followed"))
         return
     data = path.read_bytes()
     if holder is not None and holder.kind == "journal":
@@ -165,7 +169,7 @@ def _in_journal(
                 record=known.type,
             )
     if not is_found and _holds(data, wanted):
-        # In a line that is no whole record: cut off, or damaged.
+        # The text is in a line that is not a whole record: cut off, or damaged.
         yield Place(where=where, path=str(path), session_id=session_id)
 
 
@@ -173,7 +177,9 @@ def _in_object(
     path: Path, where: str, data: bytes, wanted: Sequence[bytes], unseen: list[Unseen]
 ) -> Iterator[Place]:
     if path.suffix in _PACKS:
-        unseen.append(Unseen(path=str(path), why="git packed these objects: they are not looked into"))
+        unseen.append(
+            Unseen(path=str(path), why="git packed these objects, and compactd does not search packs")
+        )
         return
     if "objects" not in path.parts:
         return
@@ -186,11 +192,13 @@ def _in_object(
     if _holds(content, wanted):
         yield Place(where=where, path=str(path))
     elif not is_whole:
-        unseen.append(Unseen(path=str(path), why="it is no whole git object, or too large"))
+        unseen.append(Unseen(path=str(path), why="it is not a whole git object, or it is too large"))
 
 
 def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
-    """Messages of the search index: a text may be spread over its pages, which no look at the file finds."""
+    """Yield the rows of the search index that contain `text`. In the file, a text can be spread over several
+    pages, so searching its bytes is not enough.
+    """
     path = index_file(home / "sessions")
     if not path.exists():
         return

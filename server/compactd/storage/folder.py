@@ -1,4 +1,6 @@
-"""A store of sessions in a folder: for each one a journal, a lock beside it, and what a list shows of it."""
+"""A store of sessions in a folder: for each session a journal, a lock file, and an info file for
+`session/list`.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,13 @@ _NOT_READ = "The session could not be read"
 _NOT_CREATED = "The session could not be created"
 _NOT_DELETED = "The session could not be deleted"
 _WORKERS = 4
-"""Threads that write and sync, for all sessions together: they wait for the disk, not for each other."""
+"""The number of threads that write and sync, for all sessions together. They mostly wait for the disk."""
 _HEAD_BYTES = 65_536
-"""How much is read of a journal at first to see its first record."""
+"""The number of bytes read at first to find a journal's first record."""
 
 
 class FolderStore:
-    """A `Store` in `home`/sessions. Makes nothing on the disk before the first session is created."""
+    """A `Store` in `home`/sessions. Creates nothing on disk before the first session is created."""
 
     def __init__(
         self,
@@ -51,12 +53,12 @@ class FolderStore:
         self._format = format_
         self._disk = disk
         self._index: FileIndex | None = None
-        # Makes no thread before there is work for it.
+        # The executor starts a thread only when there is work.
         self._workers = workers or ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
 
     @property
     def index(self) -> FileIndex:
-        """Of the journals in the folder; made at the first need."""
+        """The search index of the journals in the folder, created at the first use."""
         if self._index is None:
             from compactd.storage.search_index import FileIndex
 
@@ -64,7 +66,7 @@ class FolderStore:
         return self._index
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> FileJournal:
-        """A new session, open; see `Store.create`."""
+        """Create a new session and return its open journal. See `Store.create`."""
         check(first)
         path = self._path(session_id)
         try:
@@ -87,7 +89,7 @@ class FolderStore:
     ) -> FileJournal:
         fd = files.open_private(path, files.APPEND | os.O_CREAT, self._disk)
         try:
-            # What a creation left that was cut off is written over; anything else is a session.
+            # What an interrupted creation left is overwritten. Anything else is a stored session.
             if not scan(files.read_from(fd, 0, self._disk)).is_never_begun:
                 raise FileExistsError("the session is stored already")
         except BaseException:
@@ -104,7 +106,7 @@ class FolderStore:
         return FileJournal(file, lock, self._workers, seq=0)
 
     def open(self, session_id: str, *, durability: Durability) -> tuple[FileJournal, list[memoryview]]:
-        """A stored session, open, and its records; see `Store.open`."""
+        """Open a stored session and return its journal and its records. See `Store.open`."""
         path = self._path(session_id)
         try:
             if not exists(path, self._disk):
@@ -113,7 +115,7 @@ class FolderStore:
             try:
                 return self._opened(path, lock, session_id, durability)
             except FileNotFoundError:
-                # Deleted while we took the lock, which is then our own litter.
+                # The session was deleted while the lock was taken. Remove the lock file again.
                 lock.release(remove=True)
                 raise not_found(session_id) from None
             except BaseException:
@@ -157,7 +159,7 @@ class FolderStore:
         return journal, list(content.records)
 
     def read(self, session_id: str) -> tuple[FileFollower, list[memoryview]]:
-        """A stored session, to follow, and its records so far; see `Store.read`."""
+        """Return a follower of a stored session, and its records so far. See `Store.read`."""
         path = self._path(session_id)
         follower = FileFollower(session_id, path, path.with_suffix(".lock"), self._format, self._disk)
         try:
@@ -167,7 +169,7 @@ class FolderStore:
             raise
 
     def salvage(self, session_id: str) -> list[bytes]:
-        """What can be read of a session that may be damaged; see `Store.salvage`."""
+        """Return the readable records of a session that may be damaged. See `Store.salvage`."""
         try:
             found = scan(files.read_whole(self._path(session_id), self._disk))
         except FileNotFoundError:
@@ -178,7 +180,7 @@ class FolderStore:
         return [bare(record) for record in (*found.records, *after)]
 
     def exists(self, session_id: str) -> bool:
-        """True where the session is stored, damaged or not."""
+        """Return true if the session is stored, damaged or not."""
         path = self._path(session_id)
         try:
             if _first_record(path, self._disk) is not None:
@@ -190,7 +192,7 @@ class FolderStore:
             raise files.storage_failed(_NOT_READ, refused) from refused
 
     def list(self) -> list[Stored]:
-        """Every stored session whose first record can be read, newest first."""
+        """Return every stored session whose first record can be read, last changed first."""
         try:
             names = self._disk.names(self._folder)
             found = [self._stored(self._folder / name) for name in names if name.endswith(".jsonl")]
@@ -203,7 +205,7 @@ class FolderStore:
             first = _first_record(path, self._disk)
             facts = self._disk.stat(path)
         except (FileNotFoundError, PermissionError):
-            return None  # deleted meanwhile, or somebody else's
+            return None  # deleted meanwhile, or owned by another user
         session_id = id_of(first) if first is not None else None
         if first is None or session_id is None or file_stem(session_id) != path.stem:
             return None
@@ -216,7 +218,7 @@ class FolderStore:
         )
 
     async def delete(self, session_id: str) -> None:
-        """Removes a session for good; see `Store.delete`."""
+        """Delete a session for good. See `Store.delete`."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._workers, self._delete, session_id)
 
@@ -237,14 +239,17 @@ class FolderStore:
             self._disk.sync_folder(self._folder)
         except HookIsBusy:
             raise SessionBusy(
-                "a hook of this session's agent is at work: send the request again", holder="hook"
+                "A hook of this session's agent is running. Send the request again.", holder="hook"
             ) from None
         except OSError as refused:
             raise files.storage_failed(_NOT_DELETED, refused) from refused
 
     def _remove_files(self, session_id: str) -> None:
-        """What the table of holders says belongs to the session, the journal last: as long as anything is
-        left, the session is there to be deleted. Of what a hook keeps under the hook's lock."""
+        """Remove the session's files, as `HOLDERS` (`storage/holders.py`) says, the journal last.
+
+        If this fails halfway, the journal still exists and the session can be deleted again. The hook's files
+        are removed under the hook's lock.
+        """
         home = self._folder.parent
         shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
         hook = HookFiles(home, session_id) if is_mirror(session_id) else None
@@ -255,18 +260,16 @@ class FolderStore:
             self._disk.remove(path)
 
     async def save_info(self, session_id: str, info: bytes, *, size_bytes: int) -> None:
-        """Keeps what a list shows of a session; see `Store.save_info`."""
+        """Save what `session/list` shows about a session. See `Store.save_info`."""
         loop = asyncio.get_running_loop()
         path = self._path(session_id).with_suffix(".info")
         try:
             await loop.run_in_executor(self._workers, sidecar.save, path, info, size_bytes, self._disk)
         except OSError as refused:
-            raise files.storage_failed(
-                "The list of sessions could not be brought up to date", refused
-            ) from refused
+            raise files.storage_failed("The list of sessions could not be updated", refused) from refused
 
     def load_info(self, session_id: str) -> bytes | None:
-        """What `save_info` kept, if the session has not changed since."""
+        """Return what `save_info` saved, or None if the session has changed since."""
         path = self._path(session_id)
         try:
             return sidecar.load(path.with_suffix(".info"), self._disk.stat(path).st_size, self._disk)
@@ -274,22 +277,24 @@ class FolderStore:
             return None
 
     def file_of(self, session_id: str) -> str | None:
-        """The path of the session's file; see `Store.file_of`."""
+        """Return the path of the session's file. See `Store.file_of`."""
         path = self._path(session_id)
         return str(path) if exists(path, self._disk) else None
 
     async def close(self) -> None:
-        """Lets go of the threads. Journals have to be closed before."""
+        """Stop the store's threads. Call this after all journals are closed."""
         await asyncio.to_thread(self._workers.shutdown)
 
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{file_stem(session_id)}.jsonl"
 
     def _unsynced(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-        """The folders to sync with the first record, `made` being those that just got an entry."""
+        """Return the folders to sync when the first record is written. `made` are folders in which a folder
+        was just created.
+        """
         if durability != "disk":
             return ()
-        # Whoever made a folder may have ended before it could sync its name, or had no need to.
+        # Sync the usual folders always: the process that created them may have ended before its sync.
         home = self._folder.parent
         usual = (home.parent, home, self._folder)
         return (*(folder for folder in made if folder not in usual), *usual)
@@ -311,7 +316,7 @@ def _locked(pid: int | None) -> SessionLocked:
 
 
 def _name_of(pid: int) -> str | None:
-    """The name of a process, where the system has a file of it (Linux)."""
+    """Return the name of a process, if the system has a file for it (Linux)."""
     try:
         return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
     except OSError:
@@ -319,7 +324,9 @@ def _name_of(pid: int) -> str | None:
 
 
 def _first_record(path: Path, disk: Disk) -> memoryview | None:
-    """The first record of a journal, without reading the rest of it; None where it is not whole."""
+    """Return a journal's first record, or None if that record is not whole. Reads no more of the file than
+    needed.
+    """
     fd = disk.open(path, files.READ)
     try:
         head = disk.read(fd, _HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""One journal, read beside whoever writes it."""
+"""Read a journal while another process writes it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from compactd.storage.reading import content_of, not_found
 from compactd.storage.records import bare, scan
 
 _SEAL_BYTES = 32
-"""The end of the last record read, its checksum in it: as long as it stands there, what is before it does."""
+"""The bytes at the end of the last read record that are kept for comparison. They contain the record's
+checksum. As long as the file still has them at that place, the records up to there are unchanged."""
 
 
 class FileFollower:
-    """A `Follower` of a file. A record is seen when its line is whole, be it durable yet or not."""
+    """A `Follower` of a journal file. It returns a record as soon as the record's line is complete, even if
+    the record is not durable yet.
+    """
 
     def __init__(
         self, session_id: str, path: Path, lock_path: Path, format_: Format, disk: Disk = SYSTEM
@@ -36,11 +39,11 @@ class FileFollower:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the records read so far."""
+        """The number of bytes of the records read so far."""
         return self._end
 
     def poll(self) -> News:
-        """The whole records that came since; see `Follower.poll`."""
+        """Return the complete records that were added since the last call. See `Follower.poll`."""
         try:
             return self._read_on() if self._is_same() else self._read_again()
         except FileNotFoundError:
@@ -49,17 +52,19 @@ class FileFollower:
             raise files.storage_failed("The session could not be read", refused) from refused
 
     def is_owned(self) -> bool:
-        """True while some process has the session open for writing."""
+        """Return true if a process has the session open for writing."""
         return locks.is_held(self._lock_path, self._disk)
 
     def close(self) -> None:
-        """Stops reading."""
+        """Stop reading."""
         if self._fd >= 0:
             self._disk.close(self._fd)
             self._fd = -1
 
     def _is_same(self) -> bool:
-        """True while the file begins with what was read: it was not cut back, replaced, or made anew."""
+        """Return true if the file still begins with the records read so far: it was not truncated, replaced
+        or recreated.
+        """
         at_path = self._disk.stat(self._path)
         if self._fd < 0 or not os.path.samestat(at_path, self._disk.stat_open(self._fd)):
             return False
@@ -90,7 +95,7 @@ class FileFollower:
             data = data[1:]
         found = scan(data, self._seen)
         if found.damage is not None:
-            # Perhaps the owner cut back and wrote again while this was read: only the whole file tells.
+            # The owner may have truncated and rewritten the file during the read. Read it from the start.
             return self._read_again()
         first_seq = self._seen
         self._seen += len(found.records)

@@ -1,7 +1,8 @@
-"""Every place on the disk that holds words of a session, in one table: how it is found, cleaned and removed.
+"""A table of all kinds of files below the data folder: which part of a session each kind contains, and what
+`session/redact` and `session/delete` do to it.
 
-`session/redact`, `session/delete` and `compactd doctor --where` go by it. A feature that writes a file below
-the data folder adds a row; a test fails for a file that no row claims.
+These methods and `compactd doctor --where` use the table. A feature that writes a file below the data folder
+must add a row: a test fails for a file that no row describes.
 """
 
 from __future__ import annotations
@@ -17,35 +18,38 @@ from msgspec import Struct
 from compactd.storage.paths import INDEX, file_stem
 
 Kind = Literal["journal", "index", "git", "plain"]
-"""How a file is looked into: record by record, by its table, decompressed, or as it is."""
+"""How a file is searched: a journal record by record, an index by its table rows, a git object decompressed,
+a plain file as raw bytes."""
 
 ACP: Final = "acp:"
-"""What the name of a session begins with that `compactd acp` stores; its link is named without that."""
+"""The prefix of the ids of sessions that `compactd acp` stores. The name of a session's ACP link file does
+not contain the prefix."""
 
 
 class Holder(Struct, frozen=True, kw_only=True):
-    """One kind of file and what becomes of it."""
+    """One kind of file below the data folder, and what a redaction and a deletion do to it."""
 
     name: str
     what: str
     files: tuple[str, ...]
-    """Patterns below the data folder: `*` is a part of a name, `**` anything below; `{stem}` is the name of a
-    session's files, `{link}` that of its ACP link."""
+    """Patterns below the data folder. `*` matches part of a name, `**` anything below, `{stem}` the file name
+    of a session, `{link}` the file name of its ACP link."""
     on_redact: str
     on_delete: str
     kind: Kind = "plain"
     removed_with_session: bool = True
-    """`FolderStore.delete` removes these files of a session; others it cleans in their own way."""
+    """True if `FolderStore.delete` removes these files without further work. For other kinds, code of their
+    own does what `on_delete` says."""
 
 
-_NO_WORDS: Final = "nothing: it holds no words of a conversation"
+_NO_WORDS: Final = "nothing: it contains no words of a conversation"
 
 HOLDERS: Final[tuple[Holder, ...]] = (
     Holder(
         name="journal",
         what="every message, summary, stub, title, prompt that waits, system prompt and tool of a session",
         files=("sessions/{stem}.jsonl", "sessions/{stem}.jsonl.new"),
-        on_redact="written anew: messages and whatever was made from them",
+        on_redact="rewritten: messages, and everything that was made from them",
         on_delete="removed",
         kind="journal",
     ),
@@ -53,7 +57,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         name="list",
         what="what `session/list` shows of a session: title, model, counts",
         files=("sessions/{stem}.info", "sessions/{stem}.info.new"),
-        on_redact="removed before the journal is written anew",
+        on_redact="removed before the journal is rewritten",
         on_delete="removed",
     ),
     Holder(
@@ -83,14 +87,14 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         name="index",
         what="the search index of all sessions",
         files=(INDEX, INDEX + "-wal", INDEX + "-shm", INDEX + "-journal"),
-        on_redact="removed as a whole before the journal is written anew; made again at the next search",
+        on_redact="removed as a whole before the journal is rewritten; built again at the next search",
         on_delete="the session's rows are removed and their pages overwritten",
         kind="index",
         removed_with_session=False,
     ),
     Holder(
         name="hook",
-        what="what the hook of an agent holds: messages in its context, messages that its compaction took, "
+        what="what an agent's hook keeps: messages in its context, messages that its compaction removed, "
         "records that wait for the journal, the agent's summary",
         files=(
             "hooks/{stem}.json",
@@ -100,8 +104,8 @@ HOLDERS: Final[tuple[Holder, ...]] = (
             "hooks/{stem}.wait",
             "hooks/{stem}.wait.new",
         ),
-        on_redact="removed under the hook's lock, and the transcript is read anew; records that wait are "
-        "written anew",
+        on_redact="removed under the hook's lock, and the transcript is read again; waiting records are "
+        "rewritten",
         on_delete="removed under the hook's lock; of the state stays how far the transcript was read",
         removed_with_session=False,
     ),
@@ -153,7 +157,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="installed hooks",
-        what="where `compactd install` put our hooks into an agent's settings, and the hash of these",
+        what="where `compactd install` put compactd's hooks into an agent's settings, and their hash",
         files=("hooks/{stem}.installed", "hooks/{stem}.installed.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
@@ -161,7 +165,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="ACP link",
-        what="which session of an agent stands for one of an ACP client",
+        what="which session of an agent belongs to which session of an ACP client",
         files=("acp/{link}.json", "acp/{link}.json.new"),
         on_redact=_NO_WORDS,
         on_delete="removed",
@@ -177,7 +181,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="learned windows",
-        what="sizes of models that servers told of",
+        what="context windows that servers reported",
         files=("observed.jsonl", "observed.jsonl.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
@@ -185,7 +189,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="settings",
-        what="the user's own settings, models and keys, where the platform keeps them in the data folder",
+        what="the user's own settings, models and keys, if the platform keeps them in the data folder",
         files=("*.toml", "*.toml.new"),
         on_redact="nothing: the user wrote them",
         on_delete="nothing: the user wrote them",
@@ -195,12 +199,16 @@ HOLDERS: Final[tuple[Holder, ...]] = (
 
 
 def holder_of(name: str) -> Holder | None:
-    """What claims a file of the data folder, by its path below it with `/`; None where no row does."""
+    """Return the row that describes a file, or None. `name` is the file's path relative to the data folder,
+    with `/`.
+    """
     return next((holder for holder, pattern in _patterns() if pattern.fullmatch(name)), None)
 
 
 def claims(home: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """Every file below the data folder, by name, and what claims it. Links are files. O(files)."""
+    """Yield every file below the data folder, sorted by path, with the row that describes it or None. A
+    symbolic link counts as a file. O(files).
+    """
     for folder, folders, names in os.walk(home):
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         for name in sorted([*names, *links]):
@@ -210,8 +218,11 @@ def claims(home: Path) -> Iterator[tuple[Path, Holder | None]]:
 
 
 def files_of(home: Path, session_id: str) -> list[Path]:
-    """Where the files of one session are or would be, of the rows that go with it, the journal first. No
-    folder is read."""
+    """Return the paths that one session's files have, whether they exist or not, the journal first. Does not
+    read the disk.
+
+    Only rows with `removed_with_session` are used.
+    """
     stem = file_stem(session_id)
     link = file_stem(session_id[len(ACP) :]) if session_id.startswith(ACP) else ""
     return [

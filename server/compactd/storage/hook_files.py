@@ -1,8 +1,9 @@
-"""The files that the hook of an agent keeps of a session, as `session/redact` and `session/delete` see them.
+"""The files that an agent's hook keeps about a session, as `session/redact` and `session/delete` clean them.
 
-The hook itself reads and writes them (`integrations/hooks/state.py`). Here they are cleaned under the hook's
-lock, and a list of what was redacted is kept, so that a transcript that is read again brings nothing back.
-The list of all sessions, hook or not, lets an import say what it brings back.
+The hook reads and writes these files (`integrations/hooks/state.py`). This module cleans them while it holds
+the hook's lock. It also keeps lists of redacted content, as hashes: one per session and one per agent, so
+that the hook does not add redacted content again when it reads the transcript again, and one for all
+sessions, so that an import can give a warning.
 """
 
 from __future__ import annotations
@@ -26,42 +27,43 @@ from compactd.storage.paths import file_stem
 
 FOLDER: Final = "hooks"
 REDACTIONS: Final = "redactions"
-"""Below the data folder: what was redacted in any session."""
+"""The folder, below the data folder, of the list of what was redacted in any session."""
 ALL: Final = "all"
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
-"""Whose sessions a hook mirrors: the mirror's id begins with the name and a colon."""
+"""Agents whose sessions a hook mirrors. The mirror's id begins with the agent's name and a colon."""
 KEY: Final = "redacted.key"
-"""Random bytes, made once for a data folder."""
+"""The file with the random key of the keyed hashes. It is created once per folder of lists."""
 KEY_BYTES: Final = 32
 STATE, STRETCH, GONE, WAIT, IDS, REDACTED = ".json", ".stretch", ".gone", ".wait", ".ids", ".redacted"
 _NUMBERS: Final = ("v", "session_id", "place", "is_caught_up", "learn_from", "counts", "compactions")
-"""Of the hook's state: what holds no words, and tells how far the transcript was read."""
+"""The fields of the hook's state that contain no text of the conversation, such as how far the transcript was
+read."""
 LOCK_S: Final = 10.0
-"""How long the hook's lock is waited for: a hook ends itself after two seconds."""
+"""The most seconds to wait for the hook's lock. A hook ends itself after two seconds."""
 LOCK_STEP_S: Final = 0.01
 
 
 class Redactions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What must not come back: hashes, no words."""
+    """A list of redacted content that must not come back. It contains hashes, not the content."""
 
     keys: tuple[int, ...] = ()
-    """`key_of` ids, bytes and contents of messages, and of summaries: in lists of an earlier version."""
+    """Hashes (`key_of`) of the ids, bytes and contents of redacted messages and summaries. Only lists that
+    earlier versions wrote have them."""
     keyed: tuple[int, ...] = ()
-    """The same, each hashed once more with the data folder's own key: a short secret cannot be guessed from
-    the list alone."""
+    """Keyed hashes (`with_key`) of the same, so that a short secret cannot be guessed from the list alone."""
     transcript: str = ""
-    """The agent's transcript, as the hook saw it last."""
+    """The path of the agent's transcript that the hook saw last."""
 
 
 class Hashed(Struct, frozen=True):
-    """What must not come back, to be asked for one message after the other."""
+    """The combined content of lists of redactions, for quick look-ups."""
 
     keys: frozenset[int] = frozenset()
     keyed: frozenset[int] = frozenset()
     secret: bytes = b""
 
     def holds(self, key: int) -> bool:
-        """Whether what has this `key_of` was redacted. O(1)."""
+        """Return true if the content whose hash (`key_of`) is `key` was redacted. O(1)."""
         return key in self.keys or (bool(self.keyed) and with_key(key, self.secret) in self.keyed)
 
     def __bool__(self) -> bool:
@@ -77,28 +79,28 @@ class _State(Struct, frozen=True):
 
 
 class HookIsBusy(Exception):
-    """The hook holds its lock for longer than it ever runs."""
+    """Another process has held the hook's lock for longer than a hook may run."""
 
 
 def key_of(of: str | bytes) -> int:
-    """By which a message is known again, without its words."""
+    """Return a 64-bit hash of some content, by which the content can be recognised without being stored."""
     data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 def with_key(key: int, secret: bytes) -> int:
-    """A `key_of`, hashed with the data folder's own key."""
+    """Return the keyed hash of a `key_of` hash. `secret` is the folder's random key."""
     hashed = blake2b(key.to_bytes(8, "little"), digest_size=8, key=secret)
     return int.from_bytes(hashed.digest(), "little")
 
 
 def is_mirror(session_id: str) -> bool:
-    """Whether a hook writes this session."""
+    """Return true if this session mirrors an agent's session, so that a hook writes it."""
     return session_id.partition(":")[0] in AGENTS and ":" in session_id
 
 
 class HookFiles:
-    """What the hook keeps of one session below the data folder `home`."""
+    """The files that the hook keeps about one session, below the data folder `home`."""
 
     def __init__(self, home: Path, session_id: str) -> None:
         self._home = home
@@ -107,19 +109,24 @@ class HookFiles:
         self._agent = session_id.partition(":")[0]
 
     def path(self, ending: str) -> Path:
+        """Return the path of the session's hook file with this ending. It need not exist."""
         return self._folder / (self._stem + ending)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """While inside, no hook of the session runs. Blocks. Raises `HookIsBusy`, `OSError`."""
+        """Hold the hook's lock in this context, so that no hook of the session runs. Blocks. Raises
+        `HookIsBusy`, `OSError`.
+        """
         files.make_folder(self._folder)
         with _locked(self.path(".lock")):
             yield
 
     def forget(self) -> None:
-        """Removes every word. In `locked`. Raises `OSError`.
+        """Remove the conversation's content from the hook's files. Call this inside `locked`. Raises
+        `OSError`.
 
-        Hashes and the place in the transcript stay: nothing comes back when the agent goes on.
+        Hashes and the position in the transcript stay, so that the hook does not add the old content again
+        when the agent goes on.
         """
         for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
             self.path(ending).unlink(missing_ok=True)
@@ -134,24 +141,24 @@ class HookFiles:
         files.sync_folder(self._folder)
 
     def is_there(self) -> bool:
-        """Whether a hook ever kept anything here."""
+        """Return true if any hook has ever kept files in this data folder."""
         return self._folder.is_dir()
 
     def waiting(self) -> list[bytes]:
-        """The records that wait for the journal, oldest first."""
+        """Return the records that wait to be written to the journal, oldest first."""
         try:
             return [line for line in self.path(WAIT).read_bytes().split(b"\n") if line]
         except OSError:
             return []
 
     def redacted(self) -> Redactions:
-        """What was redacted so far."""
+        """Return the session's list of redacted content."""
         return read_redactions(self.path(REDACTED))
 
     def others(self, keys: Sequence[int]) -> list[Path]:
-        """Journals of other sessions of this agent that took in what `keys` name, as a fork does, and did not
-        redact it.
-        O(bytes of the agent's hashes)."""
+        """Return the journals of this agent's other sessions that contain the content with the hashes `keys`,
+        not redacted. Such a session is, for example, a fork. O(bytes of the agent's lists of hashes).
+        """
         found: list[Path] = []
         for path in sorted(self._folder.glob("*" + IDS)):
             journal = self._home / "sessions" / f"{path.stem}.jsonl"
@@ -163,7 +170,7 @@ class HookFiles:
         return found
 
     def transcript(self) -> str:
-        """The agent's own file; empty where the hook never saw one."""
+        """Return the path of the agent's transcript, or an empty string if the hook never saw one."""
         try:
             found = msgspec.json.decode(self.path(STATE).read_bytes(), type=_State).place.path
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -171,12 +178,14 @@ class HookFiles:
         return found or self.redacted().transcript
 
     def redact(self, keys: Sequence[int], waiting: Mapping[int, bytes]) -> None:
-        """Forgets what the hook holds, but for what `keys` name never to take in again, and the records that
-        wait, those at the places in `waiting` written anew. In `locked`. Durable. Raises `OSError`.
+        """Remove copies of messages from the hook's files, and make the hook ignore the content with the
+        hashes `keys` later. The changes are on disk when this returns.
 
-        The hook reads the transcript anew at its next event, as after an upgrade.
+        `waiting` has new bytes for records that wait for the journal, by their position; other waiting
+        records stay. At its next event, the hook reads the whole transcript again. Call this inside `locked`.
+        Raises `OSError`, `HookIsBusy`.
         """
-        # First: from here on no hook takes the words in, wherever we are killed.
+        # Do this first: no hook adds the content again after this, even if this process is killed.
         of_agent = of_all_sessions(self._folder, self._agent)
         with _locked(of_agent.with_suffix(".lock")):
             self._add(of_agent, keys, "")
@@ -195,7 +204,9 @@ class HookFiles:
         _add_to(self._folder, path, keys, transcript)
 
     def _key_ids(self, keys: Collection[int]) -> None:
-        """Keys the hashes of what was redacted where the hook knows its messages by them, each once."""
+        """In the hook's list of known messages, replace the hashes in `keys`, which are of redacted messages,
+        by keyed hashes.
+        """
         path, secret = self.path(IDS), _made_key(self._folder)
         known = _ids_in(path)
         wanted = {key for key in keys if key in known and key not in self.redacted().keyed}
@@ -205,8 +216,11 @@ class HookFiles:
 
 
 def remember_redacted(home: Path, keys: Collection[int]) -> None:
-    """Keeps what was redacted in any session of the data folder, as hashes, so that an import can tell that a
-    file brings it back. Blocks. Durable. Raises `HookIsBusy`, `OSError`."""
+    """Add hashes of redacted content to the list for all sessions, so that an import of the same content
+    gives a warning.
+
+    Blocks. The list is on disk when this returns. Raises `HookIsBusy`, `OSError`.
+    """
     folder = home / REDACTIONS
     files.make_folder(folder)
     with _locked(folder / (ALL + ".lock")):
@@ -214,13 +228,17 @@ def remember_redacted(home: Path, keys: Collection[int]) -> None:
 
 
 def redacted_here(home: Path) -> Hashed:
-    """What was redacted in any session of the data folder. Blocks. O(redacted messages)."""
+    """Return the list of what was redacted in any session of the data folder. Blocks.
+    O(redacted messages).
+    """
     folder = home / REDACTIONS
     return hashed(folder, folder / (ALL + REDACTED))
 
 
 def hashed(folder: Path, *paths: Path) -> Hashed:
-    """What the lists at `paths` below the hooks' `folder` hold, to be asked for one message."""
+    """Read the lists of redactions at `paths`, and return their combined content. `folder` contains the key
+    of their hashes.
+    """
     lists = [read_redactions(path) for path in paths]
     keyed = frozenset(key for one in lists for key in one.keyed)
     secret = _key_in(folder) if keyed else b""
@@ -230,7 +248,9 @@ def hashed(folder: Path, *paths: Path) -> Hashed:
 
 
 def _add_to(folder: Path, path: Path, keys: Collection[int], transcript: str) -> None:
-    """Adds to a list of what must not come back; what an earlier version wrote there is keyed too."""
+    """Add hashes to the list of redactions at `path`, as keyed hashes. Hashes in the list that an earlier
+    version wrote become keyed hashes too.
+    """
     secret = _made_key(folder)
     before = read_redactions(path)
     added = (with_key(key, secret) for key in (*before.keys, *keys))
@@ -246,7 +266,7 @@ def _key_in(folder: Path) -> bytes:
 
 
 def _made_key(folder: Path) -> bytes:
-    """The key of the data folder, made at the first use. Raises `HookIsBusy`, `OSError`."""
+    """Return the random key in `folder`, and create it at the first use. Raises `HookIsBusy`, `OSError`."""
     if not _key_in(folder):
         with _locked((folder / KEY).with_suffix(".lock")):
             if not _key_in(folder):
@@ -256,7 +276,7 @@ def _made_key(folder: Path) -> bytes:
 
 
 def of_all_sessions(folder: Path, agent: str) -> Path:
-    """The list of what was redacted in any session of an agent."""
+    """Return the path of an agent's list of redactions: what was redacted in any of its sessions."""
     return folder / (agent + REDACTED)
 
 
@@ -282,7 +302,7 @@ def _ids_in(path: Path) -> set[int]:
 
 
 def read_redactions(path: Path) -> Redactions:
-    """What stands in a list of redactions; nothing where there is none."""
+    """Read the list of redactions at `path`. Return an empty list if the file is missing or unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Redactions)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -1,7 +1,8 @@
-"""One session's journal, appended to from an event loop that never waits for the disk.
+"""A session's journal with asynchronous writes and group commit. The event loop never waits for the disk.
 
-Records are put on a list; a thread takes the whole list, writes it and syncs once, while the next list
-fills (group commit). The first refusal of the disk gives up everything that is not stored yet.
+Records are added to a batch. A worker thread writes the whole batch and syncs once, while the next batch
+fills. After a failed write, all records that are not stored yet are lost. All methods are called on the event
+loop; only `_do` and `_let_go` run in a worker.
 """
 
 from __future__ import annotations
@@ -24,25 +25,27 @@ _NOT_REPLACED = "The records could not be replaced"
 
 
 class _Batch:
-    """What the thread does in one go: records to add, or, where `changes` is set, to replace."""
+    """One unit of work for the worker thread: records to append or, if `changes` is set, records
+    to replace.
+    """
 
     def __init__(self, first_seq: int, changes: Mapping[int, bytes] | None = None) -> None:
         self.first_seq = first_seq
         self.changes = changes
         self.records: list[bytes] = []
         self.last = 0
-        """The number of the last of `records`."""
+        """The number of the last record in `records`."""
         self.waiters: list[asyncio.Future[Failure | None]] = []
 
     def wake(self, outcome: Failure | None) -> None:
-        """Tells everyone who waits, except those that were cancelled."""
+        """Give the outcome (None for success) to all callers that wait for this batch."""
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
 
 
 class FileJournal:
-    """A `Journal` in a file of its own."""
+    """A `Journal` that is stored in a file."""
 
     def __init__(
         self,
@@ -62,17 +65,17 @@ class FileJournal:
         self._size_bytes = file.size_bytes
         self._torn_bytes = torn_bytes
         self._is_synced = is_synced
-        """False while what the file held when it was opened may be in the system's memory alone: who wrote
-        it may have been killed before its sync."""
+        """False if the records that were in the file when it was opened may not be on disk yet: the process
+        that wrote them may have been killed before its sync. The first sync makes it true."""
         self._last = 0
         self._settled = 0
-        """The number up to which every record is stored or lost."""
+        """The highest number up to which every record is stored or lost."""
         self._queue: deque[_Batch] = deque()
         self._working: _Batch | None = None
         self._lost: list[tuple[int, int, Failure, int]] = []
-        """(first number, last number, why, `lost_from`) of what could not be kept."""
+        """For each failed write, (first lost number, last lost number, failure, `lost_from`)."""
         self._halted: tuple[Failure, int] | None = None
-        """Why nothing is taken, and `lost_from`, until `resume`."""
+        """(the failure, its `lost_from`) because of which no records are accepted until `resume`, or None."""
         self._is_closed = False
         self._is_let_go = False
         self._lost_in_closing = False
@@ -85,24 +88,28 @@ class FileJournal:
 
     @property
     def size_bytes(self) -> int | None:
-        """What the stored records take, in bytes; None while some are on their way or in doubt."""
+        """The size of the stored records in bytes, or None while records are being written or after a
+        failure.
+        """
         is_settled = self._working is None and not self._queue and self._halted is None
         return self._size_bytes if is_settled else None
 
     @property
     def torn_bytes(self) -> int:
-        """Bytes at the end that were no whole record when this was opened."""
+        """The number of bytes at the file's end that were not a whole record when the journal was opened."""
         return self._torn_bytes
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Puts records at the end and gives back the number to wait for; see `Journal.append`."""
+        """Append records and return the number to wait for. See `Journal.append`."""
         loop = asyncio.get_running_loop()
         self.add(records)
         self._work(loop)
         return self._last
 
     def add(self, records: Sequence[bytes]) -> None:
-        """As `append`, but begins to write with the next `append`, `durable` or `close`: needs no loop."""
+        """Append records, as `append` does, but do not start to write them. The next `append`, `durable` or
+        `close` starts it. Needs no event loop.
+        """
         self._refuse_if_halted()
         for record in records:
             check(record)
@@ -117,7 +124,7 @@ class FileJournal:
         batch.last = self._last
 
     async def durable(self, number: int) -> None:
-        """Returns when that record, and all before it, are stored; see `Journal.durable`."""
+        """Wait until the record with this number, and all before it, are stored. See `Journal.durable`."""
         loop = asyncio.get_running_loop()
         batch = self._batch_of(number)
         is_older = batch is None and not (self._is_synced or self._is_closed or self._halted)
@@ -134,7 +141,7 @@ class FileJournal:
             raise _records_lost(failure, self._kept_seq)
 
     def resume(self) -> int | None:
-        """Takes records again after a failure; see `Journal.resume`."""
+        """Accept records again after a failure. See `Journal.resume`."""
         if self._halted is None:
             return None
         failure, lost_from = self._halted
@@ -144,7 +151,7 @@ class FileJournal:
         return lost_from
 
     async def replace(self, changes: Mapping[int, bytes]) -> None:
-        """Puts other bytes in the place of records; see `Journal.replace`."""
+        """Replace the bytes of records. See `Journal.replace`."""
         loop = asyncio.get_running_loop()
         self._refuse_if_halted()
         for seq, record in changes.items():
@@ -161,7 +168,9 @@ class FileJournal:
             )
 
     async def close(self) -> None:
-        """Waits for what was appended and lets go of the session; see `Journal.close`."""
+        """Wait until the appended records are stored, then close the file and release the lock. See
+        `Journal.close`.
+        """
         loop = asyncio.get_running_loop()
         if not self._is_closed:
             self._is_closed = True
@@ -181,7 +190,7 @@ class FileJournal:
             raise RuntimeError("the journal is closed")
 
     def _batch_of(self, number: int) -> _Batch | None:
-        """Where that record is on its way; None where it is stored or lost."""
+        """Return the batch that contains this record, or None if the record is stored or lost."""
         if number <= self._settled:
             return None
         if self._working is not None and number <= self._working.last:
@@ -189,7 +198,9 @@ class FileJournal:
         return next((batch for batch in self._queue if number <= batch.last), None)
 
     def _next_batch(self) -> _Batch:
-        """The one that is written next, or now; an empty one, for its sync, where there is none."""
+        """Return the batch that is being written, or else the next one. If there is none, add an empty batch,
+        whose write only syncs the file.
+        """
         if self._working is not None:
             return self._working
         if not self._queue:
@@ -203,9 +214,9 @@ class FileJournal:
         return await waiter
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Gives the next batch to a thread, unless one is at work."""
-        # A callback, not a task: a loop that is shut down cancels its tasks, and then nobody would
-        # know whether the batch was written.
+        """Give the next batch to a worker thread, unless a batch is being written."""
+        # Use a callback, not a task: an event loop that shuts down cancels its tasks, and then the outcome
+        # of the batch would be unknown.
         if self._working is not None or not self._queue:
             return
         batch = self._working = self._queue.popleft()
@@ -239,7 +250,9 @@ class FileJournal:
         self._let_go_if_done(done.get_loop())
 
     def _give_up(self, batch: _Batch, failure: Failure) -> None:
-        """Everything from `batch` on is lost; records are taken again after `resume`, if ever."""
+        """Count the records of `batch` and of all later batches as lost. Records are accepted again only
+        after `resume`.
+        """
         given_up = [batch, *self._queue]
         self._queue.clear()
         lost = sum(len(one.records) for one in given_up)
@@ -249,7 +262,7 @@ class FileJournal:
         self._halted = (failure, self._kept_seq)
         self._lost_in_closing = self._is_closed
         if failure.is_broken:
-            self._let_go()  # before anyone is told, who may want to open it again
+            self._let_go()  # before the waiters wake, because they may open the session again
             self._is_let_go = True
         for one in given_up:
             one.wake(failure)
@@ -261,7 +274,7 @@ class FileJournal:
             self._wake_closers()
 
     def _let_go(self) -> None:
-        # A session whose first record could not be stored never was: nothing of it stays.
+        # If not even the first record was stored, the session does not exist. Remove its files.
         never_was = self._kept_seq == 0
         try:
             self._file.close(remove=never_was)
@@ -269,7 +282,7 @@ class FileJournal:
             self._lock.release(remove=never_was)
 
     def _closed(self, done: asyncio.Future[None]) -> None:
-        # A refused close or unlink has nothing to tell: every record has its answer by now.
+        # An error of close or unlink does not matter: the outcome of every record is known.
         done.exception()
         self._is_let_go = True
         self._wake_closers()

@@ -1,4 +1,6 @@
-"""The blocking half of a journal: the file, as its worker thread sees it. Used by one thread at a time."""
+"""The blocking part of a journal, which reads and writes the file in a worker thread. Only one thread at a
+time may use it.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,17 @@ Sync = Callable[[int], None]
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """What the operating system refused. The file is as it was before, unless it is broken."""
+    """A write that the operating system refused. The stored records are unchanged, unless `is_broken`."""
 
     errno: int | None
     is_broken: bool
-    """True where nobody can tell any more what is on the disk."""
+    """True if the content of the file on disk is unknown. The journal must be opened again."""
 
 
 class JournalFile:
-    """A journal's file, whose first `size_bytes` bytes are whole records.
+    """An open journal file. Its first `size_bytes` bytes are whole records.
 
-    What stands behind them is cut off before the first write: opening alone changes nothing.
+    Any bytes after these are cut off before the first write, not when the file is opened.
     """
 
     def __init__(
@@ -43,21 +45,22 @@ class JournalFile:
         disk: Disk = SYSTEM,
     ) -> None:
         self.size_bytes = size_bytes
-        """Bytes that are stored as safely as was asked for."""
+        """The number of bytes at the file's beginning that are stored with the requested durability."""
         self._path = path
         self._fd = fd
         self._disk = disk
         self._needs_newline = needs_newline
         self._sync = sync
-        """None where what the operating system has is safe enough."""
+        """The function that syncs the file, or None if no sync is needed (durability `os`)."""
         self._unsynced_folders = unsynced_folders
-        """Those whose entries have to be on the disk before the first record is durable."""
+        """The folders to sync when the first records are written."""
         self._upgraded = upgraded
-        """Records of an older version as ours, to be written in its place before anything is added."""
+        """If the file has an older version: its records in the current version. The first write rewrites the
+        file with them."""
         self._is_trimmed = False
 
     def write(self, first_seq: int, appended: Sequence[bytes]) -> Failure | None:
-        """Adds records at the end, all or none. O(bytes) and one sync."""
+        """Append records, all or none, and sync. Return the failure, or None. O(bytes) and one sync."""
         try:
             if self._upgraded is not None:
                 self._rewrite(records.lines(self._upgraded))
@@ -75,8 +78,8 @@ class JournalFile:
                     self._disk.sync_folder(folder)
                 self._unsynced_folders = ()
         except OSError as refused:
-            # A second sync may say yes to pages that the first one dropped (fsyncgate, 2018): what was
-            # written is taken out of sight and never asked about again.
+            # After a failed sync, a second one can succeed although the first dropped pages (fsyncgate,
+            # 2018). So cut off what was written, and do not sync again.
             self._cut_back()
             return Failure(errno=refused.errno, is_broken=True)
         self.size_bytes += written
@@ -84,13 +87,15 @@ class JournalFile:
         return None
 
     def replace(self, changes: Mapping[int, bytes]) -> Failure | None:
-        """Puts other records in the place of those with these numbers, all or none. O(file)."""
+        """Replace the bytes of records, by their `seq`, all or none. Return the failure, or None. Rewrites
+        the file and removes the info file and the search index, which may contain the old bytes too. O(file).
+        """
         try:
             old = self._upgraded if self._upgraded is not None else self._read()
             if old is None:
                 return Failure(errno=errno.EIO, is_broken=True)
-            # Both may tell of what is to go.
-            for name in (".info", ".info.new"):  # the other one: of a process that was killed in between
+            # The info file and the index may contain the old bytes too.
+            for name in (".info", ".info.new"):  # `.new` is left if a process was killed while writing it
                 self._disk.remove(self._path.with_suffix(name))
             if drop_index(self._path.parent, self._disk):
                 self._disk.sync_folder(self._path.parent.parent)
@@ -101,7 +106,7 @@ class JournalFile:
         return None
 
     def close(self, *, remove: bool = False) -> None:
-        """Lets go of the file; with `remove` it is deleted."""
+        """Close the file. With `remove`, delete it too."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             self._disk.close(fd)
@@ -115,16 +120,18 @@ class JournalFile:
             yield from records.frame(seq, record, first_seq if seq > first_seq else None)
 
     def _read(self) -> list[bytes] | None:
-        """The records as they were appended; None where they are not what was written."""
+        """Return the stored records as they were appended, or None if the file is damaged."""
         found = records.scan(files.read_from(self._fd, 0, self._disk)[: self.size_bytes])
         if found.damage is not None or found.end != self.size_bytes:
             return None
         return [records.bare(record) for record in found.records]
 
     def _rewrite(self, lines: Iterable[bytes]) -> None:
-        """Another file with these lines in this one's place. Without a file where that went wrong late."""
+        """Replace the file by a new one with these lines, and open that. If syncing the folder fails, no file
+        is open afterwards. Raises `OSError`.
+        """
         if sys.platform == "win32":
-            self.close()  # Windows renames nothing over an open file
+            self.close()  # Windows cannot rename over an open file
         try:
             files.write_beside(self._path, lines, durable=True, disk=self._disk)
         except OSError:
@@ -143,7 +150,7 @@ class JournalFile:
             raise
 
     def _cut_back(self) -> bool:
-        """Takes what follows the stored bytes out of sight; false where even that is refused."""
+        """Cut off all bytes after the stored records. Return false if the system refuses that."""
         try:
             self._disk.truncate(self._fd, self.size_bytes)
         except OSError:

@@ -1,8 +1,8 @@
-"""One writer a session: a lock on a file beside the journal, freed by the system when its holder dies.
+"""Lock files: one writer per session. The system frees a lock when its process ends.
 
-flock(2), never fcntl.lockf: a POSIX lock is dropped as soon as the process closes any descriptor of the
-file (seen on Linux, 2026-03). The lock is on a side file, so that a journal
-can be replaced by another file under it. A lock file without a holder means nothing.
+This uses flock(2), never fcntl.lockf: a POSIX lock is dropped as soon as the process closes any descriptor of
+the file (seen on Linux, 2026-03). The lock is on a separate file, so that the journal can be replaced while
+it is locked. A lock file that no process has locked means nothing.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from msgspec import Struct
 from compactd.storage.os_files import READ, SYSTEM, Disk
 
 _TRIES = 100
-"""How often a lock is tried that only someone who looks at it (`is_held`) holds: microseconds each."""
+"""How often to try to take a lock that only a check (`is_held`) holds. A check takes microseconds."""
 
 
 class Held(Struct, frozen=True):
-    """Someone else has the lock."""
+    """The result of `take` if another process, or this one, already has the lock."""
 
     pid: int | None
-    """The holder's process id, if it got round to writing it down."""
+    """The process id that the holder wrote into the lock file, or None if it is missing."""
 
 
 class Lock:
-    """A lock that is held until `release`, or until this process ends in whatever way."""
+    """A lock that is held until `release`, or until this process ends."""
 
     def __init__(self, path: Path, fd: int, disk: Disk = SYSTEM) -> None:
         self._path = path
@@ -36,14 +36,16 @@ class Lock:
         self._disk = disk
 
     def release(self, *, remove: bool = False) -> None:
-        """Lets go, whatever is refused; with `remove` the file goes too, before anyone else can take it."""
+        """Release the lock, also if an error occurs. With `remove`, delete the lock file first, so that
+        nobody can take the lock of a deleted session.
+        """
         fd, self._fd = self._fd, -1
         try:
             if remove and sys.platform != "win32":
                 self._disk.remove(self._path)
         finally:
             try:
-                self._disk.unlock(fd)  # closing alone does not, while a child is between fork and exec
+                self._disk.unlock(fd)  # closing is not enough while a child is between fork and exec
             finally:
                 self._disk.close(fd)
         if remove and sys.platform == "win32":
@@ -51,9 +53,10 @@ class Lock:
 
 
 def take(path: Path, disk: Disk = SYSTEM) -> Lock | Held:
-    """The lock at `path`, made if it is not there, or who holds it. Does not wait.
+    """Take the lock at `path`, and create the file if needed. Return `Held` if the lock is taken already.
+    Does not wait.
 
-    Raises `OSError` where the file cannot be made or the file system knows no locks.
+    Raises `OSError` if the file cannot be created or the file system has no locks.
     """
     for _ in range(_TRIES):
         fd = disk.open(path, os.O_RDWR | os.O_CREAT)
@@ -63,19 +66,19 @@ def take(path: Path, disk: Disk = SYSTEM) -> Lock | Held:
                     _write_pid(fd, disk)
                     lock, fd = Lock(path, fd, disk), -1
                     return lock
-                # It was deleted between open and lock: what is locked is no longer the file at `path`.
+                # The file was deleted between open and lock, so the locked file is not the one at `path`.
                 continue
             if sys.platform == "win32" or not disk.is_free(fd):
                 return Held(_read_pid(fd, disk))
         finally:
             if fd >= 0:
                 disk.close(fd)
-        time.sleep(0)  # gives way to the one that looks
+        time.sleep(0)  # let the thread or process that checks the lock go on
     return Held(None)
 
 
 def is_held(path: Path, disk: Disk = SYSTEM) -> bool:
-    """True while a process, this one included, holds the lock at `path`."""
+    """Return true if a process, this one included, holds the lock at `path`."""
     try:
         fd = disk.open(path, READ)
     except FileNotFoundError:
@@ -99,11 +102,11 @@ def _write_pid(fd: int, disk: Disk) -> None:
         disk.seek(fd, 0)
         disk.write(fd, b"%d\n" % os.getpid())
     except OSError:
-        # Only for messages: a full disk must not keep a session from being opened.
+        # The id is only for messages: a full disk must not keep a session from being opened.
         return
 
 
 def _read_pid(fd: int, disk: Disk) -> int | None:
     disk.seek(fd, 0)
     text, end, _ = disk.read(fd, 32).partition(b"\n")
-    return int(text) if end and text.isdigit() else None  # the disk may be full: then it is not whole
+    return int(text) if end and text.isdigit() else None  # with a full disk it may be incomplete

@@ -1,4 +1,4 @@
-"""The journal of a session that is not to be kept (`persist: false`): it takes records and holds none."""
+"""The journal of a session that is not stored (`persist: false`). It keeps no records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compactd.storage.records import check
 
 
 class MemoryJournal:
-    """A `Journal` whose records are as durable as the process: at once, and no longer."""
+    """A `Journal` without a file. It only counts records, and all count as durable at once."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -20,30 +20,30 @@ class MemoryJournal:
 
     @property
     def size_bytes(self) -> int | None:
-        """Nothing is stored."""
+        """Always 0: nothing is stored."""
         return 0
 
     @property
     def torn_bytes(self) -> int:
-        """Nothing was opened."""
+        """Always 0: no file was opened."""
         return 0
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Counts `records`; whoever appends them holds them."""
+        """Count `records` and return the number of the last one. The caller keeps the records."""
         for record in records:
             check(record)
         self._last += len(records)
         return self._last
 
     async def durable(self, number: int) -> None:
-        """Returns at once."""
+        """Return at once."""
 
     def resume(self) -> int | None:
-        """Nothing is ever amiss."""
+        """Return None: there are no failures."""
         return None
 
     async def replace(self, changes: Mapping[int, bytes]) -> None:
-        """Nothing to do: whoever appended the records holds them."""
+        """Do nothing: the caller keeps the records."""
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""

@@ -1,8 +1,8 @@
-"""Journals of older versions, read as if written today.
+"""Migration of journals: turn records of older versions into records of the current version.
 
-A journal's first record holds its version `v`. `STEPS[n]` turns one record of version n into one of
-version n + 1; the first record's `v` is one of the things it turns. The number of records never changes.
-Files of every version there was are in tests/journals; each step is tested on them.
+A journal's first record contains its version `v`. `STEPS[n]` turns one record of version n into one of
+version n + 1, and also updates `v` in the first record. The number of records never changes. tests/journals
+has journals of every version, on which each step is tested.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from msgspec import Struct
 from compactd.protocol.errors import FormatNotSupported
 
 Step = Callable[[bytes], bytes]
-"""One record as it was appended, to the same record a version later."""
+"""A function that turns one record, as it was appended, into the same record of the next version."""
 
 STEPS: Mapping[int, Step] = {}
-"""Version 1 is the first."""
+"""By version, the step to the next version. It is empty, because version 1 is the only one so far."""
 
 
 class Format(Struct, frozen=True):
-    """The version that is written, and how to get there from the older ones."""
+    """The current version, and the steps from older versions."""
 
     version: int
     steps: Mapping[int, Step]
 
     def steps_from(self, version: int) -> tuple[Step, ...]:
-        """What turns a record of `version` into one of ours; empty where it is ours already.
+        """Return the steps that turn a record of `version` into a record of the current version. Empty if
+        `version` is current.
 
-        Raises `FormatNotSupported` for a version that is newer than ours, or that never was.
+        Raises `FormatNotSupported` for a version that is newer or never existed.
         """
         if 1 <= version <= self.version:
             return tuple(self.steps[older] for older in range(version, self.version))
@@ -43,7 +44,7 @@ class Format(Struct, frozen=True):
 
 
 FORMAT = Format(version=1, steps=STEPS)
-"""What this version of compactd writes."""
+"""The format that this version of compactd writes."""
 
 
 class _Versioned(Struct, frozen=True):
@@ -51,11 +52,12 @@ class _Versioned(Struct, frozen=True):
 
 
 version_of = msgspec.json.Decoder(_Versioned).decode
-"""The version that a first record says it is of. Raises `msgspec.DecodeError` where it says none."""
+"""The decoder of the version in a journal's first record. It raises `msgspec.DecodeError` if the record has
+no version."""
 
 
 def upgraded(records: Sequence[bytes], steps: Sequence[Step]) -> list[bytes]:
-    """`records`, each after all `steps` in their order."""
+    """Return `records` after all `steps` were applied to each record, in order."""
     done = list(records)
     for step in steps:
         done = [step(record) for record in done]

@@ -1,7 +1,7 @@
-"""The windows that servers told us of, in one file of the user's: `observed.jsonl`, one a line.
+"""The file of observed context windows, `observed.jsonl`, with one line per window.
 
-Every process on the machine adds to it; a line is one write of less than a page, so that two writers never
-mix. A line that cannot be read is left out, and goes with the next `forget`.
+Every process on the machine appends to it. A line is one write of less than a page, so two writers never mix.
+Lines that cannot be read are ignored, and the next `remove` drops them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from compactd.storage.files import APPEND, make_folder, open_private, storage_fa
 FILE = "observed.jsonl"
 
 LIMIT_BYTES = 4 << 20
-"""More than this is no list of models a person uses: only the end of it is read."""
+"""The most bytes that are read. If the file is larger, its beginning is not read."""
 
 Stamp = tuple[int, int]
-"""(bytes, nanoseconds of the last change): another one means that somebody wrote."""
+"""(size of the file in bytes, time of its last change in nanoseconds). It differs after every write."""
 
 
 class Observations:
-    """The file at `path`, which need not be there. Not safe in several threads at once."""
+    """The file of observed windows at `path`, which need not exist. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def stamp(self) -> Stamp:
-        """Changes whenever the file does."""
+        """Return a value by which a caller sees whether the file has changed since the last call."""
         try:
             stat = self._path.stat()
         except OSError:
@@ -39,7 +39,7 @@ class Observations:
         return stat.st_size, stat.st_mtime_ns
 
     def read(self) -> list[Observed]:
-        """What stands in the file, oldest first."""
+        """Return the observations in the file, oldest first."""
         try:
             with self._path.open("rb") as file:
                 size = self._path.stat().st_size
@@ -56,7 +56,7 @@ class Observations:
         return found
 
     def add(self, observed: Observed) -> None:
-        """Puts one more at the end. Raises `StorageFailed`."""
+        """Append one observation. Raises `StorageFailed`."""
         line = msgspec.json.encode(observed) + b"\n"
         try:
             make_folder(self._path.parent)
@@ -69,7 +69,9 @@ class Observations:
             raise storage_failed("The learned window could not be kept", refused) from None
 
     def remove(self, is_meant: Callable[[Observed], bool]) -> int:
-        """Takes out those that are meant; how many. Raises `StorageFailed`."""
+        """Remove the observations that `is_meant` selects, and return their number. Raises
+        `StorageFailed`.
+        """
         before = self.read()
         kept = [one for one in before if not is_meant(one)]
         if len(kept) == len(before):

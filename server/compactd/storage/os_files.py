@@ -1,6 +1,7 @@
-"""What the store asks of an operating system: one small seam, so that a test can be the disk.
+"""The file operations that the store needs from the operating system. Tests can replace them.
 
-POSIX and Windows differ here; nowhere else in the store but where a file is replaced.
+All differences between POSIX and Windows are in this module, except for replacing an open file
+(`journal_file.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if sys.platform == "win32":
 
     BINARY = os.O_BINARY
     _BYTE = 1 << 30
-    """Windows keeps others from reading a locked byte: this one is beyond the process id."""
+    """The offset of the byte to lock. Windows keeps others from reading a locked byte, so it is far after the
+    process id in the file."""
 else:
     import fcntl
 
@@ -31,84 +33,92 @@ WRITE_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
 
 
 class Disk(Protocol):
-    """Files, by descriptor and by path. Everything blocks, and raises `OSError` where it is refused."""
+    """File operations, by descriptor and by path. Every method blocks, and raises `OSError` if it is
+    refused.
+    """
 
     def open(self, path: Path, flags: int) -> int:
-        """A descriptor; a file that `flags` make is for the owner alone."""
+        """Open a file and return its descriptor. A file that `flags` create is accessible only to the
+        owner.
+        """
         ...
 
     def close(self, fd: int) -> None:
-        """Lets go of it, and of its lock."""
+        """Close the file, which also releases its lock."""
         ...
 
     def read(self, fd: int, size_bytes: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Return at most this many bytes; none at the end of the file."""
         ...
 
     def write(self, fd: int, data: Chunk) -> int:
-        """How many bytes of `data` were taken, at least one."""
+        """Write `data`, and return how many bytes were written: at least one."""
         ...
 
     def seek(self, fd: int, offset: int) -> None:
-        """Goes to a place, counted from the start."""
+        """Set the position for the next read or write, counted from the start of the file."""
         ...
 
     def truncate(self, fd: int, size_bytes: int) -> None:
-        """Cuts the file to this size."""
+        """Cut the file to this size."""
         ...
 
     def stat_open(self, fd: int) -> os.stat_result:
-        """Facts of an open file."""
+        """Return the stat result of an open file."""
         ...
 
     def stat(self, path: Path) -> os.stat_result:
-        """Facts of a file or folder. Raises `FileNotFoundError`."""
+        """Return the stat result of a file or folder. Raises `FileNotFoundError`."""
         ...
 
     def sync(self, fd: int) -> None:
-        """Returns when what was written to `fd` is on the disk, and the length with it."""
+        """Wait until the data written to `fd`, and the file's length, are on disk."""
         ...
 
     def sync_folder(self, path: Path) -> None:
-        """Returns when the names in `path` are on the disk. Windows has no such thing."""
+        """Wait until the names of the files in the folder `path` are on disk. Does nothing on Windows."""
         ...
 
     def make_folder(self, path: Path) -> None:
-        """Makes one folder, for the owner alone. Raises `FileExistsError`."""
+        """Create one folder, accessible only to the owner. Raises `FileExistsError`."""
         ...
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder, in any order; nothing where it is not there."""
+        """Return the names in a folder, in any order; none if it does not exist."""
         ...
 
     def remove(self, path: Path) -> bool:
-        """Removes a file; false where there was none."""
+        """Delete a file. Return false if there was none."""
         ...
 
     def rename(self, old: Path, new: Path) -> None:
-        """Gives a file another name, in the place of what had it: at once, or not at all."""
+        """Rename a file atomically, replacing any file with the new name."""
         ...
 
     def lock(self, fd: int) -> bool:
-        """Takes the lock of an open file, for this descriptor alone; false where another has it."""
+        """Lock an open file for this descriptor, without waiting. Return false if another descriptor has the
+        lock.
+        """
         ...
 
     def unlock(self, fd: int) -> None:
-        """Gives the lock back."""
+        """Release the lock that `lock` took."""
         ...
 
     def is_free(self, fd: int) -> bool:
-        """Whether nobody has the lock to write. Those who look do not keep each other out (POSIX)."""
+        """Return true if nobody holds the lock of an open file. On POSIX, simultaneous checks do not block
+        each other.
+        """
         ...
 
 
 class SystemDisk:
-    """The operating system's own files."""
+    """The operating system's files."""
 
     def open(self, path: Path, flags: int) -> int:
         """See `Disk.open`."""
         fd = os.open(path, flags, 0o600)
-        # What the umask leaves out, the owner's bits too.
+        # The umask may have removed even the owner's permissions.
         if sys.platform != "win32" and flags & os.O_CREAT and os.fstat(fd).st_mode & 0o777 != 0o600:
             os.fchmod(fd, 0o600)
         return fd
@@ -158,11 +168,11 @@ class SystemDisk:
         try:
             fd = os.open(path, os.O_RDONLY)
         except PermissionError:
-            return  # a folder above ours that we may not read: there is nothing more to be had
+            return  # a folder above the data folder that this user may not read; it cannot be synced
         try:
             os.fsync(fd)
         except OSError as refused:
-            # Some file systems (FUSE, SMB) refuse to sync a folder; then there is nothing more to be had.
+            # Some file systems (FUSE, SMB) cannot sync a folder.
             if refused.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
         finally:
@@ -171,7 +181,7 @@ class SystemDisk:
     def make_folder(self, path: Path) -> None:
         """See `Disk.make_folder`."""
         path.mkdir(mode=0o700)
-        path.chmod(0o700)  # mkdir leaves out what the umask says, the owner's bits too
+        path.chmod(0o700)  # the umask may have removed even the owner's permissions
 
     def names(self, folder: Path) -> list[str]:
         """See `Disk.names`."""
@@ -243,7 +253,7 @@ SYSTEM = SystemDisk()
 
 
 def exists(path: Path, disk: Disk = SYSTEM) -> bool:
-    """Whether something is at `path`. Raises `OSError` where that may not be known."""
+    """Return true if something exists at `path`. Raises `OSError` if that cannot be determined."""
     try:
         disk.stat(path)
     except (FileNotFoundError, NotADirectoryError):

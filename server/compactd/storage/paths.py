@@ -1,7 +1,7 @@
-"""Where things are kept on each platform, and the name of a session's file.
+"""Paths of the data and config folders on each platform, and the file name of a session.
 
 Linux: the XDG Base Directory Specification 0.8 (a relative path in a variable is ignored). macOS and
-Windows: where platformdirs 4.14 puts them too, without its 18 ms of import.
+Windows: the same places as platformdirs 4.14, without its import time.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ _DIGEST_CHARS = 16
 
 
 def data_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where sessions are kept: `COMPACTD_HOME`, or a folder of the platform. It need not be there yet."""
+    """Return the data folder, which contains the sessions: `COMPACTD_HOME`, or else the platform's folder. It
+    may not exist yet.
+    """
     if chosen := environ.get("COMPACTD_HOME"):
         return Path(chosen).absolute()
     return _folder(environ, platform, "XDG_DATA_HOME", ".local/share")
 
 
 def config_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Where the user's `config.toml` and `models.toml` are looked for. It need not be there."""
+    """Return the folder of the user's `config.toml`, `models.toml` and `keys.toml`. It may not exist."""
     return _folder(environ, platform, "XDG_CONFIG_HOME", ".config")
 
 
@@ -51,8 +53,11 @@ def _user_home(environ: Mapping[str, str], platform: str) -> Path:
 
 
 def real_folder(folder: str | None) -> str | None:
-    """The folder with its links resolved; None for a path that is not absolute: it would mean another folder
-    in each process. Blocks."""
+    """Return the path of `folder` with symbolic links resolved, or None if `folder` is not an absolute path.
+    Blocks.
+
+    A relative path would mean another folder in each process.
+    """
     if folder is None:
         return None
     path = Path(folder)
@@ -66,14 +71,15 @@ INDEX = "index.sqlite3"
 
 
 def index_file(sessions: Path) -> Path:
-    """The index of the journals in `sessions`."""
+    """Return the path of the search index of the journals in `sessions`."""
     return sessions.with_name(INDEX)
 
 
 def drop_index(sessions: Path, disk: Disk = SYSTEM) -> bool:
-    """Removes it as a whole: something that it may hold must leave the disk, or it is damaged.
+    """Delete the search index, for example because it contains content that must leave the disk, or is
+    damaged.
 
-    False where there was none. Durable once the folder that holds it is synced.
+    Return false if there was no index. Sync the index's folder to make the deletion durable.
     """
     was_there = False
     for ending in ("", "-wal", "-shm"):
@@ -82,9 +88,10 @@ def drop_index(sessions: Path, disk: Disk = SYSTEM) -> bool:
 
 
 def file_stem(session_id: str) -> str:
-    """The name, without its ending, of the files of a session: something to read, and a hash to find it.
+    """Return the name that a session's files have, without ending: a readable part of the id and a hash of
+    the id.
 
-    An id comes from a client and is never a path: no character of it but `a-z0-9-` gets into the name.
+    The id comes from a client and is never used as a path: only its characters `a-z0-9-` get into the name.
     """
     import hashlib
 
@@ -97,6 +104,6 @@ def file_stem(session_id: str) -> str:
             words.append(word)
             word = ""
     slug = "-".join([*words, word] if word else words)[:_SLUG_CHARS].strip("-")
-    # A name on a command line may hold bytes that are no text; they must not stop us from looking it up.
+    # An id from a command line may contain bytes that are not text. It must give a name too.
     digest = hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{slug}-{digest[:_DIGEST_CHARS]}"

@@ -1,11 +1,11 @@
-"""What a store of sessions promises, whoever keeps it.
+"""The interfaces of a session store: `Store`, `Journal`, `Follower`, `Index`.
 
-A session is a sequence of records. A record is one JSON object, given as bytes that begin with
-`{"type":"`; what it means is not the store's business. Records are numbered from 0 in the order they
-were appended (`seq`), only ever added at the end, and one process at a time may add.
+A session is a sequence of records. A record is one JSON object, given as bytes that begin with `{"type":"`.
+The store does not interpret it. Records are numbered from 0 in the order they were appended (`seq`). Records
+are only added at the end, and only one process at a time may add records.
 
-The one store there is keeps a file a session (`folder.py`). A database shared by several machines can
-stand behind the same protocols.
+`folder.py` is the only implementation, with one file per session. A shared database could implement the
+same interfaces.
 """
 
 from __future__ import annotations
@@ -18,39 +18,40 @@ from msgspec import Struct
 from compactd.protocol.errors import SessionCorrupt, StorageFailed
 
 Durability = Literal["disk", "os"]
-"""`disk`: survives a power cut. `os`: survives a killed process, not a power cut."""
+"""`disk` survives a power cut. `os` survives a killed process, but not a power cut."""
 
 
 class RecordsLost(StorageFailed):
-    """Records that were appended could not be kept. Fold the session again without them."""
+    """Appended records could not be stored. The caller must rebuild the session's state without them."""
 
     def __init__(self, message: str, *, lost_from: int, is_broken: bool, reason: str | None = None) -> None:
         super().__init__(message, reason=reason)
         self.lost_from = lost_from
-        """`seq` of the first record that was not kept; every later one is lost too."""
+        """`seq` of the first record that was not stored. All later ones are lost too."""
         self.is_broken = is_broken
-        """True where the journal takes no more records and has to be opened again."""
+        """True if the journal accepts no more records and has to be opened again."""
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """One session of a store, as far as it is known without reading it."""
+    """What a store knows about a session without reading its whole journal."""
 
     session_id: str
     size_bytes: int
     updated_at: float
     """Unix seconds."""
     is_locked: bool
-    """True where a process has it open for writing, this one included."""
+    """True if a process, this one included, has the session open for writing."""
     working_dir: str | None = None
-    """The folder that it began in."""
+    """The folder in which the session was started."""
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """What a follower sees that it did not see before."""
+    """The records that a follower has read since its last `poll`."""
 
     first_seq: int
-    """Where `records` begin. Smaller than the number of records seen so far only where the owner took
-    some back or replaced them: then `records` stand in place of all from here on."""
+    """`seq` of the first of `records`. If it is smaller than the number of records read so far, the process
+    that writes the session took records back or replaced them. Then `records` replace all earlier ones from
+    `first_seq` on."""
     records: tuple[memoryview, ...]
 
 
@@ -59,86 +60,94 @@ class Journal(Protocol):
 
     @property
     def last(self) -> int:
-        """The number of the last record appended; `durable(last)` waits for everything so far."""
+        """The number of the last record appended. `durable(last)` waits for all records appended so far."""
         ...
 
     @property
     def size_bytes(self) -> int | None:
-        """What the stored records take, in bytes; None while some are on their way or in doubt."""
+        """The size of the stored records in bytes, or None while records are being written or after a
+        failure.
+        """
         ...
 
     @property
     def torn_bytes(self) -> int:
-        """Bytes at the end that were no whole record when this was opened: the trace of a power cut."""
+        """The number of bytes at the journal's end that were not a whole record when it was opened, as after
+        a power cut.
+        """
         ...
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Puts `records` at the end and gives back a number to wait for. O(records), never blocks.
+        """Append `records` and return the number to wait for. O(records), never blocks.
 
-        Nothing is durable yet: await `durable`. Numbers rise by one a record and are never used twice.
-        Raises `RecordsLost` after a failure, until `resume` was called, and for good once it is broken;
-        `ValueError` for bytes that are no record.
+        The records are not durable yet: await `durable`. Numbers rise by one per record and are never reused;
+        they are not `seq`. Raises `ValueError` for bytes that are not a record. After a failure, raises
+        `RecordsLost` until `resume` is called; if the journal is broken, always.
         """
         ...
 
     async def durable(self, number: int) -> None:
-        """Returns when the record with this number, and all before it, are as safe as was asked for.
+        """Wait until the record with this number, and all before it, have the requested durability.
 
-        Raises `RecordsLost` where that record was not kept; its `seq` is at or after `lost_from`.
+        Raises `RecordsLost` if that record was not stored.
         """
         ...
 
     def resume(self) -> int | None:
-        """Takes records again after a failure. Gives back `lost_from`, or None where nothing is amiss.
+        """Accept records again after a failure. Return `lost_from`, or None if there was no failure.
 
-        Of several that are told of the same failure the first one gets the number, and folds the
-        session again without the lost records before it appends anything. Raises `RecordsLost` where
-        the journal is broken.
+        If several callers get the same failure, only the first one that calls this gets `lost_from`. It must
+        rebuild the state without the lost records before it appends. Raises `RecordsLost` if the journal is
+        broken.
         """
         ...
 
     async def replace(self, changes: Mapping[int, bytes]) -> None:
-        """Puts other bytes in the place of the records with these `seq`s, all or none, durably.
+        """Replace the bytes of records, by their `seq`, all or none. The new bytes are on disk when this
+        returns.
 
-        For a secret that must leave the disk; the one exception to "only ever added". Every record
-        named must have been appended. Raises `StorageFailed`: then nothing was changed.
+        This is how a secret is removed from the disk. It is the one exception to "only added at the end".
+        Every `seq` must be that of an appended record. Raises `StorageFailed`; then nothing was changed.
         """
         ...
 
     async def close(self) -> None:
-        """Waits for what was appended, then lets go of the session. May be called twice.
+        """Wait until the appended records are stored, then close the journal and release its lock. May be
+        called twice.
 
-        Raises `RecordsLost` where the last records could not be kept; it is closed all the same.
+        Raises `RecordsLost` if the last records could not be stored. The journal is closed even then.
         """
         ...
 
 
 class Follower(Protocol):
-    """One session, read beside whoever writes it. Blocks for as long as a read takes."""
+    """A reader of one session that another process may be writing. Its methods block."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the records read so far."""
+        """The size in bytes of the records read so far."""
         ...
 
     def poll(self) -> News:
-        """The whole records that came since. O(new bytes).
+        """Return the complete records that were added since the last call. O(new bytes).
 
-        Raises `SessionNotFound` once it was deleted, `SessionCorrupt` where it is damaged.
+        Raises `SessionNotFound` after the session was deleted, `SessionCorrupt` if it is damaged.
         """
         ...
 
     def is_owned(self) -> bool:
-        """True while some process has the session open for writing."""
+        """Return true if a process has the session open for writing."""
         ...
 
     def close(self) -> None:
-        """Stops reading."""
+        """Stop reading."""
         ...
 
 
 class Said(Struct, frozen=True):
-    """What a record says that can be searched."""
+    """The searchable content of a journal record: the entry id, role, time (Unix seconds) and text of a
+    message.
+    """
 
     entry_id: str
     role: str
@@ -147,7 +156,7 @@ class Said(Struct, frozen=True):
 
 
 class IndexHit(Struct, frozen=True):
-    """A message that an index found."""
+    """A message that an index search found."""
 
     session_id: str
     entry_id: str
@@ -157,98 +166,106 @@ class IndexHit(Struct, frozen=True):
 
 
 ReadRecord = Callable[[memoryview], Said | None]
-"""What a record of a journal says; None where it is no message."""
+"""A function that returns the searchable content of a journal record, or None if the record is not a
+message."""
 
 
 class Index(Protocol):
-    """What was said in every stored session, by its words. Derived; blocks. Raises `OSError`."""
+    """A full-text index of all stored sessions, which can be rebuilt from them. Its methods block and raise
+    `OSError`.
+    """
 
     def catch_up(self, read: ReadRecord) -> Iterator[int]:
-        """Reads what is new, one session a step; gives the bytes of each. O(new bytes).
+        """Index the records that were added since the last call, one session per step. Yield the number of
+        bytes indexed in each step. O(new bytes).
 
-        Stop taking steps to stop: what was done stays done.
+        The caller may stop after any step: what is indexed so far stays indexed. `read` gives the text of a
+        record.
         """
         ...
 
     def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
-        """Messages that hold every word of `query`, the best first, at most `limit`.
+        """Return at most `limit` messages that contain every word of `query`, best first.
 
-        What was written without a blank stands together; the last word may be the beginning of one.
+        Words that `query` has without a space between them (`a-b`) must be adjacent in the message. The last
+        word may be incomplete.
         """
         ...
 
 
 class Store(Protocol):
-    """Sessions by their id. What is not `async` blocks for as long as the disk takes to read."""
+    """The stored sessions, by id. Methods that are not `async` block while they read the disk."""
 
     @property
     def index(self) -> Index:
-        """Of the sessions that are stored here."""
+        """The search index of the sessions in this store."""
         ...
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> Journal:
-        """A new session, open, with its first record appended but not yet durable.
+        """Create a session and return its open journal. The first record is appended but not yet durable.
 
-        Raises `SessionLocked`, `StorageFailed`; `FileExistsError` where it is stored already.
+        Raises `SessionLocked`, `StorageFailed`, and `FileExistsError` if the session is already stored.
         """
         ...
 
     def open(self, session_id: str, *, durability: Durability) -> tuple[Journal, list[memoryview]]:
-        """A stored session, open, and its records, oldest first. Nothing on disk is changed.
+        """Open a stored session. Return its journal and its records, oldest first. Changes nothing on disk.
 
-        A record may hold `seq` and `crc` besides what was appended. Raises `SessionNotFound`,
-        `SessionLocked`, `SessionCorrupt`, `FormatNotSupported`, `StorageFailed`.
+        The records may contain `seq`, `with` and `crc` in addition to what was appended. Raises
+        `SessionNotFound`, `SessionLocked`, `SessionCorrupt`, `FormatNotSupported`, `StorageFailed`.
         """
         ...
 
     def read(self, session_id: str) -> tuple[Follower, list[memoryview]]:
-        """A stored session, to follow, and its records so far. Takes no lock, changes nothing.
+        """Return a follower of a stored session, and its records so far. Takes no lock and changes nothing.
 
-        Raises as `open`, but for `SessionLocked`.
+        Raises the errors of `open` except `SessionLocked`.
         """
         ...
 
     def salvage(self, session_id: str) -> list[bytes]:
-        """What can be read of a session that may be damaged, oldest first, as it was appended.
+        """Return the readable records of a session that may be damaged, oldest first, as they were
+        appended.
 
         Raises `SessionNotFound`, `StorageFailed`.
         """
         ...
 
     def exists(self, session_id: str) -> bool:
-        """True where the session is stored, damaged or not."""
+        """Return true if the session is stored, damaged or not."""
         ...
 
     def list(self) -> list[Stored]:
-        """Every stored session whose first record can be read, newest first."""
+        """Return every stored session whose first record can be read, last changed first."""
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Removes a session for good. Raises `SessionNotFound`, `SessionLocked`, `StorageFailed`."""
+        """Delete a session and its files. It cannot be restored. Raises `SessionNotFound`, `SessionLocked`,
+        `SessionBusy`, `StorageFailed`.
+        """
         ...
 
     async def save_info(self, session_id: str, info: bytes, *, size_bytes: int) -> None:
-        """Keeps what a list shows of a session, derived from its first `size_bytes` bytes.
-
-        Raises `StorageFailed`.
+        """Save what `session/list` shows about a session. `size_bytes` is the size of the journal from which
+        `info` was made. Raises `StorageFailed`.
         """
         ...
 
     def load_info(self, session_id: str) -> bytes | None:
-        """What `save_info` kept; None where the session has changed since, or nothing was kept."""
+        """Return what `save_info` saved, or None if nothing was saved or the session has changed since."""
         ...
 
     def file_of(self, session_id: str) -> str | None:
-        """The path of the session's file, for a person; None if there is no such file."""
+        """Return the path of the session's journal, to show to the user, or None if there is no file."""
         ...
 
     async def close(self) -> None:
-        """Lets go of the threads. Journals have to be closed before."""
+        """Stop the store's threads. Call this after all journals are closed."""
         ...
 
 
 def corrupt(line: int, readable_before: int, readable_after: int) -> SessionCorrupt:
-    """The error for a session that is damaged in the middle. `line` counts from 1."""
+    """Return the error for a session that is damaged in the middle. `line` counts from 1."""
     return SessionCorrupt(
         f"The session's journal is damaged at line {line}: {readable_before} records before it and "
         f"{readable_after} after it can be read. Nothing was changed; `compactd doctor` saves them "

@@ -1,4 +1,4 @@
-"""The bytes of a journal, as records of the version that is written today."""
+"""Read the bytes of a journal as records of the current version."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from compactd.storage.records import Scan, bare, scan
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """A journal that can be opened."""
+    """The content of a journal without damage."""
 
     records: tuple[memoryview, ...]
-    """Of today's version."""
+    """The records, in the current version."""
     end: int
-    """Where the last whole record ends."""
+    """The offset at which the last whole record ends."""
     needs_newline: bool
     version: int
-    """What the file is written in."""
+    """The version that the file has."""
 
 
 class _Head(Struct, frozen=True):
@@ -36,7 +36,7 @@ _place_of = msgspec.json.Decoder(_Place).decode
 
 
 def id_of(first: bytes | memoryview) -> str | None:
-    """The session's id, out of its first record; None where it names none."""
+    """Return the session's id from its first record, or None if the record has none."""
     try:
         return _head_of(first).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -44,7 +44,7 @@ def id_of(first: bytes | memoryview) -> str | None:
 
 
 def working_dir_of(first: bytes | memoryview) -> str | None:
-    """The session's working directory, out of its first record; None if it names none."""
+    """Return the session's working directory from its first record, or None if the record has none."""
     try:
         return _place_of(first).working_dir
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -52,23 +52,23 @@ def working_dir_of(first: bytes | memoryview) -> str | None:
 
 
 def content_of(data: bytes, session_id: str, format_: Format) -> Content:
-    """The records of `data`, a whole journal. O(bytes).
+    """Return the records of a whole journal. O(bytes).
 
-    Raises `SessionNotFound` where its creation was cut off, `FormatNotSupported` where it is of a newer
-    version, `SessionCorrupt`.
+    Raises `SessionNotFound` if its creation was interrupted, `FormatNotSupported` for a newer version, and
+    `SessionCorrupt`.
     """
     found = scan(data)
     if found.is_never_begun:
         raise not_found(session_id)
     version = _version(found) if found.records else format_.version
-    steps = format_.steps_from(version)  # first: a newer version may look damaged to this one
+    steps = format_.steps_from(version)  # check the version first: a file of a newer version may look damaged
     if found.damage is not None:
         raise corrupt(found.damage.line, len(found.records), len(found.damage.after))
     records = found.records
     if id_of(records[0]) not in (session_id, None):
         raise SessionCorrupt(
-            f"The journal that is stored for {session_id!r} is that of another session: was a file renamed? "
-            "Nothing was changed; `compactd doctor` reads it.",
+            f"The journal that is stored for {session_id!r} belongs to another session. Was a file renamed? "
+            "Nothing was changed. Run `compactd doctor` to examine it.",
             line=1,
             readable_before=0,
             readable_after=len(records),
@@ -86,9 +86,9 @@ def _version(found: Scan) -> int:
 
 
 def not_found(session_id: str) -> SessionNotFound:
-    """The error for an id that nothing is stored under."""
+    """Return the error for an id under which nothing is stored."""
     return SessionNotFound(
-        f"No session {session_id!r} is stored here. Start it, or list those there are.",
+        f"No session {session_id!r} is stored here. Start it, or list the stored sessions.",
         session_id=session_id,
         exists=False,
     )

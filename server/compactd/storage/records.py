@@ -1,14 +1,15 @@
-"""How a record stands in a journal: one line, numbered and checksummed.
+"""The format of a journal: one record per line, numbered and checksummed.
 
     {"seq":9,"type":"message",…,"crc":"1c291ca3"}
 
-`crc` is the CRC-32 of the line's bytes before `,"crc"`, in eight lower-case hex digits. A record may hold
-line ends between its tokens, where a client sent its JSON so; they are written as spaces and their places
-noted after `seq`, as `"nl":[17,40]`, so that the record is read back byte for byte.
+`crc` is the CRC-32 of the line's bytes before `,"crc"`, in eight lower-case hex digits. A client's JSON can
+have line breaks between its tokens. They are written as spaces, and their positions are listed after `seq`,
+as `"nl":[17,40]`, so that the record is read back byte for byte.
 
-Records that were written at once say so, all but the first: `"with":7` after `seq` is the number of that
-first one. A power cut may leave a later page of such a write and not an earlier one (Pillai et al., "All File
-Systems Are Not Created Equal", OSDI 2014): it was never acknowledged then, and its rest is torn, not damage.
+If several records are written at once, all except the first have `"with":7` after `seq`, with the number of
+the first one. A power cut may keep a later page of such a write and lose an earlier one (Pillai et al., "All
+File Systems Are Not Created Equal", OSDI 2014). Such a write was never acknowledged, so what is left of it
+counts as a torn end of the file, not as damage.
 """
 
 from __future__ import annotations
@@ -25,54 +26,56 @@ _WITH = b'"with":'
 _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')
 _NEVER_BEGUN_BYTES = 65_536
-"""A file this small that holds no line and no record is a creation that was cut off."""
+"""The most bytes of a file without a line end and without a record that counts as an interrupted creation."""
 _NUMBER_DIGITS = 20
-"""Most of one in front of a record."""
+"""The most digits of a number at the beginning of a line."""
 
 
 class Damage(Struct, frozen=True, kw_only=True):
-    """Something that no cut-off can have caused, with whole records behind it."""
+    """A damaged place in a journal: not a torn end, because whole records follow it."""
 
     line: int
-    """Counted from 1."""
+    """The number of the damaged line, counted from 1."""
     after: tuple[memoryview, ...]
-    """The records behind it that can be read, by rising `seq`."""
+    """The readable records after the damaged line, by rising `seq`."""
 
 
 class Scan(Struct, frozen=True, kw_only=True):
-    """What stands in the bytes of a journal."""
+    """The records that were found in the bytes of a journal."""
 
     records: tuple[memoryview, ...]
-    """Whole and without a gap, from the first one on; `seq` and `crc` still in them."""
+    """The whole records from the first one on, without a gap. They still contain `seq` and `crc`."""
     end: int
-    """Where the last of `records` ends, its line end included if it has one."""
+    """The offset after the last of `records`, including its line end if it has one."""
     needs_newline: bool
-    """True where it has none."""
+    """True if the last record has no line end."""
     damage: Damage | None
 
     @property
     def is_never_begun(self) -> bool:
-        """True where not even the first record was written whole, and nothing else was."""
+        """True if the journal's creation was interrupted: not even the first record was
+        completely written.
+        """
         return not self.records and self.damage is None
 
 
 class _Plain(Struct, frozen=True):
-    """Any JSON object, looked at for nothing but its syntax."""
+    """Any JSON object. Only its syntax is checked."""
 
 
 _is_whole_json = msgspec.json.Decoder(_Plain).decode
 
 
 def check(record: bytes) -> None:
-    """Raises `ValueError` unless `record` looks like a record. O(1)."""
+    """Raise `ValueError` unless `record` begins and ends like a record. O(1)."""
     if not record.startswith(b'{"type":"') or not record.endswith(b"}"):
         raise ValueError('a record is one JSON object and begins with {"type":"')
 
 
 def frame(seq: int, record: bytes, first: int | None = None) -> tuple[bytes, memoryview, bytes]:
-    """The line of a record, in three pieces so that a large one is not copied. O(bytes).
+    """Return the journal line of a record, in three pieces, so that a large record is not copied. O(bytes).
 
-    `first`: the number of the first record that is written with this one; none where that is this one.
+    `first` is the `seq` of the first record in the same write, or None if this record is the first.
     """
     head = b'{"seq":%d,' % seq if first is None else b'{"seq":%d,"with":%d,' % (seq, first)
     if b"\n" in record:
@@ -83,12 +86,12 @@ def frame(seq: int, record: bytes, first: int | None = None) -> tuple[bytes, mem
 
 
 def line(seq: int, record: bytes) -> bytes:
-    """The line of a record, its line end included."""
+    """Return the journal line of a record, including its line end."""
     return b"".join(frame(seq, record))
 
 
 def bare(record: bytes | memoryview) -> bytes:
-    """A record as it was appended: without the `seq`, `with` and `crc` that `scan` leaves in it. O(bytes)."""
+    """Return a record as it was appended, without `seq`, `with` and `crc`. O(bytes)."""
     whole = bytes(record)
     if not whole.startswith(_START):
         return whole
@@ -96,10 +99,10 @@ def bare(record: bytes | memoryview) -> bytes:
 
 
 def scan(data: bytes, first_seq: int = 0) -> Scan:
-    """The records in `data`, of which the first has to have `first_seq`. O(bytes); copies nothing.
+    """Return the records in `data`. The first one must have the number `first_seq`. O(bytes); copies nothing.
 
-    What follows the last whole record is torn, and left out, unless a whole record stands behind it:
-    that is damage. Looks at checksums and numbers only; what a record means is not decoded.
+    Bytes after the last whole record are a torn end and left out. If there are whole records after an
+    unreadable place, that place is damage. Only checksums and numbers are checked; records are not decoded.
     """
     view = memoryview(data)
     records: list[memoryview] = []
@@ -114,7 +117,7 @@ def scan(data: bytes, first_seq: int = 0) -> Scan:
         if (
             not (is_plain or starts(b'{"seq":%d,' % seq, pos, tail))
             or not starts(b',"crc":"%08x"}' % crc32(view[pos:tail]), tail, end)
-            or (stop < 0 and not _is_json(view[pos:end]))  # see _is_json: only the last can be cut off
+            or (stop < 0 and not _is_json(view[pos:end]))  # see _is_json: only the last line can be cut off
         ):
             return _scan_rest(data, pos, first_seq, records)
         is_whole = is_plain or not starts(_NEWLINES, _own(data, pos))
@@ -127,7 +130,9 @@ def scan(data: bytes, first_seq: int = 0) -> Scan:
 
 
 def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview]) -> Scan:
-    """The scan of a file whose line at `pos` is not the record that belongs there."""
+    """Scan a journal from `pos`, where the line is not the record that is expected, and decide whether that
+    is damage or a torn end.
+    """
     line_number = first_seq + len(records) + 1
     end, needs_newline = pos, False
     after: list[memoryview] = []
@@ -140,7 +145,7 @@ def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview])
                 continue
             record = _with_newlines(data[record_start:record_end])
             if record_start == pos and seq == last_seq + 1:
-                # Whole, but something stands where its line end should: what follows decides.
+                # The record is whole but has no line end. It is damage only if more records follow.
                 records.append(record)
                 end, needs_newline = record_end, True
             else:
@@ -158,8 +163,8 @@ def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview])
 
 
 def _is_unwritten(gap: bytes) -> bool:
-    # A page or sector of a write that was never synced reads as zeros: many, or it began with the gap. One
-    # zero elsewhere is a space that lost its bit.
+    # An unsynced page or sector reads as zeros: several of them, or some at the gap's beginning. A single
+    # zero elsewhere is a space with a flipped bit.
     return b"\0\0" in gap or 0 in gap[:2]
 
 
@@ -176,10 +181,10 @@ def _lines(data: bytes, pos: int) -> Iterator[tuple[int, int]]:
 
 
 def _whole_records(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """(start, end, seq) of the records in a line that is not one record.
+    """Yield (start, end, seq) of the whole records in a line that is not exactly one record.
 
-    Looks behind a record for another, where a line end was lost; never inside something that is no
-    whole record, because a client's own JSON may hold what looks like one.
+    After a record, search for the next one, since a line end may be lost. Never search inside something that
+    is not a whole record, because a client's JSON can contain what looks like a record.
     """
     while start >= 0:
         found = _record_at(data, start, stop)
@@ -191,7 +196,7 @@ def _whole_records(data: bytes, start: int, stop: int) -> Iterator[tuple[int, in
 
 
 def _record_at(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-    """(end, seq) of the whole record that begins at `start`, if one does."""
+    """Return (end, seq) of the whole record that begins at `start`, or None."""
     comma = data.find(b",", start, min(stop, start + 32))
     if comma < 0 or not data.startswith(_START, start):
         return None
@@ -211,8 +216,8 @@ def _record_at(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
 
 
 def _is_json(text: memoryview) -> bool:
-    # No object is the beginning of a longer one: what parses was not cut off inside. A checksum alone
-    # does not tell: a client may have put the right one into its own JSON.
+    # No JSON object is a prefix of a longer one, so a text that parses was not cut off. The checksum alone is
+    # not enough, because a client can put the right one into its own JSON.
     try:
         _is_whole_json(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -230,9 +235,11 @@ def _newlines(record: bytes) -> list[int]:
 
 
 def _with_newlines(whole: bytes) -> memoryview:
-    """`whole`, a good line, with the line ends put back that `frame` took out, and their list left out.
+    """Return the record in the valid line `whole`, with its line breaks restored and the list of their
+    positions removed.
 
-    A place where no space stands is passed over: only a forger writes one, and white space is all it changes.
+    A listed position at which there is no space is ignored. compactd never writes one, and a forged one could
+    change only white space.
     """
     after_seq = _own(whole, 0)
     close = whole.find(b"],", after_seq)
@@ -241,7 +248,7 @@ def _with_newlines(whole: bytes) -> memoryview:
     places = whole[after_seq + len(_NEWLINES) : close].split(b",")
     restored = bytearray(whole[:after_seq] + whole[close + 2 :])
     for place in places:
-        # Places count from the record's `{`, whose place the comma after `seq` has taken here.
+        # Positions count from the record's `{`. In the line, the comma after `seq` is in its place.
         at = after_seq - 1 + (_number(place) or 0)
         if restored[at : at + 1] == b" ":
             restored[at] = 0x0A
@@ -249,18 +256,24 @@ def _with_newlines(whole: bytes) -> memoryview:
 
 
 def _number(digits: bytes) -> int | None:
-    """What `frame` wrote as a number; none for what it never writes (`int` refuses thousands of digits)."""
+    """Return the number that these digits mean, or None if `frame` cannot have written them (`int` refuses
+    thousands of digits).
+    """
     return int(digits) if digits.isdigit() and len(digits) <= _NUMBER_DIGITS else None
 
 
 def _own(data: bytes, start: int) -> int:
-    """Where a record's own members, or the list of its line ends, begin in the line at `start`."""
+    """Return the offset at which, in the line at `start`, the record's own members or the list of its line
+    breaks begin.
+    """
     at = data.index(b",", start) + 1
     return data.index(b",", at) + 1 if data.startswith(_WITH, at) else at
 
 
 def _first(data: bytes, start: int) -> int | None:
-    """The number of the first record that was written with the one at `start`; none where that is itself."""
+    """Return the `seq` of the first record of the write that contains the record at `start`, or None if the
+    record at `start` is the first.
+    """
     at = data.index(b",", start) + 1
     if not data.startswith(_WITH, at):
         return None
@@ -268,5 +281,7 @@ def _first(data: bytes, start: int) -> int | None:
 
 
 def lines(records: Sequence[bytes]) -> Iterator[bytes]:
-    """A whole journal, line by line, of records as they were appended."""
+    """Yield the lines of a whole journal. `records` are the records as they were appended, from `seq`
+    0 on.
+    """
     return (line(seq, record) for seq, record in enumerate(records))

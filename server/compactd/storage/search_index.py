@@ -1,8 +1,9 @@
-"""A full-text index of every stored session: derived from the journals, and made anew where it is not whole.
+"""The full-text search index (SQLite FTS5) of all stored sessions. It can be rebuilt from the journals.
 
-One SQLite file beside the sessions, for the owner alone (FTS5, sqlite.org/fts5.html). It is brought up to
-date before it is asked: what was appended to a journal is read from where the index stopped, a journal that
-was replaced is read anew. Nothing is written here when a message is appended.
+It is one SQLite file next to the sessions, readable only by the owner (sqlite.org/fts5.html). A search first
+brings the index up to date: of each journal, only the records that were added since the last search are read,
+and a replaced journal is read again from its start. Appending a message does not write to the index. A
+damaged or outdated index is built again.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from compactd.storage.search_ranking import Candidate, best
 
 VERSION = 3
 BUSY_S = 5.0
-"""How long another process that writes the index is waited for."""
+"""The most seconds to wait for another process that writes the index."""
 FIRST_BYTES = 4096
-"""Of a journal: when they change, it is another one."""
+"""The first record, in at most this many bytes at a journal's start, identifies the journal. If it changes,
+the journal was replaced."""
 CANDIDATES = 400
-"""Of the messages that hold all words the newest are ranked: a word that is everywhere costs no more."""
+"""The most matching messages that are ranked: the newest ones. It limits the cost of frequent words."""
 ROWS_A_BREATH = 20
-"""SQLite lets go of the interpreter for each row, some 10 to 100 µs apart."""
+"""The number of rows after which a loop pauses, so that other threads get the GIL. SQLite releases it only
+for 10 to 100 µs per row."""
 
 _SCHEMA = (
     "create table journals(number integer primary key, session text, file text unique, first integer,"
@@ -41,16 +44,17 @@ _SCHEMA = (
     "create table entries(number integer primary key, journal integer, entry text, role text, at real,"
     " text text)",
     "create index entries_by_journal on entries(journal)",
-    # The texts stand in `entries`, their lengths nowhere: `ranking` needs none.
+    # The texts are in `entries`. Their lengths are not stored, because the ranking does not need them.
     "create virtual table said using fts5(text, content = entries, content_rowid = number, columnsize = 0,"
     """ tokenize = "unicode61 remove_diacritics 2 tokenchars '_'")""",
-    # One append a time is taken in: to merge at every fourth, as is the default, costs more than to look into
-    # up to sixteen pieces (sqlite.org/fts5.html, "The automerge configuration option").
+    # Appends come one at a time. Merging after every fourth (the default) costs more than searching up to
+    # sixteen segments (sqlite.org/fts5.html, "The automerge configuration option").
     "insert into said(said, rank) values('automerge', 16)",
     f"pragma user_version = {VERSION}",
 )
 
-# Scripts that put no blank between words: a character is a word then, and a word a phrase.
+# Characters of scripts without spaces between words. Each is indexed as a word, and a word is searched as a
+# phrase.
 _UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 _SPACED = re.compile(f"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
 _WORD = re.compile(r"\w+")
@@ -65,9 +69,10 @@ class FileIndex:
         self._catching_up = threading.Lock()
 
     def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
-        """Messages that hold every word of `query`, the best first; see `Index.find`.
+        """Return messages that contain every word of `query`, best first. See `Index.find`.
 
-        O(the rarest word's messages), then O(texts of at most `CANDIDATES` of them).
+        O(messages with the rarest word) to find the messages, and O(texts of the newest `CANDIDATES` of them)
+        to rank.
         """
         phrases = _phrases(query)
         if not phrases or not self._path.exists():
@@ -90,7 +95,7 @@ class FileIndex:
         )
 
     def catch_up(self, read: ReadRecord) -> Iterator[int]:
-        """Reads what is new in the journals, one a step; see `Index.catch_up`."""
+        """Index the records that were added to the journals, one journal per step. See `Index.catch_up`."""
         if not self._sessions.is_dir():
             return
         with self._catching_up, self._open() as database:
@@ -103,11 +108,11 @@ class FileIndex:
                 if not found.name.endswith(".jsonl"):
                     continue
                 there.add(found.name)
-                with contextlib.suppress(FileNotFoundError, PermissionError):  # deleted, or somebody else's
+                with contextlib.suppress(FileNotFoundError, PermissionError):  # deleted, or another user's
                     facts = found.stat()
                     if sizes.get(found.name) != facts.st_size:
                         news.append((facts.st_mtime, found.path))
-            # The oldest first, so that a later row is a newer message, nearly always.
+            # Oldest first, so that later rows are nearly always newer messages.
             for _, path in sorted(news):
                 with contextlib.suppress(FileNotFoundError, PermissionError):
                     with _changing(database):
@@ -118,7 +123,7 @@ class FileIndex:
                     _forget(database, "file", file)
 
     def forget(self, session_id: str) -> None:
-        """Takes a session out, with its words. Raises `OSError` where that cannot be."""
+        """Remove a session's rows and words from the index, and overwrite them on disk. Raises `OSError`."""
         if not self._path.exists():
             return
         with self._open() as database:
@@ -130,7 +135,9 @@ class FileIndex:
             database.execute("pragma wal_checkpoint(truncate)")
 
     def _taken(self, database: sqlite3.Connection, path: Path, read: ReadRecord) -> int:
-        """Reads what is new in one journal; the bytes of it."""
+        """Index the records that were added to one journal, and return the number of bytes of
+        these records.
+        """
         asked = "select number, first, size, seq from journals where file = ?"
         known = database.execute(asked, (path.name,)).fetchone()
         fd = os.open(path, files.READ)
@@ -167,7 +174,9 @@ class FileIndex:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """The database; made anew where it is damaged or another version's."""
+        """Open the database for this context. If it is damaged or has another version, delete it and create a
+        new one. Raises `OSError` if an operation in the context fails.
+        """
         try:
             database = self._connected()
         except sqlite3.DatabaseError:
@@ -179,7 +188,9 @@ class FileIndex:
             raise OSError(f"the index of the sessions: {refused}") from refused
         except sqlite3.DatabaseError as damaged:
             drop_index(self._sessions)
-            raise OSError(f"the index of the sessions was damaged and is made anew: {damaged}") from damaged
+            raise OSError(
+                f"the index of the sessions was damaged and will be rebuilt: {damaged}"
+            ) from damaged
         finally:
             database.close()
 
@@ -187,7 +198,7 @@ class FileIndex:
         os.close(files.open_private(self._path, files.APPEND | os.O_CREAT))
         database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
         try:
-            database.execute("pragma synchronous = off")  # it can be made anew
+            database.execute("pragma synchronous = off")  # the index can be rebuilt
             database.execute("pragma secure_delete = on")
             if _version(database) == 0:
                 database.execute("pragma journal_mode = wal")
@@ -205,7 +216,9 @@ class FileIndex:
 
 @contextlib.contextmanager
 def _changing(database: sqlite3.Connection) -> Iterator[None]:
-    """All that is done inside, or nothing; one process at a time."""
+    """Run this context as a transaction: all changes in it are made, or none. Only one process at a time can
+    run one.
+    """
     database.execute("begin immediate")
     try:
         yield
@@ -216,7 +229,9 @@ def _changing(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
-    """Takes a journal out, by its `file` or its `session`; whether it was in."""
+    """Remove the rows of a journal, found by its `file` or `session` (`column`). Return true if there were
+    any.
+    """
     row = database.execute(f"select number from journals where {column} = ?", (value,)).fetchone()
     if row is None:
         return False
@@ -234,16 +249,20 @@ def _version(database: sqlite3.Connection) -> int:
 
 
 def written(text: str) -> str:
-    """`text` as it stands in the index."""
+    """Return `text` as it is stored in the index: with spaces around each character of a script without
+    spaces.
+    """
     return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
 
 
 def _phrases(query: str) -> list[list[str]]:
-    """The words of a query; those that were written together, together."""
+    """Return the query as a list of phrases. A phrase is the list of words that the query has without white
+    space between them.
+    """
     chunks = (_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split())
     return [words for words in chunks if words]
 
 
 def _expression(phrases: Sequence[Sequence[str]]) -> str:
-    """Phrases as FTS5 wants them; the last word may be the beginning of one."""
+    """Return the FTS5 expression for the phrases. The last word may be incomplete."""
     return " ".join('"' + " ".join(words) + '"' for words in phrases) + " *"

@@ -1,4 +1,4 @@
-"""Which of the messages that hold all words of a query come first, and what of each is shown."""
+"""Rank the messages that contain all words of a query (BM25), and make their snippets."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 SNIPPET_CHARS = 160
-"""Code points around a hit that are shown, at most."""
+"""The most code points of a snippet."""
 
-# BM25's constants as FTS5 has them (sqlite.org/fts5.html, "The bm25() function").
+# The constants of BM25, as in FTS5 (sqlite.org/fts5.html, "The bm25() function").
 _K1 = 1.2
 _B = 0.75
 
 
 class Candidate(Struct, frozen=True):
-    """A message that holds all words of the query."""
+    """A message that contains all words of the query."""
 
     session_id: str
     entry_id: str
@@ -28,10 +28,11 @@ class Candidate(Struct, frozen=True):
 def best(
     found: Sequence[Candidate], phrases: Sequence[Sequence[str]], limit: int
 ) -> list[tuple[Candidate, str]]:
-    """The first `limit` of `found` with a snippet each: by BM25, the newest first among equals.
+    """Return the `limit` best candidates, each with a snippet. They are sorted by their BM25 score; equal
+    ones newest first.
 
-    Every candidate holds every phrase, so the terms' rarity, which BM25 would weigh them by, parts none of
-    them: what is left is how often they stand there, for the message's length. O(length of the texts).
+    All candidates contain all phrases, so the rarity of a phrase does not matter. The score depends on how
+    often the phrases occur, relative to the message's length. O(length of the texts).
     """
     patterns = [re.compile(r"\W+".join(map(re.escape, words))) for words in _folded(phrases)]
     mean = sum(len(one.text) for one in found) / len(found) if found else 0
@@ -42,7 +43,7 @@ def best(
         score, first = 0.0, -1
         for pattern in patterns:
             hit = pattern.search(text)
-            # Where the index folds what `lower` does not, an accent say, it is there all the same.
+            # The index also folds accents, which `lower` does not. So no hit here still counts as one.
             count = 1 if hit is None else _count(pattern, text)
             if first < 0 and hit is not None:
                 first = hit.start()
@@ -55,7 +56,7 @@ def best(
 
 
 def snippet(text: str, at: int) -> str:
-    """What stands around the character `at`, on one line, from a word on to a word's end."""
+    """Return the text around the offset `at`, on one line, cut at word boundaries."""
     begin = max(0, at - SNIPPET_CHARS // 3)
     end = min(len(text), begin + SNIPPET_CHARS)
     part = text[begin:end]
@@ -73,7 +74,7 @@ def _folded(phrases: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 MOST_COUNTED = 50
-"""More often than that a word makes a message no better: BM25 has come to its end."""
+"""The most occurrences of a phrase that are counted in a message. More would hardly change BM25's score."""
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:

@@ -1,9 +1,10 @@
-"""Settings from outside a session: environment, the workspace's file, the user's file, the client's options.
+"""Settings from outside a session: environment variables, the workspace file, the user file, the client.
 
-Each becomes one layer of `core.settings.merge`, with the name of where it came from. Precedence, highest
-first (docs/dev/behaviour.md, "Settings"): the request, `session/configure`, `session/start`, initialization
-options, environment, the workspace's `.compactd.toml`, the user's `config.toml`, the profile. A workspace's
-file that the user has not trusted sets only what `core.untrusted` allows.
+Each source becomes one layer, with the name of the source. `merge` in `core/budget/settings.py` combines the
+layers. Precedence, highest first (docs/dev/behaviour.md, "Settings"): the request, `session/configure`,
+`session/start`, initialization options, environment, the workspace's `.compactd.toml`, the user's
+`config.toml`, the profile. A workspace file that the user has not trusted may set only what
+`core/budget/untrusted.py` allows.
 """
 
 from __future__ import annotations
@@ -28,31 +29,35 @@ WORKSPACE_FILE = ".compactd.toml"
 USER_FILE = "config.toml"
 FILE_LIMIT_BYTES = 1 << 20
 WORKSPACE_LIMIT_BYTES = 16 << 10
-"""A workspace's file is a stranger's; what it may set takes far less."""
+"""The largest workspace file that is read. The file may come from a stranger, and valid settings take far
+less space."""
 KEY_DOTS = 16
-"""Most of one key: the time that `tomllib` takes grows with the square of them."""
+"""The most dots in one key, because the time of `tomllib` grows with their square."""
 UNKNOWN_NAMED = 20
-"""Names that are no settings: so many are said one by one."""
+"""The most unknown setting names that get a warning of their own. Further names are only counted."""
 NAME_CHARS = 60
 LIKENESS = 0.6
-"""Of a wrong name and a setting's, as `difflib` counts it, from which on the setting is named."""
+"""The least `difflib` similarity at which a warning suggests a setting for an unknown name."""
 SETTING_NAMES = GivenSettings.__struct_fields__
-"""Every setting, other names of one included."""
+"""The names of all settings, aliases included."""
 
 Layer = tuple[str, GivenSettings]
-"""(where it came from, what it sets)."""
+"""(name of the source, the settings that it gives)."""
 
 
 def is_on(value: str | None) -> bool:
-    """True for a switch in the environment: any value but empty, `0`, `false` (case ignored)."""
+    """Return true if the value of an environment variable means "on": any value except empty, `0` and `false`
+    (in upper or lower case).
+    """
     return value is not None and value.strip().lower() not in ("", "0", "false")
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
-    """The layer of `COMPACTD_…` variables, and a warning for each value that cannot be read.
+    """Return the layer of `COMPACTD_…` variables, and a warning for each value that cannot be read.
 
-    `COMPACTD_KEEP_RECENT_TOKENS=20000` sets `keep_recent_tokens`; lists are parted by commas.
-    `COMPACTD_DISABLE_AUTOCOMPACT` is no setting but a switch above all layers: see `switch`.
+    `COMPACTD_KEEP_RECENT_TOKENS=20000` sets `keep_recent_tokens`. Lists are separated by commas.
+    `COMPACTD_DISABLE_AUTOCOMPACT` is not a setting but a switch, which has priority over all layers: see
+    `switch`.
     """
     given: dict[str, object] = {}
     warnings: list[str] = []
@@ -76,14 +81,15 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]
 
 
 def switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
-    """The first of these switches that is on in the environment."""
+    """Return the first of the environment variables `names` that is switched on (`is_on`), or None."""
     return next((name for name in names if is_on(environ.get(name))), None)
 
 
 def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
-    """The layer of a TOML file that the user wrote: `[compaction]` and top-level `context_window`; warnings.
+    """Return (the layer of the user's TOML file at `path`, or None; warnings).
 
-    A missing file is no layer. A file with a mistake sets what it can.
+    It reads the table `[compaction]` and the top-level `context_window`. A missing or unreadable file gives
+    None. If the file has mistakes, its valid settings are used.
     """
     data, warnings = bytes_of(path, source)
     if data is None:
@@ -93,26 +99,30 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
 
 
 class FromWorkspace(Struct, frozen=True, kw_only=True):
-    """What a folder's `.compactd.toml` comes to."""
+    """The result of reading a folder's `.compactd.toml`."""
 
     layer: Layer | None = None
     warnings: tuple[str, ...] = ()
-    """What is wrong with the file."""
+    """Warnings about mistakes in the file."""
     ignored: tuple[IgnoredSetting, ...] = ()
-    """What it sets and is not in force, because the folder is not trusted."""
+    """Settings in the file that are not applied, because the folder is not trusted."""
     folder: str | None = None
-    """Without symbolic links; none if there is no file."""
+    """The folder's path without symbolic links, or None if there is no file."""
     was_trusted: bool = False
-    """The folder was trusted with other contents."""
+    """True if the user trusted the folder when the file had other content."""
 
 
 TrustOf = Callable[[str], tuple[str | None, str | None]]
-"""Of a folder without symbolic links: (the hash that the user trusted, why nothing can be trusted)."""
+"""A function that takes a folder's path without symbolic links and returns (the hash of the file that the
+user trusted, or None; why the list of trusted folders cannot be used, or None)."""
 
 
 def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
-    """What the file in `folder` comes to: all of it if the user trusted these very bytes in this very folder,
-    otherwise what a stranger may set."""
+    """Return the settings of the `.compactd.toml` in `folder` that apply.
+
+    All settings apply if the user trusted exactly these bytes in this folder. Otherwise only those apply that
+    an untrusted file may set.
+    """
     if "\0" in str(folder):
         return FromWorkspace()
     real = Path(os.path.realpath(folder))
@@ -136,12 +146,14 @@ def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
 
 
 def digest_of(data: bytes) -> str:
-    """SHA-256 in lower-case hexadecimal."""
+    """Return the SHA-256 of `data` in lower-case hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str:
-    """One sentence for a person: what of the folder's file is ignored, why, and what to do."""
+    """Return one sentence for the user: which settings of the folder's file are ignored, why, and what to
+    do.
+    """
     names = ", ".join(dict.fromkeys(one.name for one in ignored))
     why = "changed since you trusted it" if found.was_trusted else "is not trusted"
     folder = shlex.quote("".join(char if char.isprintable() else "?" for char in found.folder or ""))
@@ -153,12 +165,14 @@ def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str
 
 
 def bytes_of(path: Path, source: str, limit: int = FILE_LIMIT_BYTES) -> tuple[bytes | None, tuple[str, ...]]:
-    """(what stands in a file of settings, what is wrong with it); nothing of both where it is not there."""
+    """Return (the bytes of a settings file, warnings). If the file does not exist: (None, no warnings). If it
+    cannot be read or is larger than `limit` bytes: (None, a warning).
+    """
     try:
-        # In a workspace that came from elsewhere it may be a link to `/dev/zero`: no size, and no end.
+        # In a stranger's workspace it may be a link to `/dev/zero`, which has no end. So limit the read.
         with path.open("rb") as file:
             data = file.read(limit + 1)
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a NUL is no file's
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a NUL byte
         return None, ()
     except OSError as error:
         return None, (f"{source} is ignored: {error}",)
@@ -168,7 +182,9 @@ def bytes_of(path: Path, source: str, limit: int = FILE_LIMIT_BYTES) -> tuple[by
 
 
 def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
-    """(what a file of settings sets, what is wrong with it); none where it is no TOML."""
+    """Return (the valid settings in the content of a settings file, warnings). The settings are None if the
+    content is not valid TOML.
+    """
     import tomllib
 
     try:
@@ -176,7 +192,7 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
         if _has_long_key(text):
             return None, (f"{source} is ignored: one of its keys has more than {KEY_DOTS} dots",)
         table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, a number of 5,000 digits
+    except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, not TOML, a number of 5,000 digits
         return None, (f"{source} is ignored: {error}",)
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:
@@ -185,7 +201,7 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
 
 
 def _what_can_be_taken(given: Mapping[str, object], source: str) -> tuple[GivenSettings, tuple[str, ...]]:
-    """(the settings that `given` sets, a warning for each value that is wrong and each unknown name)."""
+    """Return (the valid settings in `given`, a warning for each wrong value and unknown name)."""
     kept: dict[str, object] = {}
     warnings = list(unknown_names([name for name in given if name not in SETTING_NAMES], source))
     for name, value in given.items():
@@ -196,7 +212,7 @@ def _what_can_be_taken(given: Mapping[str, object], source: str) -> tuple[GivenS
         except (msgspec.ValidationError, InvalidParams) as error:
             warnings.append(f"{source}: compaction.{name} is ignored: {error}")
             continue
-        except (ValueError, OverflowError):  # an integer so long that it is neither text nor a float
+        except (ValueError, OverflowError):  # an integer too long for text or float
             warnings.append(f"{source}: compaction.{name} is ignored: the number is too large")
             continue
         kept[name] = value
@@ -204,21 +220,23 @@ def _what_can_be_taken(given: Mapping[str, object], source: str) -> tuple[GivenS
 
 
 def unknown_names(names: Sequence[str], source: str) -> tuple[str, ...]:
-    """A warning for each of `names`, none of which is a setting, with the setting that was perhaps meant."""
+    """Return a warning for each of `names`, which are not names of settings. A warning names a similar
+    setting if there is one.
+    """
     warnings = []
     for name in names[:UNKNOWN_NAMED]:
         near = nearest_setting(name)
         meant = f" (perhaps {near} is meant)" if near else ""
-        warnings.append(f"{source}: compaction.{shown_name(name)} is no setting; it is ignored{meant}")
+        warnings.append(f"{source}: compaction.{shown_name(name)} is not a setting; it is ignored{meant}")
     if len(names) > UNKNOWN_NAMED:
         warnings.append(
-            f"{source}: {len(names) - UNKNOWN_NAMED:,} more names are no settings; they are ignored"
+            f"{source}: {len(names) - UNKNOWN_NAMED:,} more names are not settings; they are ignored"
         )
     return tuple(warnings)
 
 
 def nearest_setting(name: str) -> str | None:
-    """The setting whose name is most like `name`; none if it is like no setting's."""
+    """Return the setting whose name is most similar to `name`, or None if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name[:NAME_CHARS].lower(), SETTING_NAMES, 1, LIKENESS)), None)
@@ -227,26 +245,29 @@ def nearest_setting(name: str) -> str | None:
 _QUOTED = re.compile(
     r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|\#[^\n]*''', re.DOTALL
 )
-"""TOML's strings and comments, an unfinished one to its end: no text is looked at twice."""
+"""The pattern of TOML strings and comments. It matches an unfinished string to the end of the text, so that
+no text is scanned twice."""
 _DOTTED = re.compile(r"[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]*+)*+")
 
 
 def _has_long_key(text: str) -> bool:
-    """Whether a key of this TOML has more than `KEY_DOTS` dots. O(text)."""
+    """Return true if a key in this TOML has more than `KEY_DOTS` dots. O(text)."""
     bare = _QUOTED.sub("_", text)
     return any(found.group().count(".") > KEY_DOTS for found in _DOTTED.finditer(bare))
 
 
 def shown_name(name: str) -> str:
-    """A name of a stranger's, for a terminal: short and printable."""
+    """Return a name from an untrusted source, shortened and with only printable characters, so that a
+    terminal can show it safely.
+    """
     return "".join(char if char.isprintable() else "?" for char in name[:NAME_CHARS])
 
 
 def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
-    """(what an editor's `{"compaction": {…}, "context_window": …}` sets, what is wrong with it).
+    """Return (the settings in an editor's `{"compaction": {…}, "context_window": …}`, warnings).
 
-    None if it names neither: then it is about something else, and what was set before stays. Editors send
-    their whole configuration, or an empty one, at every change.
+    The settings are None if the object has neither of these keys. Then earlier settings must stay: editors
+    send their whole configuration, or an empty one, at every change of anything.
     """
     try:
         members = msgspec.json.decode(settings, type=dict[str, Raw])
@@ -268,8 +289,10 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
 
 
 def overlay(before: Raw, given: GivenSettings, *, without: Sequence[str] = ()) -> Raw:
-    """The JSON of a layer without the settings in `without`, by whatever name, after `given` went over it,
-    setting by setting. `before` may be null."""
+    """Return the JSON of a layer (`before`) in which the settings of `given` replace those of the same name.
+
+    Settings named in `without` (by any alias) are removed first. `before` may be null.
+    """
     old: dict[str, object] = {} if before == Raw(b"null") else msgspec.json.decode(before)
     if without:
         lost = {ALIASES.get(name, name) for name in without}

@@ -1,8 +1,8 @@
-"""Settings from outside a session, and who reads them: never the loop that answers every session.
+"""Read settings from outside a session without blocking the event loop.
 
-The environment is read once. Files are read when a session is opened, each time anew, in a thread of their
-own: a file system that hangs (a network that went away) keeps that thread, the opening goes on without what
-it could not read, and says so.
+The environment is read once. Files are read each time a session is opened, in a separate thread. If a file
+system hangs (for example a lost network drive), only that thread waits: the session opens without that file's
+settings and with a warning.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from compactd.storage.trusted_folders import TrustFile
 T = TypeVar("T")
 
 READ_S = 1.0
-"""How long the opening of a session waits for its files of settings."""
+"""The most seconds for which opening a session waits for its settings files."""
 
 CLIENT_SOURCES = ("didChangeConfiguration", "initializationOptions")
-"""How an editor's client gives settings, the higher layer first."""
+"""The ways in which an editor gives settings, highest priority first."""
 
 UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
-"""Instead of a user's file that could not be read, which may hold a limit on cost: no model is asked."""
+"""The layer that is used if the user's file could not be read in time. The file may set a cost limit, so with
+this layer no model is asked."""
 
 
 class Outside:
-    """The settings from outside every session, as they were read last."""
+    """The settings from outside all sessions (environment, files, editor), as they were last read."""
 
     def __init__(
         self, environ: Mapping[str, str], config: Path, read_s: float = READ_S, data: Path | None = None
@@ -55,7 +56,9 @@ class Outside:
         self._client_told: dict[str, tuple[str, ...]] = {}
 
     async def read(self, working_dir: str | None) -> None:
-        """Reads the user's file, and that of the folder, where there is one. Returns within `read_s`."""
+        """Read the user's settings file and the `.compactd.toml` in `working_dir`, if there is one. Returns
+        within `read_s` seconds.
+        """
         reading = [self._read(self._user_file, USER_FILE, self._of_user)]
         workspace = _file_of(working_dir)
         if workspace is not None:
@@ -66,14 +69,18 @@ class Outside:
         await asyncio.gather(*reading)
 
     def configure(self, source: str, given: GivenSettings | None, warnings: tuple[str, ...]) -> None:
-        """Takes in what an editor's client set by `source`, one of `CLIENT_SOURCES`; none: that stays."""
+        """Store the settings and warnings that an editor gave by `source`, one of `CLIENT_SOURCES`. If
+        `given` is None, the earlier settings stay.
+        """
         if given is not None:
             self._client[source] = given
         if given is not None or warnings:
             self._client_told[source] = warnings
 
     async def reread(self, folder: str) -> None:
-        """Reads again the file of a folder, by its real path, whatever names sessions have for it."""
+        """Read the `.compactd.toml` of a folder again. `folder` is the folder's path without symbolic links;
+        sessions may use other paths to it.
+        """
         paths = [path for path, found in self._files.items() if found.folder == folder]
         await asyncio.gather(*(self.read(str(path.parent)) for path in paths))
 
@@ -95,20 +102,25 @@ class Outside:
             self._files[path] = self._unread(path, source)
 
     def _unread(self, path: Path, source: str) -> FromWorkspace:
-        """What a file comes to that could not be read in time. What a workspace's file said before is not in
-        force: it may have changed since, or the trust in it was taken back."""
+        """Return the result for a file that could not be read in time.
+
+        Earlier settings of a workspace file no longer apply: the file may have changed, or the trust was
+        taken back.
+        """
         layer: Layer | None = None
         what = "it is ignored"
         if path == self._user_file:
             before = self._files.get(path)
             layer, what = UNREAD, "until it is read, no model is asked for summaries"
             if before is not None and before.layer is not UNREAD:
-                layer, what = before.layer, "what it said before stays in force"
+                layer, what = before.layer, "its earlier settings stay in force"
         told = f"{source} could not be read within {self._read_s:g} seconds: {what}"
         return FromWorkspace(layer=layer, warnings=(told,))
 
     def layers(self, working_dir: str | None) -> tuple[Layer, ...]:
-        """What was read last for a session in that folder, highest first. Reads nothing."""
+        """Return the layers for a session whose working directory is `working_dir`, highest priority first,
+        as last read. Reads no file.
+        """
         workspace = _file_of(working_dir)
         paths = (self._user_file,) if workspace is None else (workspace, self._user_file)
         files = (self._files[path].layer for path in paths if path in self._files)
@@ -116,7 +128,7 @@ class Outside:
         return (*client, self._environment, *(layer for layer in files if layer is not None))
 
     def warnings(self, working_dir: str | None) -> tuple[str, ...]:
-        """What is wrong with them, for a person."""
+        """Return the warnings for the user about mistakes in the settings for this working directory."""
         paths = (self._user_file, _file_of(working_dir))
         return (
             *(text for source in CLIENT_SOURCES for text in self._client_told.get(source, ())),
@@ -127,7 +139,9 @@ class Outside:
     def ignored(
         self, working_dir: str | None, more: Sequence[IgnoredSetting] = ()
     ) -> tuple[tuple[IgnoredSetting, ...], tuple[str, ...]]:
-        """(what the folder's file sets and is not in force, with `more`, and the same in one sentence)."""
+        """Return (the ignored settings of the `.compactd.toml` in `working_dir`, and those in `more`; at most
+        one sentence that tells the user about them).
+        """
         path = _file_of(working_dir)
         found = self._files.get(path) if path is not None else None
         ignored = (*(() if found is None else found.ignored), *more)
@@ -135,15 +149,18 @@ class Outside:
 
 
 def _file_of(working_dir: str | None) -> Path | None:
-    """The workspace's file; none for a folder that is not named from the root: ours says nothing."""
+    """Return the path of the workspace file, or None if the folder is not an absolute path."""
     if working_dir is None or not Path(working_dir).is_absolute():
         return None
     return Path(working_dir) / WORKSPACE_FILE
 
 
 class _OneAtATime(Generic[T]):
-    """Work that never runs in two threads at once. Who asks while it runs shares the next run, which begins
-    after they asked: its result is no older than the question."""
+    """A runner of work, which never runs in two threads at once.
+
+    Callers of `run` that come while the work runs share its next run. So each result is from a run that began
+    after the call.
+    """
 
     def __init__(self) -> None:
         self._running: asyncio.Task[T] | None = None
@@ -162,8 +179,9 @@ class _OneAtATime(Generic[T]):
 
 
 async def in_own_thread(work: Callable[[], T]) -> T:
-    """What `work` gives back or raises, from a thread that nobody waits for: not at the end of the process
-    either."""
+    """Run `work` in a new daemon thread. Return its result, or raise its error. The process does not wait for
+    the thread at exit.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 

@@ -1,6 +1,7 @@
-"""What a list shows of a session, kept beside its journal: derived, checked, and gone without harm.
+r"""The info file of a session, next to its journal, with what `session/list` shows. It can be lost without
+harm.
 
-compactd-info 1 <bytes of the journal it was made from> <crc32 of what follows>\\n<info>
+Format: compactd-info 1 <size in bytes of the journal from which it was made> <crc32 of info>\n<info>
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ _MAGIC = b"compactd-info 1 "
 
 
 def save(path: Path, info: bytes, size_bytes: int, disk: Disk = SYSTEM) -> None:
-    """Writes the sidecar, all or none. Not synced: one that is lost is made again."""
+    """Write the info file atomically. `size_bytes` is the size of the journal from which `info` was made. The
+    file is not synced: a lost one is made again.
+    """
     header = b"%s%d %08x\n" % (_MAGIC, size_bytes, zlib.crc32(info))
     files.write_beside(path, (header, info), durable=False, disk=disk)
 
 
 def load(path: Path, size_bytes: int, disk: Disk = SYSTEM) -> bytes | None:
-    """The info, if there is one that was made from a journal of `size_bytes` bytes."""
+    """Return the content of the info file if it was made from a journal of `size_bytes` bytes. Otherwise
+    return None.
+    """
     try:
         text = files.read_whole(path, disk)
     except OSError:

@@ -1,8 +1,8 @@
-"""The folders whose `.compactd.toml` the user trusted, with the hash of what the file held: `trusted.json`.
+"""The file `trusted.json`: folders whose `.compactd.toml` the user trusts, each with the hash of that file.
 
-A private file beside the sessions. Whoever changes it holds the lock next to it, so no writer loses another's
-line; it is written whole, synced, then renamed. If it is broken, a link, or others may write it or its
-folder, nothing is trusted.
+It is a private file next to the sessions. A process that changes it holds a lock, so that no process
+overwrites another's change. A change writes a whole new file, syncs it and renames it. If the file is broken
+or a symbolic link, or if other users may write to it or its folder, nothing is trusted.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ LIMIT_BYTES = 8 << 20
 
 _TRIES = 500
 _WAIT_S = 0.01
-"""Another process holds the lock for one small write: five seconds are more than enough."""
+"""Seconds between two tries to take the lock. All tries combined take five seconds; a write takes far
+less."""
 
 
 class Trust(Struct, frozen=True, kw_only=True):
-    """One folder."""
+    """One trusted folder."""
 
     path: str
-    """Absolute, without symbolic links."""
+    """The folder's absolute path, without symbolic links."""
     sha256: str
-    """Of the bytes of its `.compactd.toml`, in lower-case hexadecimal."""
+    """The SHA-256 of the trusted `.compactd.toml`, in lower-case hexadecimal."""
     at: float
-    """When it was trusted. Unix seconds."""
+    """When the user trusted it, in Unix seconds."""
 
 
 class _Document(Struct, frozen=True, kw_only=True):
@@ -48,23 +49,25 @@ class _Document(Struct, frozen=True, kw_only=True):
 
 
 class TrustedFolders(Struct, frozen=True, kw_only=True):
-    """What the file says."""
+    """The content of `trusted.json`."""
 
     by_path: Mapping[str, Trust]
     problem: str | None = None
-    """Why it cannot be used; then `by_path` is empty."""
+    """Why the file cannot be used, or None. If the file cannot be used, `by_path` is empty."""
     is_newer: bool = False
-    """Another version of compactd wrote it: this one does not write over it."""
+    """True if another version of compactd wrote the file. This version does not overwrite it."""
 
 
 class TrustFile:
-    """The file in `folder`, which need not be there. Safe in several threads and processes at once."""
+    """The file `trusted.json` in `folder`, which need not exist. Safe to use from several threads and
+    processes.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
 
     def read(self) -> TrustedFolders:
-        """What it says now. Never raises."""
+        """Return the file's current content. Never raises."""
         flags = os.O_RDONLY
         for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"):
             flags |= getattr(os, name, 0)
@@ -81,7 +84,7 @@ class TrustFile:
                     found.st_mode & 0o022 or found.st_uid not in (os.getuid(), 0)
                 ):
                     return _unusable("others may write it")
-                # Whoever may write to the folder may put another file in this one's place.
+                # Someone who can write to the folder can replace the file.
                 if (who := exposure(self._path.parent)) is not None:
                     return _unusable(who)
                 data = file.read(LIMIT_BYTES + 1)
@@ -90,9 +93,10 @@ class TrustFile:
         return _understood(data)
 
     def set(self, path: str, sha256: str, at: float) -> bool:
-        """Trusts a folder as it is now; False where it was so already. Durable when it returns.
+        """Record that the user trusts the folder `path` with a `.compactd.toml` whose hash is `sha256`.
+        Return false if that was already recorded. The record is on disk when this returns.
 
-        A list that is broken is begun anew: it trusted nothing. Raises `StorageFailed`.
+        A broken list is replaced by a new one, since it trusts nothing. Raises `StorageFailed`.
         """
         with self._locked():
             known = self._known()
@@ -104,9 +108,8 @@ class TrustFile:
             return True
 
     def remove(self, path: str) -> bool:
-        """Takes the trust back; False where there was none. Durable when it returns.
-
-        Raises `StorageFailed`.
+        """Take the trust in the folder `path` back. Return false if it was not trusted. The change is on disk
+        when this returns. Raises `StorageFailed`.
         """
         with self._locked():
             known = self._known()
@@ -118,8 +121,8 @@ class TrustFile:
     def _known(self) -> dict[str, Trust]:
         if (who := exposure(self._path.parent)) is not None:
             raise StorageFailed(
-                f"{who}, so the list of trusted folders there is not used, and was not changed. Take "
-                "that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+                f"{who}, so the list of trusted folders there is not used, and was not changed. Remove that "
+                "permission (chmod go-w), or set COMPACTD_HOME to a folder that only you can write."
             )
         found = self.read()
         if found.is_newer:

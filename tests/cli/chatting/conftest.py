@@ -1,4 +1,4 @@
-"""One daemon that echoes, for all tests of a module: each has its own session."""
+"""One daemon that echoes prompts, for all tests of a module; each test has its own session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat's app on a stage: a real daemon behind it, textual's pilot before it, no terminal."""
+"""Runs the chat app without a terminal: a real daemon, and textual's pilot that presses keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def client_of(home: Path, **more: str) -> AsyncClient:
-    """Of a daemon that echoes, where `more` says nothing else."""
+    """Return a client of a daemon that echoes, or that has the environment variables `more` instead."""
     return AsyncClient(env=environment(home, **(more or ECHO)), answers={"tool/execute": no_tools})
 
 
@@ -42,12 +42,12 @@ class Stage:
         self.pilot = pilot
 
     def lines(self) -> list[str]:
-        """What is on the screen, without the blanks at the ends."""
+        """Return the lines on the screen, without spaces at their ends."""
         strips = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
 
     def seen(self) -> str:
-        """The same as one text."""
+        """Return the screen as one text."""
         return "\n".join(self.lines())
 
     async def until(self, is_so: Callable[[], bool], what: str) -> None:

@@ -1,4 +1,4 @@
-"""The chat's app before a real daemon that echoes: what is typed, what is seen."""
+"""The chat app with a real daemon that echoes: what the user types and sees."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_compaction_is_a_rule_that_opens_and_is_taken_back(client: Async
         await stage.presses("tab", "enter")
         await stage.sees("Constraints")
         await stage.presses("u")
-        await stage.sees("taken back: 30 messages in the context")
+        await stage.sees("undone: 30 messages in the context")
         assert await usage(client, "compact") == stage.app.talk.usage
         assert stage.app.talk.usage.current_context_tokens == full.current_context_tokens
         [rule] = stage.app.query(Rule)
@@ -183,7 +183,7 @@ async def test_the_model_is_changed_and_the_window_with_it(client: AsyncClient) 
 async def test_a_slash_shows_what_it_may_become_and_tab_completes_it(client: AsyncClient) -> None:
     async with staged(client, session="keys") as stage:
         await stage.presses(*"/un")
-        await stage.sees("takes the last compaction back")
+        await stage.sees("undo the last compaction")
         await stage.presses("tab")
 
         assert stage.app.prompting.text == "/undo "
@@ -208,8 +208,8 @@ async def test_what_is_wrong_is_told_in_a_line_and_the_chat_goes_on(client: Asyn
         await stage.says("Still there?")
 
         await stage.sees("did you mean /undo?")
-        await stage.sees("'none' is no number of messages above 0")
-        await stage.sees("/search needs what to look for")
+        await stage.sees("'none' is not a number of messages")
+        await stage.sees("/search needs words to search for")
         await stage.sees(" Still there?")
 
 
@@ -261,9 +261,7 @@ async def test_the_context_is_beside_the_conversation_where_there_is_room(client
         assert not stage.app.panel.display
         await stage.says("/context")
         assert isinstance(stage.app.screen, ContextScreen)
-        await stage.sees(
-            "system and tools" if "system and tools" in stage.seen() else "nothing is in the context"
-        )
+        await stage.sees("system and tools" if "system and tools" in stage.seen() else "the context is empty")
         await stage.presses("escape")
         await stage.pilot.resize_terminal(110, 24)
         await stage.rests()
@@ -311,15 +309,15 @@ async def test_a_daemon_that_dies_is_started_again_and_that_is_told_once(tmp_pat
         os.kill(client.pid, signal.SIGKILL)
         await stage.says("After.")
 
-        await stage.sees("the daemon had ended; a new one runs.")
+        await stage.sees("the daemon stopped and was restarted.")
         await stage.until(
             lambda: [str(asked.content) for asked in stage.app.query(Asked)] == ["Before.", "After."], "both"
         )
-        assert stage.seen().count("the daemon had ended") == 1
+        assert stage.seen().count("the daemon stopped") == 1
 
 
 async def test_what_is_settled_while_its_first_word_is_shown_fails_nothing(client: AsyncClient) -> None:
-    """Where a daemon is started again while an answer begins."""
+    """A daemon may be restarted while an answer begins."""
     async with staged(client, session="settled") as stage:
         talk = stage.app.conversation
         for more in (talk.said, talk.thought, talk.summarises):

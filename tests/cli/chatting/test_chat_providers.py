@@ -1,4 +1,4 @@
-"""The chat's app with a provider on loopback: what streams, what fails, what is stopped."""
+"""The chat app with a fake provider on loopback: streaming, failures, interruptions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_conversation_streams_runs_tools_fails_and_is_stopped(tmp_path: 
             await stage.sees("half an answer")
             assert "answering" in stage.lines()[-1]
             await stage.presses("escape")
-            await stage.sees("stopped; what was said stays")
+            await stage.sees("stopped; the text so far is kept")
             assert "half an answer" in stage.seen()
             assert "answering" not in stage.lines()[-1]
 
@@ -84,12 +84,14 @@ async def test_a_compaction_shows_how_far_it_is_and_esc_cancels_it(tmp_path: Pat
             await stage.sees("Esc cancels")
             await stage.presses("escape")
 
-            await stage.sees("the compaction was cancelled; nothing has changed")
+            await stage.sees("the compaction was cancelled; nothing was changed")
             assert not stage.app.query(Rule)
             assert "Esc cancels" not in stage.seen()
 
 
-@pytest.mark.parametrize(("columns", "where"), [(130, "the summary, as it is written"), (80, "summarises: ")])
+@pytest.mark.parametrize(
+    ("columns", "where"), [(130, "the summary, while it is written"), (80, "summarising: ")]
+)
 async def test_a_summary_is_seen_while_it_is_written_and_gone_when_it_is_not(
     tmp_path: Path, columns: int, where: str
 ) -> None:
@@ -110,7 +112,7 @@ async def test_a_summary_is_seen_while_it_is_written_and_gone_when_it_is_not(
             await stage.sees("The parser reads")
             assert "\x1b" not in stage.seen()
             await stage.presses("escape")
-            await stage.sees("the compaction was cancelled; nothing has changed")
+            await stage.sees("the compaction was cancelled; nothing was changed")
             assert where not in stage.seen()
             assert "The parser reads" not in stage.seen()
 
@@ -123,11 +125,11 @@ async def test_a_daemon_that_dies_while_it_answers_is_told_and_the_chat_goes_on(
 
             os.kill(stage.app.talk.client.pid, signal.SIGKILL)
 
-            await stage.sees("the daemon had ended; a new one runs.")
+            await stage.sees("the daemon stopped and was restarted.")
             await stage.rests()
             await stage.says("Two")
             await stage.sees(" Whole.")
-            assert stage.seen().count("the daemon had ended") == 1
+            assert stage.seen().count("the daemon stopped") == 1
 
 
 async def test_a_daemon_that_cannot_be_started_again_is_told_in_two_lines(tmp_path: Path) -> None:

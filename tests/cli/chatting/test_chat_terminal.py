@@ -1,4 +1,4 @@
-"""`compactd chat` in a pseudo-terminal: it is left as it was; where it cannot be filled, lines are enough."""
+"""`compactd chat` in a pseudo-terminal: it restores the terminal, or uses plain lines if no app can run."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Terminal:
         )
 
     def modes(self) -> list[object]:
-        """How the terminal is set now."""
+        """Return the current settings of the terminal."""
         return list(termios.tcgetattr(self._its))
 
     def types(self, text: bytes) -> None:
-        """As a person would."""
+        """Type `text` as a user would."""
         os.write(self._ours, text)
 
     def sees(self, text: bytes) -> None:
@@ -103,7 +103,8 @@ def test_a_signal_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "term", "said"), [(20, "xterm", b"20 by 30"), (100, "dumb", b"this terminal is dumb")]
+    ("columns", "term", "said"),
+    [(20, "xterm", b"larger than 20 by"), (100, "dumb", b"cannot move the cursor")],
 )
 def test_a_terminal_that_cannot_be_filled_is_talked_to_by_lines(
     tmp_path: Path, columns: int, term: str, said: bytes

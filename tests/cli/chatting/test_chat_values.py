@@ -1,4 +1,4 @@
-"""What a chat shows and what a line asks for, as values: no terminal, no daemon."""
+"""What a chat shows, and how it parses a line: pure functions, without a terminal or a daemon."""
 
 from __future__ import annotations
 
@@ -317,5 +317,5 @@ def test_where_the_app_cannot_be_shown_one_line_says_why() -> None:
     assert reason_of(**here) is None
     assert reason_of(**{**here, "is_terminal": False}) == ""
     assert "pip install 'compactd[tui]'" in str(reason_of(**{**here, "has_textual": False}))
-    assert "dumb" in str(reason_of(**{**here, "term": "dumb"}))
+    assert "cannot move the cursor" in str(reason_of(**{**here, "term": "dumb"}))
     assert "20 by 24" in str(reason_of(**{**here, "size": (20, 24)}))

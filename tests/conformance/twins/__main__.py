@@ -1,4 +1,4 @@
-"""`python twins NAME`: the real daemon with one fault."""
+"""`python twins NAME`: runs the real daemon with one fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program between a client and the real daemon, that may alter what passes. Either framing."""
+"""A proxy between a client and the real daemon that can change messages. It supports both framings."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Twin:
         self._writing = threading.Lock()
 
     def to_daemon(self, message: Json) -> list[Json] | None:
-        """What goes on of a client's message; None: as it came."""
+        """Return what to send to the daemon for a client's message; None to send it unchanged."""
         return None
 
     def to_client(self, asked: Json, message: Json) -> list[Json] | None:
-        """What goes on of the daemon's message; None: as it came. `asked` is the request, of an answer."""
+        """Return what to send to the client for a daemon's message; None to send it unchanged. For an answer,
+        `asked` is its request."""
         return None
 
     def at_end(self) -> None:
@@ -43,7 +44,7 @@ class Twin:
         self._send(self._framed(encoded(message)))
 
     def run(self) -> int:
-        """Until the daemon ends; its exit code."""
+        """Run until the daemon ends. Return its exit code."""
         threading.Thread(target=self._read_client, daemon=True).start()
         threading.Thread(target=self._watch_client, daemon=True).start()
         out = self._daemon.stdout
@@ -90,7 +91,8 @@ class Twin:
         self._daemon.stdin.close()
 
     def _next(self, buffer: bytearray) -> tuple[int, int] | None:
-        """Where the next message's body begins and ends; what is no frame goes on as it came, as one."""
+        """Return where the next message's body begins and ends. Bytes that are no frame are passed on
+        unchanged as one message."""
         if self._is_lines:
             end = buffer.find(b"\n") + 1
             return (0, end) if end else None

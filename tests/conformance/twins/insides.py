@@ -1,4 +1,4 @@
-"""Twins that are the real daemon with one part replaced by a faulty one before anything else is loaded."""
+"""Twins (broken daemons) that are the real daemon with one part replaced before anything else is loaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def acknowledges_too_early() -> int:
 
 
 def takes_torn_records_in() -> int:
-    """What is left of a torn record is made a whole one."""
+    """A torn record is completed and accepted."""
     for path in Path(os.environ["COMPACTD_HOME"]).rglob("*.jsonl"):
         *lines, last = path.read_bytes().split(b"\n")
         if last:

@@ -1,4 +1,4 @@
-"""Twins that alter what passes between the client and the real daemon: one fault each."""
+"""Twins (broken daemons) that change the messages between a client and the real daemon: one fault each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Rewords(Twin):
 
 
 class ReportsGrowth(Twin):
-    """A compaction that would have made the request larger is told as done."""
+    """A compaction that would make the request larger is reported as done."""
 
     def to_client(self, asked, message):
         if is_answer(asked, message, "session/compact"):
@@ -72,7 +72,7 @@ class ReportsGrowth(Twin):
 
 
 class CompactsForNothing(Twin):
-    """A second compaction is told as done and gains nothing."""
+    """A second compaction, which saves nothing, is reported as done."""
 
     def to_client(self, asked, message):
         if is_answer(asked, message, "session/compact") and "since the last" in message["result"]["reason"]:
@@ -285,7 +285,7 @@ class DropsAllOptions(Twin):
 
 
 class TellsAReaderNothing(Twin):
-    """Who reads a session is not told of its messages."""
+    """A client that has a session open read-only gets no `message_appended`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -309,7 +309,7 @@ class ShowsNoSummary(Twin):
 
 
 class TakesAnotherStrategy(Twin):
-    """Without a model `summarize` is `extract`."""
+    """If no model is set, `summarize` is replaced by `extract`."""
 
     def to_daemon(self, message):
         given = message.get("params") or {}

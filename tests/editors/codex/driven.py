@@ -1,4 +1,4 @@
-"""Codex without a screen: `codex exec` against the loopback provider, with our hooks in a home of its own."""
+"""Codex without a screen: `codex exec` with a fake provider on loopback, compactd's hooks, its own home."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from editors.agents import PATIENCE_S, Json, Lines, environment, packages
 from providers.loopback import Answer, Loopback, Seen
 
 ASKED = "Summarise the work for the one who goes on."
-"""By which a request for a summary is known: the user may set it."""
+"""The prompt that asks for a summary. The user may set it, so that the tests can recognise these requests."""
 SUMMARY = "The work goes on."
-"""Of the model: it loses everything."""
+"""The model's summary, which loses every fact."""
 WINDOW = 60_000
 LIMIT = 11_500
-"""Tokens from which on Codex compacts; its own prompt and tools are about 7,500 of them."""
+"""The size in tokens at which Codex compacts. Its own prompt and tools take about 7,500 of them."""
 BYPASS = "--dangerously-bypass-hook-trust"
 
 
@@ -75,16 +75,17 @@ class Codex:
         return done.stdout
 
     def install(self, options: str = "") -> None:
-        """Our hooks; `options` stand behind the command, as a person would add them. A busy machine must not
-        decide: they have time."""
+        """Install compactd's hooks, and add `options` to their command as a user would. Their deadline is
+        long, so that a busy machine changes no result."""
         self.run("compactd", "install", "codex")
         hooks = self.folder / "hooks.json"
         options = f"hook codex --deadline 30 {options}".rstrip()
         hooks.write_text(hooks.read_text().replace("hook codex", options))
 
     def add_recall(self) -> None:
-        """Our MCP server, as a person adds it. `required`: otherwise Codex does not wait for it, and where
-        much runs its first request has no tools of ours. It hands our variables on only where told."""
+        """Add compactd's MCP server as a user does. It is `required`, because otherwise Codex does not wait
+        for it, and on a busy machine the first request lacks its tools. Codex passes only named variables
+        on."""
         server = ("compactd", "--env", f"COMPACTD_HOME={self.env['COMPACTD_HOME']}")
         self.run(self._program, "mcp", "add", *server, "--", "compactd", "mcp", "--agent", "codex")
         config = self.folder / "config.toml"
@@ -93,7 +94,7 @@ class Codex:
         config.write_text(config.read_text().replace(table, table + more))
 
     def trust(self) -> None:
-        """What a person does under `/hooks`: Codex's own list of them, with the hash of each, is trusted."""
+        """Trust all hooks, as a user does with `/hooks`: take Codex's own list with the hash of each hook."""
         with Lines(
             [self._program, "app-server"], cwd=self.work, env=self.env, log=self.home / "log"
         ) as lines:

@@ -1,4 +1,4 @@
-"""Codex 0.169.0, with `compactd hook codex`: what its summary lost is in its very next request, once; with
+"""Codex 0.169.0 with `compactd hook codex`: the next request contains, once, what its summary lost. With
 `compactd mcp`, its model finds the rest."""
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def words(topic: str, count: int) -> str:
 
 
 def facts(model: Model) -> list[str]:
-    """What the newest request holds of ours."""
+    """Return the texts with the lost fact that compactd added to the newest request."""
     items = [item for item in model.turns[-1].body["input"] if item.get("role") == "developer"]
     texts = ["".join(part["text"] for part in item["content"]) for item in items]
     return [text for text in texts if FACT in text]
 
 
 def given_back(model: Model, call_id: str) -> str:
-    """What a tool said, as the newest request holds it."""
+    """Return a tool's result as the newest request contains it."""
     items = model.turns[-1].body["input"]
     (result,) = (item for item in items if item.get("call_id") == call_id and "output" in item)
     return "".join(part["text"] for part in result["output"])

@@ -1,4 +1,4 @@
-"""A real Emacs in a terminal, with the package on its path, and questions to its Lisp."""
+"""A real Emacs in a terminal with the package on its load path, queried by evaluating Lisp."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Emacs(DrivenEditor):
         return self.lisp(code)
 
     def lisp(self, form: str) -> Any:
-        """What `form` gives, as JSON has it."""
+        """Evaluate `form`. Return the value, converted through JSON."""
         out = self._world.home / "asked.json"
         form = (
             f"(let* ((seen {form}) (coding-system-for-write 'utf-8))"
@@ -99,11 +99,11 @@ class Emacs(DrivenEditor):
         return self.lisp(f"(compactd-session-usage-of (compactd-session-current) :{name})")
 
     def used(self) -> int:
-        """Tokens of the context."""
+        """Return the tokens of the context."""
         return int(self.usage("current_context_tokens"))
 
     def seq(self) -> int:
-        """Of the last event."""
+        """Return the number of the last event."""
         return int(self.lisp("(compactd-session-seq (compactd-session-current))"))
 
     def idle(self, after: int = -1) -> None:
@@ -115,7 +115,7 @@ class Emacs(DrivenEditor):
         )
 
     def pid(self) -> int:
-        """Of the daemon."""
+        """Return the process id of the daemon."""
         return int(self.until("(compactd-daemon-pid)", "a daemon"))
 
     def said(self, text: str) -> None:
@@ -123,7 +123,7 @@ class Emacs(DrivenEditor):
         wait_for(lambda: text in self.messages(), text)
 
     def messages(self) -> str:
-        """What the person was told."""
+        """Return the messages that the user has seen."""
         return str(self.lisp('(with-current-buffer "*Messages*" (buffer-string))'))
 
     def log(self) -> str:

@@ -1,4 +1,4 @@
-"""Daemons that are none, or no good: each is a message that says what to do, never an error."""
+"""Missing or faulty daemons: Emacs shows a message that says what to do, never an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REST
 
 
 def told(world: World, setup: str, rest: str = "") -> dict[str, Any]:
-    """What the person was told where the daemon is as `setup` has it, and what else was seen."""
+    """Return the message that the user sees with a daemon as `setup` says, and what else was seen."""
     done = batch(world, START.replace("SETUP", setup).replace("REST", rest))
     assert "TOLD" in done.stdout, done.stderr + done.stdout
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A person's day in Emacs: a real editor, the real daemon, a model that is a script."""
+"""A typical day in Emacs: a real editor, the real daemon, a scripted model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.editor
 
 
 def setup(base_url: str) -> str:
-    """What the person has in their init file."""
+    """Return the user's init file."""
     parts = " ".join(f":{name} {json.dumps(value)}" for name, value in model(base_url).items())
     return (
         f'(setq compactd-command \'({json.dumps(daemon_command())} "serve")\n'

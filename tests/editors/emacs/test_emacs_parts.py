@@ -1,4 +1,4 @@
-"""The package's parts, its hygiene, and its installation the ordinary way."""
+"""The Emacs package: its functions, checks by byte-compiler and linters, and its normal installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown in Emacs: of hostile sessions, of long ones, of another's, of a flood of events."""
+"""What Emacs shows of hostile and long sessions, of another daemon's session, and in a flood of events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCREENS = Path(__file__).parent / "screens"
 
 
 def real_daemon() -> str:
-    """What has Emacs start the real one."""
+    """Return the Lisp that makes Emacs start the real daemon."""
     return f'(setq compactd-command \'({json.dumps(daemon_command())} "serve"))'
 
 

@@ -1,4 +1,4 @@
-"""Gemini CLI without a screen: `gemini -p` against the loopback provider, with our hooks, in its own home."""
+"""Gemini CLI without a screen: `gemini -p` with a fake provider, compactd's hooks, and its own home."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from editors.agents import PATIENCE_S, environment, node, packages
 from providers.loopback import Answer, Loopback, Seen
 
 SNAPSHOT = "state_snapshot"
-"""In the requests by which Gemini CLI has its model compress the conversation."""
+"""A word in the requests by which Gemini CLI lets its model compress the conversation."""
 SUMMARY = f"<{SNAPSHOT}>The work goes on.</{SNAPSHOT}>"
-"""Of the model: it loses everything."""
+"""The model's summary, which loses every fact."""
 
 
 SOON = 0.0001
-"""Of the window: each prompt is too much then."""
+"""A threshold, as a share of the window, that each prompt exceeds."""
 MODEL = "gemini-2.5-flash"
-"""Named, for otherwise another model is asked which one is to answer."""
+"""The model is named, because otherwise Gemini CLI asks another model which one should answer."""
 
 
 class Model:
-    """A provider whose summaries lose everything; else it answers by a script."""
+    """A provider whose summaries lose every fact. Other requests are answered by a script."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -31,7 +31,7 @@ class Model:
     def _reply(self, seen: Seen) -> Answer:
         if is_compression(seen):
             return Answer(text=SUMMARY, count_input=True)
-        # Beside the conversation, it asks smaller models which one is to answer.
+        # In addition to the conversation, gemini-cli asks smaller models which model should answer.
         is_turn = "streamGenerateContent" in seen.path
         return self.answers.pop(0) if is_turn and self.answers else Answer(text="Noted.", count_input=True)
 
@@ -42,7 +42,7 @@ class Model:
 
     @property
     def compressions(self) -> int:
-        """How often a summary was asked for: Gemini CLI has it looked over by a second request."""
+        """Return how often a summary was asked for. Gemini CLI checks each summary by a second request."""
         return sum(map(is_compression, self.server.requests))
 
 

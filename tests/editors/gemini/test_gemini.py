@@ -1,4 +1,4 @@
-"""Gemini CLI 0.61.0, with `compactd hook gemini-cli`: what its compression lost is in the next request."""
+"""Gemini CLI 0.61.0 with `compactd hook gemini-cli`: the next request contains what its compression lost."""
 
 from __future__ import annotations
 

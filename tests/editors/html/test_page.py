@@ -1,4 +1,4 @@
-"""`compactd inspect --html` in a real Chromium: hovered, used from the keyboard, looked at in light and dark.
+"""`compactd inspect --html` in a real Chromium: hovering, keyboard use, light and dark mode.
 
 Screenshots are left in build/editors/html.
 """
@@ -89,7 +89,7 @@ def session(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What Chromium saw, by colour scheme."""
+    """Return what Chromium saw, by colour scheme."""
     home = tmp_path_factory.mktemp("home")
     page = home / "context.html"
     env = {**os.environ, "COMPACTD_HOME": str(home / "data"), "HOME": str(home)}

@@ -1,4 +1,4 @@
-"""A real Neovim in a terminal, with the plugin installed the ordinary way, and questions to its Lua."""
+"""A real Neovim in a terminal with the plugin installed normally, queried by evaluating Lua."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Neovim(DrivenEditor):
         return self.lua(code)
 
     def lua(self, body: str) -> Any:
-        """What `body` returns, as JSON has it."""
+        """Run `body` and return its value, converted through JSON."""
         script = self._world.home / "ask.lua"
         script.write_text(body)
         done = subprocess.run(
@@ -99,11 +99,11 @@ class Neovim(DrivenEditor):
         self.terminal.press("Enter")
 
     def state(self) -> dict[str, Any]:
-        """The current session as the plugin knows it; empty where there is none."""
+        """Return the plugin's state of the current session; empty if there is no session."""
         return self.lua("return require('compactd').state() or vim.empty_dict()")  # type: ignore[no-any-return]
 
     def used(self) -> int:
-        """Tokens of the context."""
+        """Return the tokens of the context."""
         return int(self.state()["usage"]["current_context_tokens"])
 
     def idle(self, after: int = -1) -> None:
@@ -114,11 +114,11 @@ class Neovim(DrivenEditor):
         )
 
     def pid(self) -> int:
-        """Of the daemon."""
+        """Return the process id of the daemon."""
         return int(self.until("local _, pid = require('compactd.daemon').ids() return pid", "a daemon"))
 
     def notified(self) -> list[str]:
-        """What the person was told."""
+        """Return the notifications that the user has seen."""
         return list(self.lua("return vim.g.notified"))
 
     def log(self) -> str:

@@ -1,4 +1,4 @@
-"""What docs/other-editors.md says of an editor without our extension: tried with Neovim's own client."""
+"""What docs/other-editors.md says on editors without compactd's extension, with Neovim's own LSP client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CALLS = {
     "new": {"START": "start", "REQUEST": ":request", "STOP": ":stop"},
     "old": {"START": "start_client", "REQUEST": ".request", "STOP": ".stop"},
 }
-"""As Neovim 0.11 has them, and as 0.7 did."""
+"""The LSP calls of Neovim 0.11, and those of 0.7."""
 
 
 @pytest.mark.parametrize("which", ["new", "old"])

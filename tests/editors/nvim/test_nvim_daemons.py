@@ -1,4 +1,4 @@
-"""Daemons that are none, or no good: each is a message that says what to do, never an error."""
+"""Missing or faulty daemons: Neovim shows a message that says what to do, never an error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print("TOLD" .. vim.json.encode({
 
 
 def told(world: World, setup: dict[str, object], rest: str = "") -> dict[str, Any]:
-    """What the person was told where the daemon is as `setup` has it, and what else was seen."""
+    """Return the message that the user sees with a daemon as `setup` says, and what else was seen."""
     install(world)
     done = headless(world, START.replace("SETUP", json.dumps(setup)).replace("REST", rest))
     assert "TOLD" in done.stderr, done.stderr + done.stdout

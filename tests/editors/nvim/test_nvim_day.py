@@ -1,4 +1,4 @@
-"""A person's day in Neovim: a real editor, the real daemon, a model that is a script."""
+"""A typical day in Neovim: a real editor, the real daemon, a scripted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin's parts, its place in a start of Neovim, and its installation."""
+"""The Neovim plugin: its functions, its cost when Neovim starts, and its installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown in Neovim: of hostile sessions, of long ones, of another's, of a flood of events."""
+"""What Neovim shows of hostile and long sessions, of another daemon's session, and in a flood of events."""
 
 from __future__ import annotations
 

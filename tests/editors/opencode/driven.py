@@ -1,4 +1,4 @@
-"""OpenCode without a screen: `opencode serve` against the loopback provider, our plugin in the project."""
+"""OpenCode without a screen: `opencode serve` with a fake provider and compactd's plugin in the project."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PLUGIN = ROOT / "integrations" / "opencode" / "compactd.js"
 TUI_PLUGIN = PLUGIN.with_name("compactd-tui.js")
 WINDOW = 20_000
 KEEP = 1_000
-"""Tokens of the newest turns that OpenCode keeps as they are."""
+"""Tokens of the newest turns that OpenCode keeps unchanged."""
 SUMMARISER = "context summarization agent"
-"""In the system prompt of the requests by which OpenCode has a model write a summary."""
+"""A phrase in the system prompt of the requests by which OpenCode lets a model write a summary."""
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -117,7 +117,7 @@ class Session:
         return given
 
     def summaries(self) -> list[str]:
-        """Those that are stored."""
+        """Return the stored summaries."""
         return [
             "".join(part["text"] for part in message["parts"] if part["type"] == "text")
             for message in self.messages()

@@ -1,4 +1,4 @@
-"""OpenCode 1.18.33's terminal with our gauge in its sidebar: the fill, and how often it was compacted."""
+"""OpenCode 1.18.33's terminal app with compactd's gauge in its sidebar: fill and number of compactions."""
 
 from __future__ import annotations
 

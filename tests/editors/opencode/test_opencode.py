@@ -1,4 +1,4 @@
-"""OpenCode 1.18.33 without a screen, with our plugin: its summary is ours; whatever fails, it goes on."""
+"""OpenCode 1.18.33, headless, with compactd's plugin: compactd writes its summaries; no failure stops it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS = "[Conversation summary"
 RULE = "Never touch src/api.py."
 COUNTED = Answer(text="Noted.", count_input=True)
 SMALL = 400
-"""Tokens: a request for a summary of nothing is smaller."""
+"""Tokens. A request for a summary that contains no history is smaller."""
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +40,13 @@ def session(opencode: OpenCode, server: Loopback) -> Session:
 
 
 def words(topic: str, count: int = 400) -> str:
-    """About two tokens a word."""
+    """Return `count` words of filler text, about two tokens per word."""
     return f"{topic}: " + " ".join(f"{topic}{number:04}" for number in range(count))
 
 
 def talk(session: Session) -> None:
-    """Three turns; the first has what must not be lost, the last is what OpenCode keeps as it is."""
+    """Run three turns. The first contains the rule that must not be lost; OpenCode keeps the last
+    unchanged."""
     session.ask(f"{RULE} {words('alpha')}")
     session.ask(f"Rename the loader. {words('beta')}")
     session.ask(words("gamma", 200))
@@ -60,12 +61,12 @@ def summary_requests(server: Loopback) -> list[Seen]:
 
 
 def last(server: Loopback) -> str:
-    """The newest request that was not for a title."""
+    """Return the newest request that did not ask for a title."""
     return said(next(seen for seen in reversed(server.requests) if seen.body.get("tools")))
 
 
 def is_whole(request: str) -> bool:
-    """Our summary once, and the rule in it."""
+    """Return whether compactd's summary is in the request once, and the rule is in it."""
     return request.count(OURS) == 1 and RULE in request
 
 

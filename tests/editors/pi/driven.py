@@ -1,4 +1,4 @@
-"""pi without a screen: its RPC mode against the loopback provider, with our extension, in its own home."""
+"""pi without a screen: its RPC mode with a fake provider, compactd's extension, and its own home."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WINDOW = 8_000
 RESERVE = 2_000
 KEEP = 300
 SUMMARISER = "context summarization assistant"
-"""In the system prompt of the requests by which pi has a model write a summary."""
+"""A phrase in the system prompt of the requests by which pi lets a model write a summary."""
 
 
 def cli() -> list[str]:
@@ -99,7 +99,7 @@ class Pi:
 
     @property
     def told(self) -> list[str]:
-        """What the person was told."""
+        """Return the notifications that the user has seen."""
         return [
             str(seen["message"]) for seen in self._lines.seen[self._begin :] if seen.get("method") == "notify"
         ]

@@ -1,4 +1,4 @@
-"""pi 0.87.1 without a screen, with our extension: its compactions are ours; whatever fails, pi goes on."""
+"""pi 0.87.1, headless, with compactd's extension: compactd does its compactions; no failure stops pi."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def process(server: Loopback, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def pi(process: Pi, server: Loopback) -> Pi:
-    """The same process, with a session of its own."""
+    """Return the shared pi process with a new session."""
     process.new_session()
     server.forget()
     return process
 
 
 def words(topic: str, count: int = 250) -> str:
-    """About two tokens a word."""
+    """Return `count` words of filler text, about two tokens per word."""
     return f"{topic}: " + " ".join(f"{topic}{number:04}" for number in range(count))
 
 
 def talk(pi: Pi) -> None:
-    """Three turns; the first has what must not be lost."""
+    """Run three turns. The first contains the rule that must not be lost."""
     pi.ask(f"{RULE} The port is 48213. {words('alpha')}")
     pi.ask(f"Rename the loader. {words('beta')}")
     pi.ask(words("gamma"))

@@ -1,6 +1,6 @@
-"""Lets toad 0.6.20, which is written for Python 3.14, run on 3.13: put beside it as `sitecustomize.py`.
+"""Makes toad 0.6.20, which needs Python 3.14, run on 3.13. Install it next to toad as `sitecustomize.py`.
 
-It needs annotations that are not looked at before they are asked for, and an executor that 3.14 has.
+toad relies on lazily evaluated annotations and on `InterpreterPoolExecutor`, which are new in 3.14.
 """
 
 from __future__ import annotations

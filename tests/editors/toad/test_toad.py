@@ -1,4 +1,4 @@
-"""toad, an ACP client in a terminal, with our own agent and a model on loopback."""
+"""toad, an ACP client in a terminal, with compactd as the agent and a fake model on loopback."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from providers.loopback import Answer, Loopback
 CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE", Path.home() / ".cache" / "compactd-tests"))
 TOAD = CACHE / "toad-0.6.20" / "bin" / "toad"
 LEFT_OUT = CACHE / "toad-0.6.20.left-out"
-"""Written by the set-up where there is no Python that toad runs on."""
+"""The set-up writes this file if it finds no Python that toad can run on."""
 LONG = "The ledger was balanced before noon. " * 200
 
 
 def percent(screen: str) -> float | None:
-    """What toad makes of `usage_update`."""
+    """Return the percentage that toad shows on screen, from `usage_update`; None if it shows none."""
     found = re.search(r"\((\d+\.\d)%\)", screen)
     return float(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""The editor for the tests: code-server with the packaged extension and a home of its own."""
+"""Starts the editor for the tests: code-server with the packaged extension and its own home."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class House:
             self.process.wait()
 
     def url(self, workspace: Path) -> str:
-        """Where a folder is open, or the folders that a `.code-workspace` file names."""
+        """Return the address that opens a folder, or the folders that a `.code-workspace` file names."""
         kind = "workspace" if workspace.suffix == ".code-workspace" else "folder"
         return f"http://127.0.0.1:{self.port}/?{kind}={quote(str(workspace))}"
 
@@ -142,7 +142,8 @@ class House:
         return ["--user-data-dir", str(self.data), "--extensions-dir", str(self.extensions)]
 
     def _wait(self) -> None:
-        """Until the server says that it listens; what it says is read to its end, for a pipe holds little."""
+        """Wait until the server says that it listens. Keep reading its output, because a pipe holds
+        little."""
         is_up, said = threading.Event(), list[str]()
 
         def read() -> None:
@@ -172,7 +173,7 @@ QUIET = {
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.layoutControl.enabled": False,
 }
-"""What keeps the picture the same from run to run."""
+"""Settings that keep the picture the same from run to run."""
 
 
 def fresh(folder: Path) -> Path:

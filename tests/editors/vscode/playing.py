@@ -1,4 +1,4 @@
-"""What the model says in these tests, by what it was asked; and the session files that are opened."""
+"""The scripted answers of the model in these tests, and the session files that are opened."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ SAYS: dict[str, tuple[Answer, Answer]] = {
     "What was the code word": (_talk("It was the magpie, as before."),) * 2,
     "<b>bold</b>": (_talk(HOSTILE_ANSWER),) * 2,
 }
-"""By the beginning of the person's newest words: the first answer, and the one behind its tool's result."""
+"""Two answers for each beginning of the user's newest words: the first one, and the one after its tool's
+result."""
 
 
 def reply(seen: Seen) -> Answer:

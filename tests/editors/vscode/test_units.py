@@ -1,4 +1,4 @@
-"""The extension's parts that need no editor, by node's own test runner."""
+"""The extension's modules that need no editor, tested by node's own test runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The VS Code extension in the real editor, headless, with the real daemon; a loopback provider is the model.
+"""The VS Code extension in the real editor, headless, with the real daemon and a fake provider.
 
 What each test saw is printed (`-s`); its pictures are kept in build/editors/vscode/.
 """
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.editor, pytest.mark.timeout(900)]
 
 LARGEST_BYTES = 500 * 1024
 PICTURE = ROOT / "docs/vscode.png"
-"""Of the README; made anew where COMPACTD_PICTURES is set."""
+"""The screenshot in the README; the test takes it again if COMPACTD_PICTURES is set."""
 LARGEST_PICTURE_BYTES = 200 * 1024
 
 
@@ -222,7 +222,7 @@ def test_in_a_workspace_of_two_folders_a_chat_works_in_the_chosen_one(house: Hou
     assert len(saw["folders offered"]) == 2
     assert saw["in the chosen folder"] == LOADER + "    CACHE.clear()\n"
     assert saw["in the other"] == LOADER
-    assert saw["steps"] == ["The daemon", "A session", "Compact, and take it back"]
+    assert saw["steps"] == ["The daemon", "A session", "Compact and undo"]
 
 
 def test_a_workspace_that_is_not_trusted_is_read_only_and_starts_nothing_of_its_own(

@@ -1,1 +1,1 @@
-"""Anything at all, at the places where bytes of others come in: framing, wire, journal, formats, settings."""
+"""Fuzzing of every place that reads foreign bytes: framing, wire, journal, formats, settings."""

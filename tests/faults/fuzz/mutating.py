@@ -1,4 +1,4 @@
-"""Real bytes, made wrong by the dice: flipped, cut, doubled, spliced, with what parsers fear in them."""
+"""Mutates real bytes at random: flips, cuts, doubles and splices them, and inserts what parsers fear."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_BYTES = 60_000
 
 
 def mutated(seeds: Sequence[bytes], dice: Random) -> bytes:
-    """One of `seeds` with one to six changes."""
+    """Return one of `seeds` with one to six random changes."""
     data = bytearray(dice.choice(seeds))
     for _ in range(dice.randrange(1, 7)):
         _change(data, seeds, dice)

@@ -1,4 +1,4 @@
-"""What is fuzzed: each takes bytes and raises where the daemon would have done what it must not."""
+"""The fuzz targets: each takes bytes, and raises if the daemon would do something that it must not."""
 
 from __future__ import annotations
 

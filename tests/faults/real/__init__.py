@@ -1,1 +1,1 @@
-"""Real faults on the real process: killed, starved, refused, and files damaged under it."""
+"""Real faults on the real process: kills, missing resources, refused system calls, damaged files."""

@@ -1,4 +1,4 @@
-"""Journals cut, flipped and zeroed: what opens is a beginning of what was appended, or is told as damage."""
+"""Journals with cut ends, flipped bits and zeroed blocks: each opens as a prefix of its records or fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 4096
 
 
 class Journal:
-    """A real journal and what is in it."""
+    """A real journal and its records."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -34,7 +34,7 @@ class Journal:
         return [bare(record) for record in content.records]
 
     def opened(self, data: bytes) -> list[bytes] | None:
-        """What opens of a damaged copy; none where it is told as damaged, or as never begun."""
+        """Return the records of a damaged copy `data`; None if it is reported as damaged or as no session."""
         try:
             return self._records(data)
         except (SessionCorrupt, SessionNotFound):
@@ -44,12 +44,12 @@ class Journal:
 
 
 def cut(journal: Journal, places: list[int]) -> Counter[str]:
-    """Cuts it at each of these places: what is left is exactly the records that stand before."""
+    """Cut the journal at each of these bytes. Check that exactly the records before the cut come back."""
     counts: Counter[str] = Counter()
     for place in places:
         found = journal.opened(journal.data[:place])
         whole = sum(end <= place for end in journal.ends)
-        # A last record that lacks but its line's end is whole.
+        # A last record that lacks only its newline is whole.
         whole += whole < len(journal.ends) and journal.ends[whole] - 1 == place
         assert (found or []) == journal.records[:whole], f"cut at {place}"
         counts["cut"] += 1
@@ -57,13 +57,14 @@ def cut(journal: Journal, places: list[int]) -> Counter[str]:
 
 
 def every_byte(journal: Journal) -> list[int]:
-    """Each byte of the first three records and of the last."""
+    """Return the offset of each byte of the first three records and of the last."""
     last = journal.ends[-2] if len(journal.ends) > 1 else 0
     return [*range(journal.ends[min(2, len(journal.ends) - 1)] + 1), *range(last, len(journal.data) + 1)]
 
 
 def flipped(journal: Journal, dice: random.Random, times: int) -> Counter[str]:
-    """One bit at a random place: told as damage, or what was hit is the last record."""
+    """Flip a random bit, `times` times. Check that it is reported as damage, or that only the last record is
+    gone."""
     counts: Counter[str] = Counter()
     for _ in range(times):
         data = bytearray(journal.data)
@@ -74,7 +75,8 @@ def flipped(journal: Journal, dice: random.Random, times: int) -> Counter[str]:
 
 
 def zeroed(journal: Journal, dice: random.Random, times: int) -> Counter[str]:
-    """A block of zeros: told as damage, or what is gone reaches to the end of the last write."""
+    """Zero a random block, `times` times. Check that it is reported as damage, or that the records before the
+    block come back unchanged."""
     counts: Counter[str] = Counter()
     for _ in range(times):
         data = bytearray(journal.data)
@@ -95,13 +97,13 @@ def _told_or_short(journal: Journal, data: bytes, least: int) -> None:
 
 
 def journals() -> list[Journal]:
-    """Those of every version that landed."""
+    """Return the stored journals of every released format version."""
     return [Journal(path.read_bytes()) for path in sorted(JOURNALS.glob("v*/*.jsonl"))]
 
 
 def imported(files: Sequence[Path]) -> list[Journal]:
-    """Recorded sessions of other agents as journals of ours, the shortest first; what is no session is left
-    out."""
+    """Import recorded sessions of other agents. Return their journals, the shortest first. Files that are not
+    sessions are skipped."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with Daemon(home) as daemon:

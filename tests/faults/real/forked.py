@@ -1,9 +1,8 @@
-"""A daemon that is forked from this process, which has imported it already.
+"""A daemon that is forked from this process, which has already imported its modules.
 
-The same process without the tenth of a second that Python needs to load its modules: its pipes, its files,
-its locks and its death are real.
+It saves the tenth of a second that Python needs to load them. Its pipes, files, locks and death are real.
 
-For kills by the thousand; `e2e.client.Daemon` starts it as a user does.
+Use it for thousands of kills; `e2e.client.Daemon` starts a daemon as a user does.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ def load() -> None:
 
 
 class Forked:
-    """As `Daemon`, without threads: answers are read when they are waited for. One message a line."""
+    """Like `Daemon`, but without threads: answers are read when a test waits for them. One message per
+    line."""
 
     def __init__(self, home: Path) -> None:
         # Nothing that is buffered here may be written twice.
@@ -84,7 +84,8 @@ class Forked:
         return self.result(self.ask(method, **params))
 
     def result(self, id: object) -> Any:
-        """The result of the request with this id; raises `Refused`, and `TimeoutError` where none comes."""
+        """Return the result of the request with this id. Raise `Refused` if it is an error, and
+        `TimeoutError` if no answer comes."""
         until = time.monotonic() + PATIENCE_S
         while id not in self._answers:
             left = until - time.monotonic()
@@ -96,7 +97,7 @@ class Forked:
         return value["result"]
 
     def log(self) -> str:
-        """What this daemon and those before it in this home folder wrote to stderr."""
+        """Return what this daemon and those before it in this home folder wrote to stderr."""
         return self._log.read_text("utf-8", "replace")
 
     def kill(self) -> None:
@@ -118,7 +119,7 @@ class Forked:
 
 
 def _serve(home: Path, log: Path, asked: tuple[int, int], answers: tuple[int, int]) -> None:
-    """In the child: is the daemon, and never comes back."""
+    """Become the daemon in the child process. Never return."""
     code = 70
     try:
         os.environ.clear()

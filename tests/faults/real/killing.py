@@ -21,9 +21,9 @@ from e2e.client import Daemon, Refused
 from faults.real.forked import Forked, load
 
 HOME_KILLS = 25
-"""On the same sessions: what is looked at grows."""
+"""Kills with the same sessions. After that new ones are used, because checking takes longer and longer."""
 MEMORY = Path("/dev/shm")
-"""A kill takes no page from a file, wherever it lies; a power cut does, and is the simulation's."""
+"""A folder in memory. A kill loses no written page on any disk; power cuts are simulated instead."""
 
 Client = Daemon | Forked
 Start = Callable[[Path], Client]
@@ -84,7 +84,7 @@ class Killed:
         self.checked += len(known)
 
     def _look_at_imported(self, daemon: Client) -> None:
-        """At one of them: whole, or not there at all."""
+        """Check one imported session: it must be whole, or not exist."""
         if not self.imported:
             return
         name = self._dice.choice(list(self.imported))

@@ -1,6 +1,6 @@
-"""A daemon that is refused something: room, descriptors, memory, permission, an answer of its file system.
+"""A daemon that lacks something: disk space, descriptors, memory, permission, an answer of its file system.
 
-Each notes the answers of the daemon while it was refused, and then asks a healthy one for everything that was
+Each test records the daemon's answers meanwhile, then asks a healthy daemon for everything that was
 acknowledged.
 """
 
@@ -25,35 +25,38 @@ LIMITED = (
     "resource.setrlimit(getattr(resource, limit), (soft, soft)); "
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
-"""Sets a limit on itself, then is the daemon."""
+"""A program that sets a resource limit on itself and then becomes the daemon (exec)."""
 WITHOUT_POWERS = (
     "import ctypes, os, sys; prctl = getattr(ctypes.CDLL(None), 'prctl', None); "
     "[prctl(24, one, 0, 0, 0) for one in (1, 2) if prctl and os.geteuid() == 0]; "
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Gives up what lets root pass over permissions (PR_CAPBSET_DROP of CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH:
-capabilities(7)), then is the daemon. As `nobody` it could not read where Python is installed."""
+"""A program that drops root's right to ignore file permissions and then becomes the daemon (exec).
+
+It drops CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH with PR_CAPBSET_DROP, see capabilities(7). It does not
+switch to the user `nobody`, who might be unable to read the folder where Python is installed.
+"""
 
 
 def powerless() -> tuple[str, ...]:
-    """The command of a daemon to which permissions mean something, whoever runs it."""
+    """Return the command of a daemon that obeys file permissions, even if root runs it."""
     return (sys.executable, "-c", WITHOUT_POWERS, *SERVE)
 
 
 def limited(limit: str, soft: int) -> tuple[str, ...]:
-    """The command of a daemon under one `RLIMIT_…`."""
+    """Return the command of a daemon under one resource limit (`RLIMIT_…`)."""
     return (sys.executable, "-c", LIMITED, limit, str(soft), *SERVE)
 
 
 class Told:
-    """What a client was told by a daemon that could not do everything."""
+    """What a daemon without enough resources acknowledged and refused."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[str, list[str]] = {}
         self.refused: list[Refused] = []
 
     def append(self, daemon: Daemon, name: str, texts: list[str]) -> None:
-        """Appends, one request each; notes what was acknowledged and what was refused."""
+        """Append each text with a request of its own. Record which were acknowledged and which refused."""
         try:
             daemon.call("session/start", session_id=name)
         except Refused as error:
@@ -69,7 +72,7 @@ class Told:
                 kept.append(text)
 
     def lost(self, home: Path) -> int:
-        """How many of the acknowledged messages a healthy daemon does not give back, in their order."""
+        """Return how many of the acknowledged messages a healthy daemon does not return in order."""
         missing = 0
         with Daemon(home) as daemon:
             for name, texts in self.acknowledged.items():

@@ -1,1 +1,1 @@
-"""The daemon's own sessions over a simulated disk, clock, workers and client, driven by a seed."""
+"""The daemon's own sessions on a simulated disk, clock, workers and client. A seed decides everything."""

@@ -1,4 +1,4 @@
-"""A client of one session: what it asks for by the dice, and what it knows by the answers it got."""
+"""The simulated client of one session: its random requests, and what it knows from the answers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from laws.life import newest_stays, numbers, reopened, shown
 WORDS = ["so", "we", "went", "on", "and", "looked", "at", "it", "once", "more", "until", "all", "was", "well"]
 _LENGTHS = (*(3, 5, 10, 20) * 4, 40, 100, 600)
 REFUSALS = (NothingToUndo, CannotFit, SessionBusy)
-"""What a request may be answered with on a healthy disk."""
+"""Errors that a request may get on a healthy disk."""
 
 Ask = Callable[["Client", Session], Coroutine[object, object, None]]
 
 
 class Client:
-    """One of those that speak to the daemon. Tells what it finds wrong by `AssertionError`."""
+    """One client of the daemon. It raises `AssertionError` for what it finds wrong."""
 
     def __init__(self, name: str, dice: Random, reference: Reference, note: Callable[[str], None]) -> None:
         self.name = name
@@ -50,15 +50,15 @@ class Client:
         self._dice = dice
         self._reference = reference
         self._kept: Kept | None = None
-        """The session that it speaks of: behind a deletion without an answer there may be another."""
+        """The session it uses. After a deletion without an answer there may be another one."""
         self._note = note
         self._made = 0
         self.said: dict[str, bytes] = {}
-        """Entry to the bytes that were acknowledged, in order."""
+        """The acknowledged bytes of each entry, in order."""
         self.path: list[str] = []
-        """Those on the branch that the session is on."""
+        """The entries on the branch that the session is on."""
         self._unanswered: list[list[Raw]] = []
-        """Appends that got no answer: sent again, they are stored once."""
+        """Appends that got no answer. If they are sent again, they are stored once."""
         self._open_calls: list[str] = []
         self._is_path_known = True
         self.is_healthy = True
@@ -164,7 +164,7 @@ class Client:
         self.said = {one: self.said[one] for one in sorted(self.said, key=_number)}
 
     async def compact(self, session: Session) -> None:
-        """With one of the budgets. Twice gives nothing."""
+        """Compact with one of the budgets. A second compaction in a row must do nothing."""
         request = self._dice.choice(
             (
                 CompactRequest(keep_recent=100),

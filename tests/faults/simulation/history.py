@@ -1,4 +1,4 @@
-"""One history: daemons one after another on one platter, their clients, and everything that befalls them."""
+"""One simulated history: daemons one after another on one disk, their clients, and all faults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Failed(Exception):
 
 
 class Counts(Struct, kw_only=True):
-    """What happened in a history, or in many."""
+    """What happened in one history, or in many."""
 
     steps: int = 0
     requests: int = 0
@@ -75,7 +75,7 @@ class World(Quiet):
         return self._started_at + self._loop.time()
 
     async def in_worker(self, work: Callable[[], T]) -> T:
-        """In the simulation's order."""
+        """Run `work` in the simulation's order."""
         if isinstance(work, partial) and work.func in (settle, give_back):
             raise RuntimeError("nothing of this process's memory is the simulation's")
         return await self._loop.run_in_executor(None, work)
@@ -113,7 +113,7 @@ class History:
 
     @property
     def digest(self) -> str:
-        """Of all that happened so far."""
+        """Return a hash of everything that happened so far."""
         return self._trace.hexdigest()
 
     def play(self) -> Counts:

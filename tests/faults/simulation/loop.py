@@ -1,7 +1,7 @@
-"""An event loop whose clock and workers are the simulation's: the same seed, the same order of everything.
+"""An event loop with a simulated clock and workers: the same seed gives the same order of everything.
 
-A worker's job is done at one moment between two turns of the loop: the dice say which. A loop with nothing to
-do, no job and no timer, while somebody still waits, is a lost wake-up.
+A worker's job is done at one moment between two turns of the loop, chosen at random. If the loop has no job
+and no timer while somebody still waits, a wake-up was lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Loop(asyncio.BaseEventLoop):
         self.set_exception_handler(lambda _, __: None)
 
     def time(self) -> float:
-        """Seconds; they pass when nothing else is to be done."""
+        """Return the simulated seconds. They pass when there is nothing else to do."""
         return self._now
 
     def select(self, timeout: float | None) -> tuple[()]:

@@ -1,4 +1,4 @@
-"""One process on a simulated disk: descriptors, locks, refusals at a call of one's choice, and its death."""
+"""One process on a simulated disk: descriptors, locks, system calls that fail on demand, and its death."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is left of files and names when the power goes: a disk that keeps no more than it was made to.
+"""A simulated disk: which files, names and bytes are left after a power cut. It keeps only what was synced.
 
-Bytes are safe once their file was synced, a name once its folder was. Of what came after, a power cut keeps
-any beginning of the changes of sizes and names, and any of the pages and sectors written; what it does not
-keep reads as zeros, or as before. (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014.)
+Bytes are safe once their file was synced, a name once its folder was. Of later changes, a power cut keeps any
+prefix of the changes of sizes and names, and any subset of the written pages and sectors; the others read as
+zeros or as before. (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class File:
     def __init__(self, number: int) -> None:
         self.number = number
         self.data = bytearray()
-        """As programs see it."""
+        """The content as programs see it."""
         self.safe = bytearray()
-        """As it is on the disk for certain."""
+        """The content that is certainly on the disk."""
         self.changes: list[tuple[int, bytes] | int] = []
         """Since the last sync: what was written where, or the size it was cut to."""
         self.modified_at = 0.0
@@ -40,18 +40,18 @@ class File:
             self.changes.append(size_bytes)
 
     def sync(self) -> None:
-        """All of it is safe."""
+        """Make all content safe."""
         for change in self.changes:
             _apply(self.safe, change)
         self.changes.clear()
 
     def drop(self, dice: Random) -> None:
-        """A sync that failed: nobody knows what is on the disk, and the next one says yes."""
+        """Let a sync fail: what is on the disk is unknown, and the next sync succeeds."""
         self.safe = self._left(dice)
         self.changes.clear()
 
     def lose_power(self, dice: Random) -> None:
-        """What is on the disk is all there is."""
+        """Reset the content to what a power cut leaves."""
         if self.changes:
             self.safe = self._left(dice)
             self.changes.clear()
@@ -98,12 +98,12 @@ class Folder:
         self.changes.append(named)
 
     def sync(self) -> None:
-        """All names are safe."""
+        """Make all names safe."""
         self.safe = dict(self.names)
         self.changes.clear()
 
     def lose_power(self, dice: Random) -> None:
-        """What is on the disk is all there is."""
+        """Reset the names to what a power cut leaves."""
         for named in self.changes[: _some(dice, len(self.changes))]:
             _rename(self.safe, named)
         self.changes.clear()
@@ -111,15 +111,15 @@ class Folder:
 
 
 class Platter:
-    """A disk with its folders; what processes come and go on."""
+    """A disk with its folders, shared by all simulated processes."""
 
     def __init__(self) -> None:
         self._numbers = 1
         self.root = Folder(1)
         self.locks: dict[int, object] = {}
-        """File to the open file that holds its lock."""
+        """For each locked file, the open file that has the lock."""
         self.room_bytes: int | None = None
-        """What may still be written; none: as much as you like."""
+        """How many bytes may still be written; None if there is no limit."""
 
     def file(self) -> File:
         """A new one, nowhere yet."""
@@ -132,7 +132,7 @@ class Platter:
         return Folder(self._numbers)
 
     def at(self, path: Path) -> File | Folder | None:
-        """What is there."""
+        """Return the file or folder at `path`; None if there is none."""
         node: File | Folder = self.root
         for name in path.parts[1:]:
             if not isinstance(node, Folder) or name not in node.names:
@@ -180,6 +180,7 @@ def _rename(names: dict[str, File | Folder], named: tuple[tuple[str, File | Fold
 
 
 def _some(dice: Random, most: int) -> int:
-    """How many of so many: often none or all. Draws once or twice, whatever `most` is."""
+    """Return a random number from 0 to `most`, often 0 or `most`. It draws once or twice, whatever `most`
+    is."""
     kind, share = dice.random(), dice.random()
     return 0 if kind < 0.25 else most if kind < 0.5 else round(share * most)

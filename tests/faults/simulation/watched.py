@@ -1,7 +1,7 @@
-"""What the store was given and what it acknowledged, noted where the sessions speak to it.
+"""Wrappers around the store that record what it was given and what it acknowledged.
 
-This is the reference: it knows nothing of files. A record is acknowledged once `durable` returned for it;
-from then on it has to come back, at its place, byte for byte, until it is replaced.
+They are the reference model of the simulation and know nothing of files. A record is acknowledged when
+`durable` has returned for it. Afterwards it must come back at its index, byte for byte, until it is replaced.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from faults.simulation.machine import Machine
 
 
 def must(holds: bool, why: str) -> None:
-    """Raises `AssertionError` where it does not hold."""
+    """Raise `AssertionError` with the text `why` if `holds` is false."""
     if not holds:
         raise AssertionError(why)
 
 
 class Kept:
-    """The records of one session."""
+    """What the reference knows about the records of one session."""
 
     def __init__(self, durability: Durability) -> None:
         self.durability: Durability = durability
         self.acknowledged: list[bytes] = []
         self.tried: dict[int, set[bytes]] = {}
-        """Place to what was ever to stand there: one of these, or nothing."""
+        """For each index, all records that were ever written there. One of them may come back, or none."""
         self.doubtful: dict[int, bytes] = {}
-        """Place to what may stand there instead, while it is being replaced."""
+        """For each index that is being replaced, the new record, which may come back instead of the old
+        one."""
         self.is_certain = True
-        """False after a power cut, where no more was promised than to survive a kill."""
+        """False after a power cut, if the durability promised only to survive a kill."""
         self.before: Kept | None = None
-        """What had its name until a deletion that got no answer. The power may bring it back until the new
-        one's first record is safe."""
+        """The previous session of this name, if its deletion was not acknowledged. A power cut may bring it
+        back until the first record of the new session is synced."""
 
     def is_of(self, found: Sequence[bytes]) -> bool:
-        """Whether these records are this session's, and not those of the one before it."""
+        """Return whether these records belong to this session, and not to the previous one of its name."""
         try:
             self.compare(found)
         except AssertionError:
@@ -47,7 +48,7 @@ class Kept:
         return True
 
     def compare(self, found: Sequence[bytes]) -> None:
-        """Whether that is what may be found after whatever happened."""
+        """Raise `AssertionError` if these records may not come back after what happened to the session."""
         if not self.is_certain:
             return
         known = len(self.acknowledged)
@@ -60,18 +61,18 @@ class Kept:
 
 
 class Reference:
-    """All sessions that a client was told of."""
+    """All sessions that were acknowledged to a client."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Kept] = {}
         self.maybe: set[str] = set()
-        """Ids of which a creation or deletion was on its way when the process died."""
+        """Ids of sessions that were being created or deleted when the process died."""
         self.secrets: list[bytes] = []
-        """Words that were redacted or deleted, and acknowledged so."""
+        """Words whose redaction or deletion was acknowledged."""
 
 
 class WatchedJournal:
-    """A `Journal` with a witness."""
+    """A `Journal` that records in `Kept` what was appended and acknowledged."""
 
     def __init__(self, inner: Journal, kept: Kept, records: Sequence[bytes]) -> None:
         self._inner = inner
@@ -113,7 +114,7 @@ class WatchedJournal:
         if count > len(self._kept.acknowledged):
             self._kept.acknowledged[:] = self._records[:count]
         if self._kept.durability == "disk":
-            # What was cut off behind it, and not synced then, cannot come back any more.
+            # The file is synced: records that were cut off after this point cannot come back any more.
             self._kept.before = None
             self._kept.tried = {
                 at: those for at, those in self._kept.tried.items() if at < len(self._records)
@@ -139,7 +140,7 @@ class WatchedJournal:
         self._is_replacing = False
         for at, record in changes.items():
             self._records[at] = record
-        # It stands in a file that was written as a whole and synced.
+        # The file with the replaced records was written as a whole and synced.
         kept.acknowledged[:] = self._records[: max(len(kept.acknowledged), max(changes, default=-1) + 1)]
         kept.tried = {at: set() if at in changes else those for at, those in kept.tried.items()}
         for at, record in changes.items():
@@ -156,7 +157,7 @@ class WatchedJournal:
 
 
 class WatchedStore:
-    """A `Store` with a witness."""
+    """A `Store` that records in `Reference` what was created, deleted and acknowledged."""
 
     def __init__(self, home: Path, machine: Machine, reference: Reference) -> None:
         self._inner = FolderStore(home, disk=machine)
@@ -197,7 +198,7 @@ class WatchedStore:
         while kept.before is not None and not kept.is_of(records):
             kept = self._reference.sessions[session_id] = kept.before
         kept.compare(records)
-        # What came back is what there is from now on; safe it is when the next record is.
+        # The records that came back are the current ones. They are durable when the next record is.
         for at, record in enumerate(records):
             kept.tried[at] = {record}
         # A replacement that got no answer may be seen and yet be lost with the power, until the next sync.

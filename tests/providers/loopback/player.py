@@ -176,7 +176,7 @@ class Player:
             yield f"{head}data:{data}\r\n\r\n".encode()
 
     async def _broken(self, text: str, event: tuple[str, str] | None) -> AsyncIterator[bytes]:
-        """What comes up to the middle of an answer, then `event`."""
+        """Yield an answer up to its middle, then `event`."""
         if text:
             for name, data in self.wire.events(Answer(text=text, stop="none", usage=False)):
                 # Nothing that could be taken for the end.

@@ -1,4 +1,4 @@
-"""What the loopback provider does with a request, as values. A script is a list of them, one a request."""
+"""What the loopback provider does with a request, as values. A script is a list of them, one per request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Call:
     arguments: str = "{}"
     id: str = "call_1"
     namespace: str = ""
-    """Of OpenAI's Responses alone: the group of tools that the name is of."""
+    """Only for OpenAI's Responses: the group of tools that the name belongs to."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Answer:
     text: str = ""
     thinking: str = ""
     signature: str = "c2lnbmF0dXJl"
-    """Of the thinking, where the wire has one."""
+    """The signature of the thinking, if the wire format has one."""
     calls: tuple[Call, ...] = ()
     input_tokens: int = 10
     output_tokens: int = 5
@@ -37,7 +37,7 @@ class Answer:
     provider's own word; calls make `stop` the wire's word for them."""
     chunk_chars: int = 4
     usage: bool = True
-    """Whether there is a report."""
+    """Whether there is a usage report."""
     count_input: bool = False
     """The report says what the server counted, in place of `input_tokens`."""
 
@@ -185,7 +185,7 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Endless:
-    """The same text again and again, until the client goes."""
+    """Sends the same text again and again until the client closes the connection."""
 
     text: str = "more "
 

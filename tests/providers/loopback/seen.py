@@ -1,4 +1,4 @@
-"""A request as it arrived."""
+"""A request as the loopback provider received it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ class Seen:
     """One request as it arrived."""
 
     wire: str
-    """Empty for a path that no provider has."""
+    """The wire format; empty for a path that no provider has."""
     path: str
     headers: dict[str, str]
-    """By lower-case names."""
+    """The headers, with lower-case names."""
     body: Json
     raw: bytes
     tokens: int
-    """As the server counts: a quarter of the characters of system, tools and messages, rounded up."""
+    """The size as the server counts: a quarter of the characters of system, tools and messages, rounded
+    up."""
     connection: int
     """The how many-th connection it came on, from 1."""
     accepted: bool = True
-    """It was not above the window."""
+    """Whether the size was within the window."""
     gone: threading.Event = field(default_factory=threading.Event)
     """The client closed the connection before the answer was whole."""
     over: threading.Event = field(default_factory=threading.Event)
     """The step was played to its end, or to the client's."""
 
     def was_left(self, timeout_s: float = 5.0) -> bool:
-        """Whether the client goes away within that time."""
+        """Return whether the client closes the connection within that time."""
         return self.gone.wait(timeout_s)
 
 
 def wire_of(path: str) -> str:
-    """Whose API a path is."""
+    """Return the wire format that a path belongs to."""
     bare = path.partition("?")[0]
     for ending, wire in (
         ("/chat/completions", "openai"),

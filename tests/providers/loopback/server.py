@@ -1,4 +1,4 @@
-"""The server: asyncio in a thread of its own, one script step a request, every request written down."""
+"""The server: asyncio in its own thread. It plays one script step per request and records each request."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Loopback:
 
     @property
     def connections(self) -> int:
-        """How many were opened."""
+        """Return how many connections were opened."""
         return self._connections
 
     def _run(self) -> None:

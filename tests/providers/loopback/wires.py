@@ -1,4 +1,4 @@
-"""Answers as Anthropic, Gemini and Ollama write them: their API references, seen 2026-10."""
+"""Answers in the formats of Anthropic, Gemini and Ollama, from their API references, seen 2026-10."""
 
 from __future__ import annotations
 

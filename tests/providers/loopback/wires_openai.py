@@ -1,4 +1,4 @@
-"""Answers as OpenAI writes them, and those who speak its API: its reference, seen 2026-10."""
+"""Answers in OpenAI's formats, which other providers speak too, from its API reference, seen 2026-10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wires share."""
+"""Helpers that all wire formats share."""
 
 from __future__ import annotations
 

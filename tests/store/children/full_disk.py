@@ -1,4 +1,4 @@
-"""Fills the disk: a limit on the size of a file, which is raised again later."""
+"""Simulates a full disk with a limit on file size, and raises the limit later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has session s1 open and starts another program, which ends when it is told to."""
+"""Opens session s1 and starts another program, which runs until it gets a line of input."""
 
 from __future__ import annotations
 

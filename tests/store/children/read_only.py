@@ -1,4 +1,4 @@
-"""Works in a folder that this process may not write."""
+"""Uses a store in a folder that this process may not write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores a session under the umask that is given, with everything there is beside it."""
+"""Stores a session and all files that belong to it, under the given umask."""
 
 from __future__ import annotations
 

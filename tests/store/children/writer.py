@@ -1,4 +1,4 @@
-"""Appends to session s1 until it is killed, and prints the number of each record that is durable."""
+"""Appends to session s1 until it is killed. Prints the number of each durable record."""
 
 from __future__ import annotations
 

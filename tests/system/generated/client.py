@@ -1,4 +1,4 @@
-"""A client whose types were all generated: python client.py COMMAND ARGUMENTS...; beside `protocol`."""
+"""A client built only from generated types: `python client.py COMMAND ARGUMENTS...`, next to `protocol`."""
 
 from __future__ import annotations
 

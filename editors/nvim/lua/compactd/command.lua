@@ -307,7 +307,7 @@ M.subcommands = {
     end,
   },
   restart = {
-    about = "restart: ends the daemon and starts it anew",
+    about = "restart: restarts the daemon",
     run = function()
       daemon.restart(function(problem)
         if problem then
@@ -329,7 +329,7 @@ function M.run(command)
   local name = command.fargs[1] or "gauge"
   local subcommand = M.subcommands[name]
   if subcommand == nil then
-    return failed({ message = ("there is no %q; Tab shows what there is"):format(name) })
+    return failed({ message = ("there is no %q; Tab lists the commands"):format(name) })
   end
   subcommand.run(vim.list_slice(command.fargs, 2), command.bang == true)
 end

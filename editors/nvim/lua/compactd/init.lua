@@ -12,7 +12,7 @@ function M.setup(given)
   end
 end
 
---- The gauge of the current session for a status line, `""` where none is open:
+--- The gauge of the current session for a status line, `""` if none is open:
 --- `vim.o.statusline = "%f %=%{%v:lua.require'compactd'.statusline()%}"`.
 ---@param options? {plain?: boolean} Plain: no highlight, `%` once: for other status line plugins.
 ---@return string

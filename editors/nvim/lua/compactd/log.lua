@@ -1,4 +1,4 @@
---- What happened, for `:Compactd log`: the daemon's life, what it prints beside the protocol, the traced wire.
+--- What happened, for `:Compactd log`: the daemon's life, what it prints outside the protocol, the traced wire.
 local text = require("compactd.text")
 
 local M = {}

@@ -3,70 +3,70 @@
 
 --- Params of `session/start`.
 ---@class compactd.StartParams
----@field model? string|compactd.ModelRef|nil `"provider/id"`, or its parts. Left out on a resume: the session's own.
+---@field model? string|compactd.ModelRef|nil `"provider/id"`, or its parts. Left out on a resume, the session keeps its model.
 ---@field session_id? string|nil The session to resume, or the id to use for a new one.
 ---@field system_prompt? string|nil The system prompt. Replaces an earlier one; an empty text removes it; null keeps it.
----@field tools? any[]|nil In our shape, or OpenAI's, Anthropic's or Gemini's.
----@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shortened by it. Of a new session; a resume keeps its own.
+---@field tools? any[]|nil The tools, in compactd's, OpenAI's, Anthropic's or Gemini's shape.
+---@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own.
 ---@field title? string|nil Title of the session. Null: the first words of its first prompt.
----@field compaction? compactd.GivenSettings|nil Settings of this session. On a session that exists, each one given replaces the one it had.
+---@field compaction? compactd.GivenSettings|nil Settings of this session. In an existing session, each given setting replaces the previous value.
 ---@field context_window? integer|nil The model's window in tokens, if you know it better than the registry.
----@field parent_session_id? string|nil The session that started this one as a sub-agent. Under a profile whose sub-agents do not compact (`klaude`), it skips the threshold check.
----@field snapshots? boolean|nil Keep the files of the git work tree around `working_dir` at each turn's begin and end, for `session/diff`. A resume keeps it. Default false.
----@field persist? boolean|nil False keeps the session in memory alone. Default true.
----@field durability? "disk"|"os"|nil `disk` (the default) survives a power cut when answered; `os` survives a killed daemon.
----@field read_only? boolean|nil True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over.
----@field client? compactd.ClientInfo|nil Who is asking, and whether it answers `session/compacting`.
+---@field parent_session_id? string|nil The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check.
+---@field snapshots? boolean|nil True: keep the files of the git work tree around `working_dir` at the begin and end of each turn, for `session/diff`. A resumed session keeps its value. Default false.
+---@field persist? boolean|nil False: keep the session in memory only. Default true.
+---@field durability? "disk"|"os"|nil `disk` (the default): what was acknowledged survives a power cut. `os`: it survives a killed daemon.
+---@field read_only? boolean|nil True: read and follow a stored session without its lock, so that other processes can write it. Given settings are not applied. A later `session/start` without `read_only` takes the session over.
+---@field client? compactd.ClientInfo|nil Who the client is, and whether it answers `session/compacting`.
 
---- A model by its parts.
+--- A model, by its parts.
 ---@class compactd.ModelRef
 ---@field id string The model's name, as its provider spells it; `provider/id` if `provider` is null.
----@field provider? string|nil Who serves the model, such as `anthropic`. Null: `id` names it, or it is found by the model.
----@field base_url? string|nil The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning.
+---@field provider? string|nil Who serves the model, such as `anthropic`. Null: `id` names the provider, or it is derived from the model.
+---@field base_url? string|nil The endpoint (scheme, host, port, path), if it is not the provider's own. A user, password or query in it is dropped, with a warning.
 
---- `compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here.
+--- `compaction` in `session/start` and `session/configure`. A setting that is left out or null is not set.
 ---@class compactd.GivenSettings
----@field profile? string|nil `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`.
----@field enabled? boolean|nil False: no compaction but `session/compact`; a provider's overflow reaches the caller.
+---@field profile? string|nil The profile: `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`.
+---@field enabled? boolean|nil False: only `session/compact` compacts, and a provider's overflow error reaches the caller.
 ---@field auto? boolean|nil Another name of `enabled`.
----@field context_window? integer|nil The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses.
----@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens; above 0, exact up to the cap.
----@field threshold_ratio? number|nil The same as a share of the window, above 0 and at most 1.
----@field reserve_tokens? integer|nil The same as what stays free of the window, in tokens; 0 or more.
----@field keep_recent_tokens? integer|nil Budget of the verbatim tail in tokens, above 0.
----@field keep_messages? integer|nil Size of the verbatim tail in messages, above 0.
+---@field context_window? integer|nil The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses a request.
+---@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens, or at the cap if that is smaller; above 0.
+---@field threshold_ratio? number|nil A compaction is due at this share of the window; above 0 and at most 1.
+---@field reserve_tokens? integer|nil A compaction is due when fewer than this many tokens of the window are free; 0 or more.
+---@field keep_recent_tokens? integer|nil How many tokens of the newest messages stay word for word; above 0.
+---@field keep_messages? integer|nil How many of the newest messages stay word for word; above 0.
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
----@field split_min_messages? integer|nil A cut turn's prefix of at least this many messages gets its own summary; above 0.
----@field prune? boolean|nil Replace old tool output by stubs before each turn.
+---@field split_min_messages? integer|nil If a cut removes at least this many messages of a turn, they get a summary of their own; above 0.
+---@field prune? boolean|nil True: before each turn, old tool output is replaced by stubs.
 ---@field prune_minimum? integer|nil A prune that saves no more tokens than this is not done; 0 or more.
----@field prune_protect? integer|nil Newest tool output in tokens that is never pruned; 0 or more.
+---@field prune_protect? integer|nil The newest tool output of this many tokens is never pruned; 0 or more.
 ---@field protected_tools? string[]|nil Tools whose output is never pruned.
----@field strategy? string|nil `auto`, `summarize`, `extract` or `truncate`.
----@field model? string|nil The summariser, `provider/id`.
----@field compact_prompt? string|nil Replaces the summary prompt. `{messages}` marks where the transcript goes; absent, it is appended.
----@field estimator? string|nil `auto`, `chars4` or `tokenizer`.
----@field auto_continue? boolean|nil After an automatic compaction, append "Continue if you have next steps".
----@field tool_output_chars? integer|nil Most of one tool result that a summariser sees, in code points; above 0.
----@field summary_tokens? integer|nil Most that a summary may take, in tokens; above 0.
----@field summary_deadline_s? number|nil Most seconds that a summariser may take, above 0; then the next strategy takes over.
----@field max_cost? number|nil Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked.
----@field constraint_tokens? integer|nil Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of `target_tokens`, else a quarter of the summary's budget.
----@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1.
+---@field strategy? string|nil How summaries are made: `auto`, `summarize`, `extract` or `truncate`.
+---@field model? string|nil The model that summarises, as `provider/id`.
+---@field compact_prompt? string|nil Replaces the summary prompt. `{messages}` marks where the transcript goes. Without it, the transcript is appended.
+---@field estimator? string|nil How tokens are counted: `auto`, `chars4` or `tokenizer`.
+---@field auto_continue? boolean|nil True: after an automatic compaction, "Continue if you have next steps" is appended.
+---@field tool_output_chars? integer|nil The most code points of one tool result that a summariser sees; above 0.
+---@field summary_tokens? integer|nil The most tokens that a summary may take; above 0.
+---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
+---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
+---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget.
+---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
---- Who is speaking.
+--- Who the client is.
 ---@class compactd.ClientInfo
----@field name? string|nil Events name the client by it (`client`).
----@field version? string|nil Version of the client's program. Nothing depends on it.
----@field compaction_hook? boolean The client answers `session/compacting`.
+---@field name? string|nil Name of the client. Events name the client by it (`client`).
+---@field version? string|nil Version of the client's program. It has no effect.
+---@field compaction_hook? boolean True if the client answers `session/compacting`.
 
 --- Params of `session/append`.
 ---@class compactd.AppendParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field messages any[] Oldest first.
----@field usage? any The provider's usage report, in ours or any provider's shape, for the call's last assistant message.
----@field epoch? integer|nil Of the context that the report is about; default the last one handed out.
----@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give.
----@field files? compactd.Files|nil Files that tools touched, if the tool calls do not say so themselves. Summaries list them.
+---@field messages any[] The messages, oldest first.
+---@field usage? any The provider's usage report for the last assistant message of this call, in compactd's or any provider's shape.
+---@field epoch? integer|nil Epoch of the context that the report is about. Default: the last one that was returned.
+---@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, images or reasoning is refused (-32602); `data.format` of the error names the shape to pass.
+---@field files? compactd.Files|nil Files that tools used, if the tool calls do not show it. Summaries list them.
 
 --- Files that tools touched, as the client knows them.
 ---@class compactd.Files
@@ -76,705 +76,705 @@
 --- Params of `session/context`.
 ---@class compactd.ContextParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field format? string|nil The provider that the request is for; `neutral` (the default) is our own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is `instructions`, `messages` are the `input` items. `anthropic`: `system` is `system`. `gemini`: `system` is `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape.
+---@field format? string|nil The provider that the request is for; `neutral` (the default) is compactd's own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is for `instructions`, `messages` are the `input` items. `anthropic`: `system` is for `system`. `gemini`: `system` is for `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape.
 
---- Params of `session/compact`. At most one of the budgets.
+--- Params of `session/compact`. At most one of the budgets may be given.
 ---@class compactd.CompactParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field keep_recent? integer|nil Tokens of the verbatim tail.
----@field keep_messages? integer|nil Messages of the verbatim tail.
+---@field keep_recent? integer|nil How many tokens of the newest messages stay word for word.
+---@field keep_messages? integer|nil How many of the newest messages stay word for word.
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
----@field target_tokens? integer|nil Tokens of the whole new request, system prompt and tools included.
----@field instructions? string|nil What a summary should look at most.
----@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so.
----@field model? string|nil The summariser, `provider/id`. 1007 if it cannot be asked.
----@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
----@field dry_run? boolean|nil Tell what would happen, change nothing.
----@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says.
----@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
+---@field target_tokens? integer|nil The most tokens of the whole new request, system prompt and tools included.
+---@field instructions? string|nil What the summary should pay special attention to.
+---@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 if none is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
+---@field model? string|nil The model that summarises, as `provider/id`. Error 1007 if it cannot be asked.
+---@field force? boolean|nil True: if no valid cut exists, compact all but the last two messages.
+---@field dry_run? boolean|nil True: say what would happen, and change nothing.
+---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says. No summary is made; it is counted at its largest size. The real compaction saves at least what the result says.
+---@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field from? string|nil An entry id, inclusive.
----@field limit? integer|nil Most entries of the answer. Null: all.
----@field in_context? boolean|nil True: only what is in the context now, in its order: a summary, what it kept, the newest messages.
+---@field from? string|nil The entry id to start from, inclusive.
+---@field limit? integer|nil The most entries to return. Null: all.
+---@field in_context? boolean|nil True: only what is in the context now, in its order: the summary, what it kept, the newest messages.
 
 --- Params of `session/search`.
 ---@class compactd.SearchParams
----@field query string Plain text; case is ignored. Without `session_id`: words, all of which a message must hold.
----@field session_id? string|nil Left out: every stored session is searched, the best hits first.
----@field limit? integer|nil Default 20.
+---@field query string Plain text; case is ignored. Without `session_id`: words, all of which a message must contain.
+---@field session_id? string|nil The session to search. Left out: every stored session is searched, and the best hits come first.
+---@field limit? integer|nil The most hits to return. Default 20.
 
 --- Params of `session/expand`: a compaction, or entries.
 ---@class compactd.ExpandParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field compaction_id? string|nil The compaction whose replaced messages are wanted. Give this or `entry_ids`.
----@field entry_ids? string[]|nil The messages that are wanted.
----@field quoted? boolean Each message also as text for a model, in `quoted`.
+---@field compaction_id? string|nil The compaction whose replaced messages you want. Give this or `entry_ids`.
+---@field entry_ids? string[]|nil The entries of the messages that you want.
+---@field quoted? boolean True: also return each message as text for a model, in `quoted`.
 
 --- Params of `session/prune`.
 ---@class compactd.PruneParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field dry_run? boolean|nil True: says what would be pruned and changes nothing.
+---@field dry_run? boolean|nil True: say what would be pruned, and change nothing.
 
 --- Params of `session/branch`.
 ---@class compactd.BranchParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field entry_id string The entry that the next one follows.
+---@field entry_id string The entry that the next one will follow.
 
 --- Params of `session/undo`.
 ---@class compactd.UndoParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field force? boolean|nil Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008.
+---@field force? boolean|nil True: undo even if the result exceeds the window, which is otherwise error 1008. The next `turn/begin` then compacts again, or answers 1008.
 
---- Params of a method that needs a session and nothing else.
+--- Params of a method that takes only a session.
 ---@class compactd.SessionParams
 ---@field session_id string Id of the session. It must be open here, except for `session/delete`.
----@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
+---@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
 
 --- No params, or an empty result.
 ---@class compactd.Nothing
 
---- Params of `session/configure`. What is left out, or null, stays.
+--- Params of `session/configure`. What is left out or null stays unchanged.
 ---@class compactd.ConfigureParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field unset? string[]|nil Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards.
----@field compaction? compactd.GivenSettings|nil Settings to change. Null in it leaves a setting as it is.
+---@field unset? string[]|nil Names of settings that `session/start` or `session/configure` gave this session and that are to be forgotten, so that the next lower layer applies again. `system_prompt`, `tools` and `title` are also possible. A value given in the same call is set afterwards.
+---@field compaction? compactd.GivenSettings|nil Settings to change. A null in it leaves that setting unchanged.
 ---@field system_prompt? string|nil The new system prompt; an empty text removes it.
----@field tools? any[]|nil All tools from now on, as in `session/start`; an empty list removes them.
+---@field tools? any[]|nil All tools from now on, as in `session/start`. An empty list removes them.
 ---@field title? string|nil The new title.
 
 --- Params of `session/pin`.
 ---@class compactd.PinParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field entry_ids string[] The messages. An id that is no message of this session is refused.
----@field pinned? boolean False lets them go. Null: true.
+---@field entry_ids string[] The messages to pin or unpin. An id that is not a message of this session is refused.
+---@field pinned? boolean True pins the messages, false unpins them. Null: true.
 
 --- Params of `session/redact`.
 ---@class compactd.RedactParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field entry_ids string[] Of messages. At least one.
+---@field entry_ids string[] The messages to redact. At least one.
 
 --- Params of `session/diff`. Without `from` and `to`: the whole session.
 ---@class compactd.DiffParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field from? string|nil The user message with whose turn the changes begin.
----@field to? string|nil The user message with whose turn they end, inclusive.
+---@field from? string|nil The user message whose turn is the first to be compared.
+---@field to? string|nil The user message whose turn is the last to be compared, inclusive.
 
 --- Params of `session/import`: `path`, or `content`.
 ---@class compactd.ImportParams
----@field path? string|nil An absolute path of a file of at most 256 MiB.
----@field content? any What would stand in the file: a text, or the JSON itself.
----@field format? string|nil `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
----@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
+---@field path? string|nil Absolute path of a file of at most 256 MiB.
+---@field content? any The content of such a file: a text, or the JSON itself.
+---@field format? string|nil `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
+---@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/export`.
 ---@class compactd.ExportParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry.
----@field path? string|nil An absolute path to write to, for the user alone (0600). Nothing may be there.
+---@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry.
+---@field path? string|nil Absolute path to write to, readable only by the user (0600). The file must not exist yet.
 
 --- Params of `agent/prompt`: `text`, or `content`.
 ---@class compactd.PromptParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field text? string|nil What the user says. Give this or `content`.
----@field content? any As a user message's `content` in compactd's own shape: text, or blocks.
+---@field content? any A user message's `content` in compactd's own shape: text, or blocks.
 
 --- Params of `prompt/drop`.
 ---@class compactd.DropParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field prompt_id string As `agent/state` lists it in `prompts`.
+---@field prompt_id string Id of the prompt, as in `prompts` of `agent/state`.
 
 --- Params of `turn/end`.
 ---@class compactd.EndParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field messages any[] The model's answer, and the results of its tools if they are there already. Oldest first.
----@field usage? any The provider's usage report, in ours or any provider's shape. Null: none.
----@field epoch? integer|nil Of the context that the request was made from. Null: the last one handed out.
----@field format? string|nil As in `session/append`.
----@field stop_reason? string|nil Why the model stopped, in the provider's own words. With `length` and its like, a full window is recognised.
----@field files? compactd.Files|nil As in `session/append`.
+---@field messages any[] The model's answer, and the results of its tools if they are already available. Oldest first.
+---@field usage? any The provider's usage report, in compactd's or any provider's shape. Null: none.
+---@field epoch? integer|nil Epoch of the context that the request was made from. Null: the last one that was returned.
+---@field format? string|nil The shape of `messages`, as in `session/append`.
+---@field stop_reason? string|nil Why the model stopped, in the provider's own words. `length` and similar reasons help to recognise a full window.
+---@field files? compactd.Files|nil Files that tools used, as in `session/append`.
 
 --- Params of `turn/error`.
 ---@class compactd.ErrorParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field error compactd.RequestError What is known of the failure.
----@field usage? any The provider's report, if the failed request has one: billed, never the current size.
----@field epoch? integer|nil Of the context that the request was made from. Null: the last one handed out.
----@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
+---@field usage? any The provider's report, if the failed request has one. It is billed but never becomes the current size.
+---@field epoch? integer|nil Epoch of the context that the request was made from. Null: the last one that was returned.
+---@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
 
---- A model request that failed, as the provider's answer says it. Give the body as it came.
+--- A failed model request, as the provider's answer describes it. Pass the body as it came.
 ---@class compactd.RequestError
 ---@field status? integer|nil HTTP status.
----@field code? string|integer|nil The provider's code of the error, such as `context_length_exceeded`.
+---@field code? string|integer|nil The provider's error code, such as `context_length_exceeded`.
 ---@field message? string|nil The text of the error, if there is no `body`.
----@field body? any A string, or the JSON as it came. Beats `message`.
----@field provider? string|nil Who answered. Null: the session's provider.
+---@field body? any The body as it came: a string, or JSON. It takes precedence over `message`.
+---@field provider? string|nil The provider that answered. Null: the session's provider.
 
 --- Params of `model/set`.
 ---@class compactd.ModelSetParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field model string|compactd.ModelRef `"provider/id"`, or its parts.
----@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
+---@field model string|compactd.ModelRef The new model: `"provider/id"`, or its parts.
+---@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `tokens/count`: a text, or messages.
 ---@class compactd.CountParams
 ---@field model? string|nil The model whose tokenizer counts, as `provider/id` or an id. Null: a general estimate.
 ---@field text? string|nil The text. Give this or `messages`.
 ---@field messages? any[]|nil The messages, in the shape of `format`.
----@field format? string|nil As in `session/append`.
+---@field format? string|nil The shape of `messages`, as in `session/append`.
 
 --- Params of `models/lookup`.
 ---@class compactd.LookupParams
----@field model string `provider/id`, or an id alone in any provider's spelling.
----@field provider? string|nil Who serves it. Null: `model` names it, or it is found by the model.
----@field base_url? string|nil The endpoint, if it is not the provider's own. What its server taught counts.
----@field explain? boolean|nil Tell every step of the ladder and what it found.
+---@field model string The model: `provider/id`, or an id alone in any provider's spelling.
+---@field provider? string|nil Who serves the model. Null: `model` names the provider, or it is derived from the model.
+---@field base_url? string|nil The endpoint, if it is not the provider's own. Windows learned from its server count.
+---@field explain? boolean|nil True: also return each step of the lookup and what it found.
 
---- Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it.
+--- Params of `models/list`. Without `limit`, the answer has everything and takes megabytes.
 ---@class compactd.ListModelsParams
 ---@field provider? string|nil Only this provider's models. Null: all.
----@field from? string|nil `provider/id` of the first model to list, as `next` of the page before has it.
----@field limit? integer|nil Models in one answer.
+---@field from? string|nil `provider/id` of the first model to list: the value of `next` of the previous page.
+---@field limit? integer|nil The most models in one answer.
 
---- Params of `models/forget`: what is given must match. To forget every window, say `all`.
+--- Params of `models/forget`. A window is forgotten if it matches everything that is given. To forget every window, give `all`.
 ---@class compactd.ForgetParams
----@field model? string|nil `provider/id`, or an id alone. Null: any model.
----@field provider? string|nil Null: any provider.
----@field base_url? string|nil The endpoint. Null: any.
----@field all? boolean|nil True forgets every window that was learned, of all models. Not beside the others.
+---@field model? string|nil The model: `provider/id`, or an id alone. Null: any model.
+---@field provider? string|nil Who serves the model. Null: any provider.
+---@field base_url? string|nil The endpoint. Null: any endpoint.
+---@field all? boolean|nil True: forget every learned window of all models. It cannot be combined with the others.
 
 --- Params of `overflow/classify`.
 ---@class compactd.ClassifyParams
 ---@field status? integer|nil HTTP status.
----@field code? string|integer|nil The provider's code of the error, such as `context_length_exceeded`.
----@field body? any A string, or the JSON as it came. Beats `message`.
+---@field code? string|integer|nil The provider's error code, such as `context_length_exceeded`.
+---@field body? any The body as it came: a string, or JSON. It takes precedence over `message`.
 ---@field message? string|nil The text of the error, if there is no `body`.
----@field provider? string|nil Who answered. Null: judged by the text alone.
----@field usage? any The provider's report of that request.
----@field window? integer|nil The model's window, if you know it.
----@field stop_reason? string|nil Why the answer ended, for an overflow that is no error.
----@field profile? string|nil Whose rule for an error without a body holds; the session's, else `default`.
----@field session_id? string|nil A session that knows its size and window.
+---@field provider? string|nil The provider that answered. Null: only the text decides.
+---@field usage? any The provider's usage report for that request.
+---@field window? integer|nil The model's window in tokens, if you know it.
+---@field stop_reason? string|nil Why the answer ended, for an overflow without an error.
+---@field profile? string|nil The profile whose rule for an error without a body applies. Null: the session's, otherwise `default`.
+---@field session_id? string|nil A session whose size and window are used.
 
 --- Params of `trust/set`.
 ---@class compactd.TrustParams
----@field path string The absolute path of a folder.
----@field trusted boolean False takes the trust back.
+---@field path string Absolute path of a folder.
+---@field trusted boolean True trusts the folder, false revokes the trust.
 
---- Result of `session/compacting`; what is left out stays as it is.
+--- Result of `session/compacting`. A field that is left out changes nothing.
 ---@class compactd.HookAnswer
----@field cancel? boolean|nil True: do not compact now.
----@field context? string[]|nil What the summariser should know as well.
----@field instructions? string|nil What the summary should look at most; beats the request's.
----@field prompt? string|nil Replaces the summary prompt.
+---@field cancel? boolean|nil True if the client does not want this compaction now.
+---@field context? string[]|nil Further information for the summariser.
+---@field instructions? string|nil What the summary should focus on. It overrides the request's `instructions`.
+---@field prompt? string|nil A prompt that replaces the summary prompt.
 
 --- Result of `tool/execute`.
 ---@class compactd.ToolAnswer
----@field content? any Text, or blocks.
----@field is_error? boolean True if the tool failed; the model reads `content` as the error.
+---@field content? any What the tool returned: text, or blocks.
+---@field is_error? boolean True if the tool failed. The model then reads `content` as the error.
 
 --- One message of a conversation.
 ---@class compactd.Message
----@field role "user"|"assistant"|"tool"|"system" Who speaks. `tool` holds results of tool calls, which may also stand in a `user` message.
----@field content string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] Oldest first. A string on the wire is one text block.
+---@field role "user"|"assistant"|"tool"|"system" Who speaks. `tool` contains results of tool calls, which may also be in a `user` message.
+---@field content string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] The blocks, in order. A string on the wire is one text block.
 ---@field id? string|nil The client's id, if it gave one.
 ---@field created_at? number|nil When it was written, in Unix seconds. Null: not known.
----@field usage? any|nil The provider's usage report as it came, if the message carries one.
----@field stop_reason? string|nil Of an assistant's message: why the model stopped, in the provider's words. Null: not known.
+---@field usage? any|nil The provider's usage report as it came, if there is one.
+---@field stop_reason? string|nil For an assistant's message: why the model stopped, in the provider's words. Null: not known.
 ---@field meta? compactd.Meta|nil What programs say about this message. Null: nothing.
 
 --- Plain text.
 ---@class compactd.Text
 ---@field type "text"
 ---@field text string The text; may be empty.
----@field meta? compactd.BlockMeta|nil What programs say about this block. Left out: what the message's `meta` says.
+---@field meta? compactd.BlockMeta|nil What programs say about this block. Left out, the message's `meta` applies.
 
---- What programs say about a block. Fields we do not know stay in the message's own bytes.
+--- What programs say about a block. Unknown fields are kept in the message's own bytes.
 ---@class compactd.BlockMeta
----@field author? string|nil Who wrote this block, where it is another one than the message's. As in the message's `meta`.
+---@field author? string|nil Who wrote this block, if it is not the author of the message. The values are those of the message's `meta`.
 
 --- A model's reasoning. Sent back verbatim with its signature, or not at all.
 ---@class compactd.Thinking
 ---@field type "thinking"
 ---@field text? string The reasoning; empty if the provider hides it.
----@field signature? string|nil The provider's signature of the text, sent back unchanged. Null: none, so that some providers refuse the block; then it is left out of the request.
----@field redacted? string|nil The provider's opaque form, where the text is hidden.
+---@field signature? string|nil The provider's signature of the text, sent back unchanged. Null: there is none. Some providers refuse such a block; it is then left out of the request.
+---@field redacted? string|nil The provider's opaque form of the reasoning, if the text is hidden.
 
---- A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes.
+--- An image, as base64 `data` or as `url`. Tokens are counted by its pixels, never by its bytes.
 ---@class compactd.Image
 ---@field type "image"
 ---@field media_type? string MIME type, such as `image/png`.
----@field data? string|nil The picture in base64. Give this or `url`.
----@field url? string|nil Address of the picture.
----@field width? integer|nil Pixels; null if not known, then read from `data`, or assumed.
----@field height? integer|nil Pixels; as `width`.
+---@field data? string|nil The image in base64. Give this or `url`.
+---@field url? string|nil Address of the image.
+---@field width? integer|nil Width in pixels. Null if not known; then it is read from `data` or assumed.
+---@field height? integer|nil Height in pixels. Null if not known; then it is read from `data` or assumed.
 
 --- A file given to the model: text, base64 `data`, or a `url`.
 ---@class compactd.Document
 ---@field type "document"
 ---@field media_type? string MIME type, such as `application/pdf` or `text/plain`.
----@field title? string|nil Name of the document, such as its file's.
+---@field title? string|nil Name of the document, such as its file name.
 ---@field text? string|nil The document's text. Give one of `text`, `data` and `url`.
 ---@field data? string|nil The document in base64.
 ---@field url? string|nil Address of the document.
 ---@field pages? integer|nil Number of pages; null if not known. The size in tokens is estimated from it.
----@field meta? compactd.BlockMeta|nil What programs say about this block. Left out: what the message's `meta` says.
+---@field meta? compactd.BlockMeta|nil What programs say about this block. Left out, the message's `meta` applies.
 
 --- A call the model made. `arguments` is kept byte for byte.
 ---@class compactd.ToolCall
 ---@field type "tool_call"
 ---@field call_id string The provider's id of the call; its result names it.
 ---@field name string Name of the tool.
----@field arguments? any The JSON value as the client sent it: an object, or OpenAI's string.
+---@field arguments? any The JSON value as the client sent it: an object, or a string as in OpenAI's shape.
 
---- What a call gave back.
+--- The result of a tool call.
 ---@class compactd.ToolResult
 ---@field type "tool_result"
----@field call_id string The call that this answers.
----@field content? string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] Text, or blocks. Any other JSON arrives here as its text, byte for byte.
----@field name? string|nil Name of the tool. Null: the call's.
+---@field call_id string The call that this is the result of.
+---@field content? string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] Text, or blocks. Any other JSON is kept as its text, byte for byte.
+---@field name? string|nil Name of the tool. Null: the name in the call.
 ---@field is_error? boolean True if the tool failed.
 
---- Something only `provider` understands; given back to it untouched.
+--- Something that only `provider` understands. It is sent back to it unchanged.
 ---@class compactd.Opaque
 ---@field type "opaque"
 ---@field provider string The provider that understands it, such as `openai`.
 ---@field raw any The value, byte for byte.
 
---- A block of a type this version does not know, kept as it came.
+--- A block of a type that this version does not know, kept as it came.
 ---@class compactd.Unknown
----@field type string The block's own type.
+---@field type string The block's type.
 
---- What programs say about a message. Fields we do not know stay in the message's own bytes.
+--- What programs say about a message. Unknown fields are kept in the message's own bytes.
 ---@class compactd.Meta
----@field type? string|nil `compaction_summary` marks a summary of ours.
----@field kind? string|nil `bash_execution` marks a user message that holds a shell command the user ran and its output.
----@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in a message of role `user` that is not `synthetic`.
----@field synthetic? boolean No person wrote it.
----@field pinned? boolean Stays in every later view, within a cap.
----@field compaction_id? string|nil Of a summary: the compaction that made it.
----@field read_files? string[] Of a summary: the files that were read and not changed. A summary always has it.
----@field modified_files? string[] Of a summary: the files that were changed. A summary always has it.
+---@field type? string|nil `compaction_summary` marks a summary that compactd wrote.
+---@field kind? string|nil `bash_execution` marks a user message that contains a shell command which the user ran, and its output.
+---@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`.
+---@field synthetic? boolean True if no person wrote the message.
+---@field pinned? boolean True if the message stays in every later view, within a cap.
+---@field compaction_id? string|nil For a summary: the compaction that made it.
+---@field read_files? string[] For a summary: the files that were read and not changed. A summary always has it.
+---@field modified_files? string[] For a summary: the files that were changed. A summary always has it.
 
 --- Result of `session/start`.
 ---@class compactd.StartResult
----@field session_id string The id that every other method takes.
----@field resumed boolean True if the session was there before, stored or open.
----@field read_only boolean The session can be read and followed, not changed: another process has it, or you asked for that.
+---@field session_id string Id of the session, which every other method takes.
+---@field resumed boolean True if the session already existed, stored or open.
+---@field read_only boolean True if the session can be read and followed but not changed, because another process has it open or you asked for `read_only`.
 ---@field model string|nil The model in force as `provider/id`; null if none was ever named.
----@field title string|nil The one it was given, else the first words of its first prompt; null before there are any.
----@field context_window integer|nil Tokens; the same as `token_usage.context_window`.
+---@field title string|nil The title that was given, otherwise the first words of the first prompt; null if there is neither.
+---@field context_window integer|nil The window in tokens; the same as `token_usage.context_window`.
 ---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
----@field message_count integer Messages of the view.
----@field seq integer The number of the last event sent for this session; 0 at opening.
----@field warnings string[] What a person should know, in sentences; empty if nothing.
----@field ignored_settings compactd.IgnoredSetting[] What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted.
+---@field message_count integer Number of messages in the view.
+---@field seq integer Number of the last event sent for this session; 0 when it was just opened.
+---@field warnings string[] What a person should know, in sentences; empty if there is nothing.
+---@field ignored_settings compactd.IgnoredSetting[] Settings in the folder's `.compactd.toml` that are not in force, because the folder is not trusted.
 
---- Where a session stands: what was billed, and how full the context is. Tokens.
+--- The tokens of a session: what was billed, and how full the context is.
 ---@class compactd.TokenUsage
----@field prompt_tokens integer Sum over all reports of input and cache. Billing; decides nothing.
----@field completion_tokens integer Sum of the output of all reports, reasoning included. Billing; decides nothing.
----@field total_tokens integer `prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing.
----@field cache_read_tokens integer Sum of the input read from a cache. Billing; decides nothing.
----@field cache_write_tokens integer Sum of the input written to a cache. Billing; decides nothing.
----@field reasoning_tokens integer Sum of the reasoning. Billing; decides nothing.
+---@field prompt_tokens integer Sum of input and cache over all reports. For billing only.
+---@field completion_tokens integer Sum of the output of all reports, reasoning included. For billing only.
+---@field total_tokens integer `prompt_tokens` + `completion_tokens`, over all reports. For billing only.
+---@field cache_read_tokens integer Sum of the input read from a cache. For billing only.
+---@field cache_write_tokens integer Sum of the input written to a cache. For billing only.
+---@field reasoning_tokens integer Sum of the reasoning. For billing only.
 ---@field last_prompt_tokens integer Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction.
----@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
----@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything.
----@field current_context_source "measured"|"estimated"|"mixed" Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report and an estimate of what came after it. `estimated`: no report of this context.
+---@field current_context_tokens integer|nil Size of the next request: the last report's input, plus an estimate of what came after it.
+---@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`. Some profiles compare only the last report, or an estimate of everything.
+---@field current_context_source "measured"|"estimated"|"mixed" Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report, and an estimate of what came after it. `estimated`: there is no report of this context.
 ---@field context_window integer|nil The window in force; null if none is known.
----@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess" How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: nobody knows it.
----@field threshold_tokens integer|nil Where a compaction becomes due; null if none ever does.
+---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess" How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used.
+---@field threshold_tokens integer|nil The size from which a compaction is due; null if none ever is.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
----@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
----@field epoch integer Number of the context, from 1. It rises when the context changes in another way than by an append; a report of an older epoch is billed only.
+---@field decision "fits"|"due"|"over" `fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to be sent as it is.
+---@field epoch integer Number of the context, from 1. It rises when the context changes other than by an append. A report for an older epoch is only billed.
 
---- A setting that was given and is not in force, because its source is not trusted with it.
+--- A setting that was given but is not in force, because its source is not trusted with it.
 ---@class compactd.IgnoredSetting
----@field name string As in `compaction`.
----@field source string `.compactd.toml`, or `session/import` for what an imported file holds.
----@field reason string Why it is ignored, and what would apply it, in a sentence.
+---@field name string Name of the setting, as in `compaction`.
+---@field source string `.compactd.toml`, or `session/import` for settings in an imported file.
+---@field reason string Why it is ignored, and how to apply it, in a sentence.
 
---- Result of `session/append`. When it is there, the messages are durable.
+--- Result of `session/append`. Once the client has it, the messages are durable.
 ---@class compactd.AppendResult
----@field entry_ids string[] As long as `messages`; a duplicate has its old id.
----@field duplicates string[] Client ids that were here already, with the same content.
+---@field entry_ids string[] The entry id of each message in `messages`. A duplicate has its old id.
+---@field duplicates string[] Client ids of messages that the session already had, with the same content.
 ---@field pending_calls string[] Tool calls that have no result yet.
----@field token_usage compactd.TokenUsage The numbers after this append.
+---@field token_usage compactd.TokenUsage The token usage after this append.
 ---@field decision compactd.Decision Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`.
----@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
+---@field warnings? string[] Which parts of the usage reports are ignored, and why. Left out if there are none.
 
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
----@field kind "fits"|"due"|"over" `fits`: send it. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is.
----@field used integer The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens.
----@field threshold integer|nil Where a compaction becomes due; null if none ever does.
+---@field kind "fits"|"due"|"over" `fits`: send the request. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is.
+---@field used integer The size that decided, in tokens: the size that the profile compares with the threshold, or for `over` the size of the whole next request.
+---@field threshold integer|nil The size from which a compaction is due; null if none ever is.
 ---@field window integer|nil The window in force; null if none is known.
 
 --- Result of `session/context`: what the next model request must contain.
 ---@class compactd.ContextResult
 ---@field messages any[] Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's.
----@field tokens integer Estimate of the whole request: system prompt, tools and messages, repairs included.
----@field epoch integer The epoch of this context. Give it back with the usage report of the request.
----@field repairs compactd.RepairInfo[] What differs from the messages as they were appended, so that the provider accepts them.
+---@field tokens integer The estimated size of the whole request: system prompt, tools and messages, repairs included.
+---@field epoch integer The epoch of this context. Pass it back with the usage report of the request.
+---@field repairs compactd.RepairInfo[] How the messages differ from those that were appended, so that the provider accepts them.
 ---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
 ---@field tools? any[] The tools, in the shape of `format`. Left out if there are none.
 
---- What was mended so that a provider takes the request.
+--- A repair that was made so that a provider accepts the request.
 ---@class compactd.RepairInfo
----@field kind string What was done. Values so far: `missing_result` (an error result was written for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was put next to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out).
----@field entry_id? string|nil The entry that it was done to; of `missing_result` and `renamed_call`, the entry of the call.
----@field call_id? string|nil The call's id as the client gave it. Left out if it is about a whole message.
+---@field kind string What was done. Values so far: `missing_result` (an error result was added for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was moved to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out).
+---@field entry_id? string|nil The entry that was repaired; for `missing_result` and `renamed_call`, the entry of the call.
+---@field call_id? string|nil The call's id as the client gave it. Left out if the repair is about a whole message.
 
---- What a compaction did, or why it did nothing. Tokens are of the whole request.
+--- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult
----@field compacted boolean True if the context changed, or with `dry_run` would change.
----@field reason string Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked.
----@field compaction_id string|nil Id of the compaction; null if there was none, and of a dry run.
+---@field compacted boolean True if the context changed, or with `dry_run` if it would change.
+---@field reason string Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as asked.
+---@field compaction_id string|nil Id of the compaction; null if there was none, or for a dry run.
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
 ---@field strategy "summarize"|"extract"|"truncate" How the summary was made: by a model, by code, or not at all.
----@field messages_before integer Messages of the context before.
----@field messages_after integer Messages of the context after, the summary included.
----@field messages_removed integer Messages that the summary replaced.
----@field tokens_before integer Size of the next request before.
----@field tokens_after integer Size of the next request after; the same as before if nothing was done.
+---@field messages_before integer Number of messages in the context before.
+---@field messages_after integer Number of messages in the context after, the summary included.
+---@field messages_removed integer Number of messages that the summary replaced.
+---@field tokens_before integer Size of the next request before the compaction.
+---@field tokens_after integer Size of the next request after the compaction; the same as before if nothing was done.
 ---@field tokens_saved integer `tokens_before` - `tokens_after`.
----@field first_kept_entry_id string|nil The oldest message of the verbatim tail; null if there is none.
----@field kept_messages integer The verbatim tail, without pinned messages and summary.
+---@field first_kept_entry_id string|nil The oldest message of the verbatim tail; null if there is no tail.
+---@field kept_messages integer Number of messages in the verbatim tail, not counting pinned messages and the summary.
 ---@field pinned_entry_ids string[] Older messages that stay word for word, oldest first.
----@field pinned compactd.Pinned[] The same with the reason of each; empty for compactions of earlier versions.
----@field split_turn boolean True if the cut lies inside a turn: its first part is in the summary, its last part in the tail.
----@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not made.
+---@field pinned compactd.Pinned[] The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier versions.
+---@field split_turn boolean True if the cut is inside a turn: its first part is in the summary, its last part in the tail.
+---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary was made.
 ---@field read_files string[] Files that the replaced messages read and did not change.
 ---@field modified_files string[] Files that the replaced messages changed.
----@field retention compactd.Retention|nil How many repeated details of the removed messages are still there; null if nothing was replaced.
----@field unfounded? string[] Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too.
----@field remarks? string[] Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none.
----@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first; left out where none is known. Advice only.
----@field pruned_tool_results integer Tool results in the tail that were shortened so that it fits.
----@field created_at number When it ended, in Unix seconds; 0 if there was none.
+---@field retention compactd.Retention|nil How many repeated details of the removed messages are still in the context; null if nothing was replaced.
+---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none.
+---@field remarks? string[] Lines that a model's summary put in the user's name without support in the user's words, as the model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there are none.
+---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first. This is advice only. Left out if none is known.
+---@field pruned_tool_results integer Number of tool results in the tail that were shortened so that it fits.
+---@field created_at number When the compaction ended, in Unix seconds; 0 if there was none.
 ---@field duration_ms integer How long it took, in milliseconds.
----@field model? string The summariser, as `provider/id`. Left out if no model was asked.
----@field usage? compactd.Usage The summariser's report, all its requests combined. Left out if there was none.
----@field cost? number US dollars for the summariser; of a dry run, the most it may be. Left out if not known.
----@field floor? compactd.Floor What takes the room, if the target could not be met. Otherwise left out.
----@field warnings? string[] Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none.
+---@field model? string The model that summarised, as `provider/id`. Left out if no model was asked.
+---@field usage? compactd.Usage The usage of the model that summarised, all its requests combined. Left out if there was none.
+---@field cost? number Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known.
+---@field floor? compactd.Floor What takes the space, if the target could not be met. Otherwise left out.
+---@field warnings? string[] Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none.
 
 --- A message that stays word for word although it is older than the tail.
 ---@class compactd.Pinned
 ---@field entry_id string The entry of the message.
----@field reason "request"|"pinned"|"command" `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command.
+---@field reason "request"|"pinned"|"command" `request`: it is the newest request, or calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: it is the request before the newest shell command.
 
---- Facts of the removed text that were used more than once, looked up in the new context.
+--- Facts of the removed text that were used more than once, and whether the new context still contains them.
 ---@class compactd.Retention
----@field score number `kept` ÷ all, 0 to 1; 1 where there was none.
----@field kept integer Facts that the new context holds.
----@field lost string[] The facts that are missing, most used first, at most 50.
----@field before? number The score of the model's own summary, before anything was added; left out where no model wrote.
+---@field score number `kept` ÷ all facts, 0 to 1; 1 if there are none.
+---@field kept integer How many facts the new context contains.
+---@field lost string[] The facts that are missing, the most used first, at most 50.
+---@field before? number The score of the model's own summary, before anything was added. Left out if no model wrote it.
 
---- A file that the last turns worked on, and whether it is on disk as the session saw it last.
+--- A file that the last turns worked on, and whether it is on disk as the session last saw it.
 ---@class compactd.RereadAdvice
----@field path string As the conversation names it.
----@field state "unchanged"|"changed"|"missing"|"unknown" `unknown`: the session did not see the whole file, or it could not be looked at.
----@field size_bytes? integer On disk now.
+---@field path string The path as the conversation names it.
+---@field state "unchanged"|"changed"|"missing"|"unknown" Whether the file has changed since. `unknown`: the session did not see the whole file, or the file could not be read.
+---@field size_bytes? integer Size of the file on disk now, in bytes.
 
---- A provider's report of one request, normalised. Tokens.
+--- A provider's usage report for one request, normalised. Tokens.
 ---@class compactd.Usage
----@field input_tokens integer Without what was read from or written to the cache.
----@field output_tokens integer Reasoning included.
+---@field input_tokens integer Input tokens, not counting those read from or written to the cache.
+---@field output_tokens integer Output tokens, reasoning included.
 ---@field cache_read_tokens integer Input that was read from the provider's cache.
 ---@field cache_write_tokens integer Input that was written to the provider's cache.
 ---@field reasoning_tokens integer The part of `output_tokens` that was reasoning.
----@field context_window integer|nil The model's window, where the report names it.
+---@field context_window integer|nil The model's window, if the report names it.
 
---- What no compaction can remove. Tokens.
+--- What no compaction can remove, in tokens.
 ---@class compactd.Floor
 ---@field system integer The system prompt.
 ---@field tools integer The definitions of the tools.
----@field last_request integer The newest request of the user, with what belongs to it.
+---@field last_request integer The user's newest request, with what belongs to it.
 ---@field summary integer The smallest summary.
 
 --- Result of `session/history`, oldest first; with `in_context`, in the context's order.
 ---@class compactd.HistoryResult
----@field entries compactd.HistoryEntry[] The entries; empty if there are none.
----@field next? string|nil The entry id to go on from, where `limit` cut the list.
----@field total? integer|nil With `in_context`: entries of the context, however many of them are in this page.
----@field summarised? integer|nil With `in_context`: messages of the conversation that are not in it, for summaries stand for them.
+---@field entries compactd.HistoryEntry[] The history entries; empty if there are none.
+---@field next? string|nil The entry id to continue from, if `limit` cut the list.
+---@field total? integer|nil With `in_context`: number of entries in the context, including those that are not on this page.
+---@field summarised? integer|nil With `in_context`: number of messages of the conversation that are not in the context because summaries replace them.
 
 --- One entry of a session's history.
 ---@class compactd.HistoryEntry
----@field entry_id string Id of the entry; a compaction's is its `compaction_id`.
----@field kind string Values so far: `message`, `compaction`, `prune`, `compaction_failed`.
+---@field entry_id string Id of the entry; for a compaction, its `compaction_id`.
+---@field kind string The kind of entry. Values so far: `message`, `compaction`, `prune`, `compaction_failed`.
 ---@field at number When it was appended, in Unix seconds.
----@field in_context boolean True if the next request contains it. Of a compaction: its summary.
----@field message? any Of a `message`: the message, byte for byte as it was appended.
----@field compaction? compactd.CompactionResult|nil Of a `compaction`: what it did, with its summary. Of a `compaction_failed`: why it failed.
----@field title? string|nil Of a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it.
----@field pruned_at? number|nil When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it whole.
----@field tokens? integer|nil Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted.
----@field pinned? boolean `session/pin` or its own `meta` keeps it in every view.
----@field carried? boolean A compaction in force took it over word for word, though it is older than the messages it kept.
+---@field in_context boolean True if the next request contains it. For a compaction: if it contains its summary.
+---@field message? any For a `message`: the message, byte for byte as it was appended.
+---@field compaction? compactd.CompactionResult|nil For a `compaction`: what it did, with its summary. For a `compaction_failed`: why it failed.
+---@field title? string|nil For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it.
+---@field pruned_at? number|nil When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it in full.
+---@field tokens? integer|nil The estimated tokens that it takes in the context; if it is not in the context, those of the original. For a compaction: those of its summary. Left out if nothing is counted.
+---@field pinned? boolean True if `session/pin` or its own `meta` keeps it in every view.
+---@field carried? boolean True if a compaction in force kept it word for word although it is older than the tail.
 
---- Result of `session/search`: newest first in one session, else best first.
+--- Result of `session/search`: newest first in one session, otherwise best first.
 ---@class compactd.SearchResult
----@field hits compactd.Hit[] The places that were found; empty if none.
----@field complete boolean False where some sessions could not be looked at in time: search once more.
+---@field hits compactd.Hit[] The matches; empty if there are none.
+---@field complete boolean False if some sessions could not be searched in time. Search again to include them.
 
---- A place where a search found its text.
+--- A place that matches a search.
 ---@class compactd.Hit
----@field entry_id string The entry of the message that holds the text.
----@field role string Who speaks in the message.
----@field snippet string The text around the place, in one line.
+---@field entry_id string The entry of the message that contains the text.
+---@field role string Role of the message.
+---@field snippet string The text around the match, on one line.
 ---@field at number When the message was appended, in Unix seconds.
----@field in_context? boolean False where a compaction took it out of the context. In one session only.
----@field session_id? string Where every session was searched.
+---@field in_context? boolean False if a compaction removed the message from the context. Only when one session is searched.
+---@field session_id? string The session of the message. Only when every session is searched.
 
 --- Result of `session/expand`: the originals, oldest first.
 ---@class compactd.ExpandResult
----@field entries compactd.Original[] The messages.
+---@field entries compactd.Original[] The messages, oldest first.
 
 --- A message as it was appended.
 ---@class compactd.Original
 ---@field entry_id string Id of the entry, as in `session/history`.
 ---@field message any The message, byte for byte as it was appended.
----@field tokens integer|nil Estimate of what it would take in the context.
----@field quoted? string What the message says, for a model to read: each line that neither the user nor the assistant wrote begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a sign. Only if it was asked for.
+---@field tokens integer|nil The estimated tokens that it would take in the context.
+---@field quoted? string The text of the message, for a model to read. Each line that neither the user nor the assistant wrote begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference or a tag, so that it does not work as one. Only if it was asked for.
 
 --- Result of `session/prune`.
 ---@class compactd.PruneResult
----@field pruned integer Tool results.
----@field tokens_saved integer Tokens that the context is smaller by.
----@field entry_ids string[] The messages that are shown shortened.
+---@field pruned integer Number of tool results that were pruned.
+---@field tokens_saved integer How many tokens smaller the context is.
+---@field entry_ids string[] The messages that the context now shows shortened.
 
 --- Result of `session/branch`.
 ---@class compactd.BranchResult
----@field session_id string The same session.
----@field message_count integer Messages of the view.
+---@field session_id string Id of the session, which stays the same.
+---@field message_count integer Number of messages in the view.
 
 --- Result of `session/undo` and `session/redo`.
 ---@class compactd.UndoResult
----@field message_count integer Messages of the context after it.
----@field token_usage compactd.TokenUsage The numbers after it.
----@field compaction_id? string|nil The compaction that was taken back or put in force again. Left out if it was a prune.
----@field entry_ids? string[]|nil Of a prune: the messages that it shortened.
+---@field message_count integer Number of messages in the context after it.
+---@field token_usage compactd.TokenUsage The token usage after it.
+---@field compaction_id? string|nil The compaction that was undone or redone. Left out if it was a prune.
+---@field entry_ids? string[]|nil For a prune: the messages that it shortened.
 
 --- Result of `session/list`, newest first.
 ---@class compactd.ListResult
----@field sessions compactd.SessionInfo[] Stored sessions, and those that are open in memory alone.
+---@field sessions compactd.SessionInfo[] Stored sessions, and open sessions that are only in memory.
 
 --- One session of `session/list`.
 ---@class compactd.SessionInfo
----@field session_id string What `session/start` takes to open it.
+---@field session_id string Id of the session, which `session/start` takes to open it.
 ---@field title string|nil The title it was given, otherwise the first words of its first prompt; null if there is neither.
 ---@field model string|nil The model in force as `provider/id`; null if none was named.
----@field message_count integer Messages of the context.
----@field compactions integer Compactions in force.
----@field bytes integer Size of the session's file; 0 of a session in memory alone.
+---@field message_count integer Number of messages in the context.
+---@field compactions integer Number of compactions in force.
+---@field bytes integer Size of the session's file in bytes; 0 for a session that is only in memory.
 ---@field updated_at number When it was last written, in Unix seconds.
----@field open boolean Open in this daemon or another one.
----@field working_dir string|nil The folder that it works in, as its client gave it.
+---@field open boolean True if it is open in this daemon or another process.
+---@field working_dir string|nil The session's working folder, as its client gave it.
 
---- Result of `session/delete`. When it is there, every file that compactd kept of the session is gone.
+--- Result of `session/delete`. Once the client has it, every file that compactd kept for the session is gone.
 ---@class compactd.DeleteResult
----@field left? compactd.Left[] Files with its words that are not compactd's; left out where none is known.
+---@field left? compactd.Left[] Files with the session's words that are not compactd's. Left out if none is known.
 
---- A place that may hold the words still.
+--- A place that may still contain the words.
 ---@class compactd.Left
----@field where string `messages`, `settings`, `names`, `export`, `transcript`, `mirror`; there may be others later.
----@field why string One sentence; holds none of the words.
----@field entry_ids? string[] Of messages.
----@field path? string|nil Of a file.
+---@field where string The kind of place: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later.
+---@field why string Why it was not cleaned, in one sentence that contains none of the words.
+---@field entry_ids? string[] The messages that may contain the words.
+---@field path? string|nil The file that may contain the words.
 
 --- Result of `session/configure`: every setting in force.
 ---@class compactd.ConfigureResult
----@field settings table<string, compactd.Setting> By the names of `GivenSettings`, without the aliases.
----@field warnings string[] Settings that cannot apply as they were given, in sentences.
----@field ignored_settings compactd.IgnoredSetting[] As in `session/start`.
+---@field settings table<string, compactd.Setting> The settings by name, as in `compaction`, without alternative names.
+---@field warnings string[] Settings that cannot apply as given, in sentences.
+---@field ignored_settings compactd.IgnoredSetting[] Settings that are not in force because their source is not trusted, as in `session/start`.
 
---- A value and where it came from.
+--- A setting's value and where it came from.
 ---@class compactd.Setting
 ---@field value any The value in force; null if the profile's own rule decides.
----@field source string Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. There may be others later.
+---@field source string Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. Other values may be added later.
 
---- Result of `session/pin`: all messages that are pinned now, oldest first.
+--- Result of `session/pin`: all messages that are pinned now.
 ---@class compactd.PinResult
----@field pinned_entry_ids string[] Of the whole session, not only of this call.
+---@field pinned_entry_ids string[] All pinned messages of the session, oldest first, not only those of this call.
 
---- Result of `session/redact`. The words have left the disk, but for what `left` names.
+--- Result of `session/redact`. The words are no longer on disk, except in the places that `left` names.
 ---@class compactd.RedactResult
----@field redacted integer Messages whose contents are the mark `[redacted]` now.
----@field cleaned? compactd.Cleaned[] Where the words were, or may have been, and are no more.
----@field left? compactd.Left[] What was not cleaned, with the reason; left out where nothing is known to be left.
+---@field redacted integer Number of messages whose contents are now the mark `[redacted]`.
+---@field cleaned? compactd.Cleaned[] Places that contained the words, or may have, and no longer do.
+---@field left? compactd.Left[] Places that were not cleaned, with the reason. Left out if none is known.
 
 --- A place that a redaction cleaned.
 ---@class compactd.Cleaned
----@field where string `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`; there may be others later.
----@field entry_ids? string[] Of the messages, compactions or prunes that were changed.
+---@field where string The kind of place: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
+---@field entry_ids? string[] The messages, compactions or prunes that were changed.
 
 --- Result of `session/diff`.
 ---@class compactd.DiffResult
----@field files compactd.FileDiff[] By their paths.
----@field root? string|nil The work tree that the paths are in.
----@field reason? string|nil Why there are no files, or not all of their contents.
----@field hidden? string[] Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000.
+---@field files compactd.FileDiff[] The files that changed, sorted by path.
+---@field root? string|nil The work tree that the paths are relative to.
+---@field reason? string|nil Why there are no files, or why contents are missing.
+---@field hidden? string[] Paths that git ignores and that were created or changed since the begin of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000.
 
 --- A file that changed.
 ---@class compactd.FileDiff
----@field file string Its path in the work tree, with `/`.
+---@field file string Path of the file in the work tree, with `/`.
 ---@field status "added"|"modified"|"deleted" What happened to the file between the two snapshots.
----@field additions integer Lines; 0 of a file that is no text.
----@field deletions integer Lines; 0 of a file that is no text.
----@field before? string The whole file before, empty where there was none; left out where it is no text or above 256 KiB.
----@field after? string The whole file after, in the same way.
+---@field additions integer Number of lines added; 0 if the file is not text.
+---@field deletions integer Number of lines removed; 0 if the file is not text.
+---@field before? string The whole file before; empty if it did not exist. Left out if it is not text or larger than 256 KiB.
+---@field after? string The whole file after; empty if it was deleted. Left out if it is not text or larger than 256 KiB.
 
---- Result of `session/import`. When it is there, the whole session is durable, and open.
+--- Result of `session/import`. Once the client has it, the whole session is durable, and it is open.
 ---@class compactd.ImportResult
----@field session_id string Of the new session.
----@field format string The format that was read; the one that was found if `auto` was asked for.
----@field message_count integer Messages of the view.
+---@field session_id string Id of the new session.
+---@field format string The format that was read; with `auto`, the one that was detected.
+---@field message_count integer Number of messages in the view.
 ---@field warnings string[] What could not be read, or was left out on purpose.
----@field ignored_settings compactd.IgnoredSetting[] What the file sets and is not in force: an imported file brings sizes alone.
+---@field ignored_settings compactd.IgnoredSetting[] Settings in the file that are not in force: an imported file may only set sizes.
 
 --- Result of `session/export`.
 ---@class compactd.ExportResult
 ---@field format string The format that was written.
----@field warnings string[] What the format cannot hold, by entry.
----@field content? string Where no `path` was given; at most 32 MiB.
----@field path? string The file that was written; durable.
+---@field warnings string[] What the format cannot represent, by entry.
+---@field content? string The content, if no `path` was given; at most 32 MiB.
+---@field path? string The file that was written. It is durable.
 
 --- Result of `agent/state`.
 ---@class compactd.StateResult
 ---@field session_id string The session that was asked about.
----@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown" `idle`: nothing runs. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client runs its tools. `compacting`: a compaction runs.
----@field title string|nil As in `session/list`.
+---@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown" `idle`: nothing is running. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client is running its tools. `compacting`: a compaction is running.
+---@field title string|nil Title of the session, as in `session/list`.
 ---@field model string|nil The model in force as `provider/id`; null if none was named.
----@field message_count integer Messages of the context.
----@field tools string[] Names.
+---@field message_count integer Number of messages in the context.
+---@field tools string[] Names of the session's tools.
 ---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
 ---@field budget table<string, compactd.Term> The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`.
----@field compaction compactd.CompactionState Compactions that were made, and the settings that decide about the next one.
----@field queued integer Prompts that wait.
+---@field compaction compactd.CompactionState The compactions so far, and the settings that decide about the next one.
+---@field queued integer Number of prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
 
---- A term of the budget equation and where it came from.
+--- A term of the budget equation, and where it comes from.
 ---@class compactd.Term
 ---@field value integer|number|boolean|nil The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply.
 ---@field source string Where the value comes from, for a person.
 
---- Compactions of a session.
+--- The compactions of a session, and its settings.
 ---@class compactd.CompactionState
 ---@field enabled boolean False: only `session/compact` compacts.
 ---@field running boolean True while a compaction runs.
----@field count integer Compactions in force: those that were undone do not count.
----@field tokens_saved integer Sum over the compactions in force, in tokens.
----@field history compactd.CompactionResult[] Completed ones, oldest first, without their summaries.
+---@field count integer Number of compactions in force. Those that were undone do not count.
+---@field tokens_saved integer Sum of the tokens saved by the compactions in force.
+---@field history compactd.CompactionResult[] Completed compactions, oldest first, without their summaries.
 ---@field settings table<string, compactd.Setting> Every setting in force, as in `session/configure`.
 ---@field last? compactd.CompactionResult|nil The newest of `history`. Left out if there was no compaction.
----@field ignored_settings? compactd.IgnoredSetting[] As in `session/start`.
+---@field ignored_settings? compactd.IgnoredSetting[] Settings that are not in force because their source is not trusted, as in `session/start`.
 
 --- A prompt that waits.
 ---@class compactd.PromptInfo
----@field prompt_id string The `turn_id` that `agent/prompt` answered.
----@field client string|nil The name of the client that sent it, as it gave it in `client.name`; null if it is not known.
----@field text_preview string How it begins: its text in one line, at most 80 characters.
+---@field prompt_id string Id of the prompt: the `turn_id` in the result of `agent/prompt`.
+---@field client string|nil Name of the client that sent it, as given in `client.name`; null if it is not known.
+---@field text_preview string The beginning of its text on one line, at most 80 characters.
 
---- Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events.
+--- Result of `agent/prompt`. Once the client has it, the prompt is durable; what follows comes as events.
 ---@class compactd.PromptResult
----@field turn_id string Id of the prompt; the events about it carry it.
----@field queued boolean Others are answered before it.
+---@field turn_id string Id of the prompt, which the events about it carry.
+---@field queued boolean True if other prompts are answered first.
 
 --- Result of `agent/abort`.
 ---@class compactd.AbortResult
----@field aborted boolean False where nothing ran.
+---@field aborted boolean True if a prompt was stopped; false if none was being answered.
 
---- Result of `prompt/drop`. When it is there, the prompt is gone for good.
+--- Result of `prompt/drop`. Once the client has it, the prompt is gone for good.
 ---@class compactd.DropResult
----@field dropped boolean False if the prompt does not wait: it is being answered, was answered, or never was.
+---@field dropped boolean False if the prompt does not wait: it is being answered, was answered, or never existed.
 
 --- Result of `turn/begin`.
 ---@class compactd.BeginResult
 ---@field compaction compactd.CompactionResult|nil What was compacted, or why a due compaction did nothing; null if none was due.
----@field pruned integer Tool results that were replaced by stubs.
----@field token_usage compactd.TokenUsage The numbers after it.
----@field max_output_tokens? integer Most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known.
+---@field pruned integer Number of tool results that were replaced by stubs.
+---@field token_usage compactd.TokenUsage The token usage after it.
+---@field max_output_tokens? integer The most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known.
 
 --- Result of `turn/end`.
 ---@class compactd.EndResult
----@field entry_ids string[] As in `session/append`.
----@field duplicates string[] As in `session/append`.
+---@field entry_ids string[] The entry id of each message in `messages`, as in `session/append`.
+---@field duplicates string[] Client ids of messages that the session already had, as in `session/append`.
 ---@field pending_calls string[] Tool calls that have no result yet: run them, then append the results.
----@field token_usage compactd.TokenUsage The numbers after it.
+---@field token_usage compactd.TokenUsage The token usage after it.
 ---@field decision compactd.Decision Whether the next request fits.
----@field silent_overflow boolean The report says that the request was larger than the window: the next `turn/begin` compacts.
----@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
+---@field silent_overflow boolean True if the report shows that the window was full. The next `turn/begin` then compacts.
+---@field warnings? string[] Which parts of the usage reports are ignored, and why. Left out if there are none.
 
 --- Result of `turn/error`.
 ---@class compactd.ErrorResult
 ---@field overflow boolean True if the request was too large for the model's window.
----@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
----@field retry boolean Send the turn again now, with a fresh `session/context`.
+---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
+---@field retry boolean True: send the turn again now, with a fresh `session/context`.
 ---@field reason string What was done and what to do, in a sentence for a person.
----@field max_output_tokens? integer|nil Most that the request may ask for when it is sent again.
+---@field max_output_tokens? integer|nil The most output tokens that the request may ask for when it is sent again.
 ---@field compaction? compactd.CompactionResult|nil The compaction that made the conversation smaller, or why it could not. Left out if none was tried.
----@field floor? compactd.Floor|nil Where nothing makes the request fit: what no compaction can remove.
+---@field floor? compactd.Floor|nil What no compaction can remove, if nothing makes the request fit. Otherwise left out.
 
 --- Result of `model/set`.
 ---@class compactd.ModelSetResult
 ---@field model string|nil The model in force now.
----@field token_usage compactd.TokenUsage The numbers under the new model.
----@field compaction? compactd.CompactionResult|nil The one that made the conversation fit.
----@field warnings? string[] What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
+---@field token_usage compactd.TokenUsage The token usage with the new model.
+---@field compaction? compactd.CompactionResult|nil The compaction that made the conversation fit. Left out if none was needed.
+---@field warnings? string[] What is unusual about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
 
 --- Result of `tokens/count`.
 ---@class compactd.CountResult
 ---@field tokens integer Tokens of the text, or of the messages with what a request needs around them.
----@field exact boolean The model's own tokenizer counted.
----@field method string Name of the tokenizer or of the estimator, such as `o200k_base` or `chars4`.
+---@field exact boolean True if the model's own tokenizer counted.
+---@field method string Name of the tokenizer or the estimator, such as `o200k_base` or `chars4`.
 
---- Result of `models/lookup`. Tokens.
+--- Result of `models/lookup`. Sizes are in tokens.
 ---@class compactd.LookupResult
----@field model string As the provider spells it; as it was asked for if no row was found.
+---@field model string The model as the provider spells it, or as asked for if it was not found.
 ---@field provider string|nil Who serves it; null if that is not known.
----@field context_window integer The context window: input and output combined. 128000 (`guess`) for a model that nobody knows.
----@field input_limit integer|nil Most input, if that is less than the window; otherwise null.
----@field output_limit integer|nil Most output; null if it is not known.
----@field upper_bound boolean A local server may have loaded the model with less.
----@field confidence "override"|"observed"|"fact"|"disputed"|"guess" How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the fallback.
+---@field context_window integer The context window: input and output combined. 128000 (`guess`) for an unknown model.
+---@field input_limit integer|nil The most input tokens, if that is less than the window; otherwise null.
+---@field output_limit integer|nil The most output tokens; null if it is not known.
+---@field upper_bound boolean True if a local server may have loaded the model with a smaller window.
+---@field confidence "override"|"observed"|"fact"|"disputed"|"guess" How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the default.
 ---@field source string Where the number comes from, for a person.
----@field how string By which step it was found, for a person.
+---@field how string The step of the lookup that found it, for a person.
 ---@field tokenizer string|nil Name of the tokenizer, such as `o200k_base`; null if none is known.
----@field pricing any US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, tokens). Null if unknown.
+---@field pricing any US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, in tokens). Null if unknown.
 ---@field retired boolean True if the provider no longer offers it.
----@field steps? compactd.LadderStep[] With `explain`: every step that was tried, in order, up to the one that answered.
+---@field steps? compactd.LadderStep[] With `explain`: every step that was tried, in order, up to the one that found the answer.
 
 --- One step of a lookup.
 ---@class compactd.LadderStep
 ---@field step string Name of the step. Values so far: `observed`, `name`, `exact`, `provider's variants`, `own machine`, `maker`, `consensus`, `open weights`, `family`, `fallback`, `models.toml`.
----@field key string What was looked for.
----@field found string What came of it, in words; empty where nothing.
+---@field key string What was looked up.
+---@field found string What was found, in words; empty if nothing was found.
 
---- Result of `models/list`: the registry's rows by provider and id, and what servers taught.
+--- Result of `models/list`: the registry's rows sorted by provider and id, and what was learned from servers.
 ---@class compactd.ListModelsResult
----@field models compactd.ModelInfo[] Of the registry that is built in.
----@field observed compactd.ObservedInfo[] Windows that were learned on this machine, also those that are in doubt. Empty in a page that begins with `from`: the first page has them all.
----@field next? string `from` of the next page. Left out if there is none.
+---@field models compactd.ModelInfo[] The models of the built-in registry.
+---@field observed compactd.ObservedInfo[] Windows that were learned on this machine, including doubtful ones. Empty on a page that begins with `from`: the first page has them all.
+---@field next? string The value of `from` for the next page. Left out if there is none.
 
---- One model of one provider. Tokens.
+--- One model of one provider. Sizes are in tokens.
 ---@class compactd.ModelInfo
 ---@field provider string Who serves it.
----@field model string As the provider spells it.
+---@field model string The model as the provider spells it.
 ---@field context_window integer The context window: input and output combined.
----@field input_limit integer|nil Most input, if that is less than the window; otherwise null.
----@field output_limit integer|nil Most output; null if it is not known.
+---@field input_limit integer|nil The most input tokens, if that is less than the window; otherwise null.
+---@field output_limit integer|nil The most output tokens; null if it is not known.
 ---@field confidence "override"|"observed"|"fact"|"disputed"|"guess" `fact` if the sources agree on the window, `disputed` if they do not.
 ---@field source string Names of the sources, separated by commas.
----@field tokenizer string|nil As in `models/lookup`.
----@field pricing any As in `models/lookup`.
+---@field tokenizer string|nil Name of the tokenizer, as in `models/lookup`; null if none is known.
+---@field pricing any US dollars per million tokens, as in `models/lookup`; null if unknown.
 ---@field retired boolean True if the provider no longer offers it.
 
---- A window that a server told this machine of.
+--- A window that was learned from a server.
 ---@class compactd.ObservedInfo
 ---@field model string The model, as its provider spells it.
 ---@field provider string|nil Who serves it; null if that is not known.
@@ -783,49 +783,49 @@
 ---@field by "rejection"|"server" `rejection`: the error of a request that was too large. `server`: a server that was asked for its window.
 ---@field at number When it was learned, in Unix seconds.
 ---@field source string Where the number comes from, for a person.
----@field until number Unix seconds: no longer in force then, unless it is met again.
----@field confirmed boolean False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window.
----@field doubt string Why it is doubtful; empty where it is not.
+---@field until number When it expires, in Unix seconds, unless it is learned again.
+---@field confirmed boolean False: a doubtful rejection. It counts only in the session that saw it, until a rejection of a request of another size names the same window.
+---@field doubt string Why it is doubtful; empty if it is not.
 
 --- Result of `models/forget`.
 ---@class compactd.ForgetResult
----@field forgotten integer How many learned windows were forgotten.
+---@field forgotten integer Number of learned windows that were forgotten.
 
 --- Result of `overflow/classify`.
 ---@class compactd.ClassifyResult
----@field overflow boolean The request was too large for the model's window, also where `fix` is `lower_output`.
----@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" What the failure was. `overflow`: larger than the window. `output_limit`: the output asked for is too much. `payload_too_large`: the HTTP body or one item. `other`: nothing is known of it.
+---@field overflow boolean True if the request was too large for the model's window, also if `fix` is `lower_output`.
+---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" What the failure was. `overflow`: the request is larger than the window. `output_limit`: too much output was asked for. `payload_too_large`: the HTTP body or one item is too large. `other`: not known.
 ---@field limit integer|nil The limit that the text names, in tokens.
----@field requested integer|nil What was compared with it, in tokens.
----@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none" What mends it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item of the request. `retry_later`: the same request later. `none`: no change of size.
+---@field requested integer|nil The size that was compared with the limit, in tokens.
+---@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none" What fixes it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item in the request. `retry_later`: the same request later. `none`: no change of size helps.
 ---@field evidence string What decided, in a few words.
 
---- Result of `trust/set`. This daemon's open sessions see it at once, others when they start.
+--- Result of `trust/set`. Open sessions of this daemon see it at once, those of other processes when they start.
 ---@class compactd.TrustResult
 ---@field path string The folder, with symbolic links resolved.
 ---@field trusted boolean Whether the folder is trusted now.
----@field changed boolean False where it was so already.
----@field sha256 string|nil Of the bytes of `.compactd.toml` that are trusted now.
+---@field changed boolean False if that was already so.
+---@field sha256 string|nil Hash of the bytes of `.compactd.toml` that are trusted now.
 ---@field settings compactd.TrustedSetting[] What the trusted file sets.
----@field warnings string[] What of the file is no setting.
+---@field warnings string[] Parts of the file that are not settings.
 
 --- One setting of a trusted file.
 ---@class compactd.TrustedSetting
 ---@field name string The setting, as in `compaction`.
 ---@field value any What the file sets it to.
----@field allows string|nil What the trust allows, in words; null where an untrusted file may set it, too.
+---@field allows string|nil What the trust allows, in words; null if an untrusted file may set it too.
 
 --- Result of `trust/list`.
 ---@class compactd.TrustList
----@field folders compactd.TrustedFolder[] By path.
+---@field folders compactd.TrustedFolder[] The folders, sorted by path.
 ---@field problem string|nil Why the list of trusted folders cannot be used; then no folder is trusted.
 
 --- A folder whose `.compactd.toml` the user trusted.
 ---@class compactd.TrustedFolder
 ---@field path string The folder, with symbolic links resolved.
----@field sha256 string Of the bytes of `.compactd.toml` that were trusted.
+---@field sha256 string Hash of the bytes of `.compactd.toml` that were trusted.
 ---@field trusted_at number When the user trusted it, in Unix seconds.
----@field state "trusted"|"changed"|"missing" `changed`: the file is another one now, so it is not trusted. `missing`: there is none.
+---@field state "trusted"|"changed"|"missing" `trusted`: the file is unchanged. `changed`: the file has changed, so it is no longer trusted. `missing`: there is no file.
 
 --- Result of `daemon/info`.
 ---@class compactd.InfoResult
@@ -833,345 +833,345 @@
 ---@field protocol_version string Version of this protocol, `MAJOR.MINOR` (docs/versions.md).
 ---@field pid integer The daemon's process id.
 ---@field uptime_s number Seconds since the daemon started.
----@field sessions integer Sessions that are open in this daemon.
+---@field sessions integer Number of sessions that are open in this daemon.
 ---@field paths table<string, string> Folders on this machine: `data` holds the sessions, `config` the user's settings and keys.
 ---@field encodings string[] Tokenizers that can count exactly.
 ---@field platform "tested"|"untested" `tested` on Linux and macOS, otherwise `untested`.
----@field warnings? string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
+---@field warnings? string[] What is unsafe about the daemon's environment, such as a data folder that other users may write to.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams
 ---@field session_id string The session that is about to be compacted.
----@field plan compactd.PlanInfo What would be done.
+---@field plan compactd.PlanInfo What the compaction is about to do.
 
---- What a compaction is about to do. Tokens are of the whole request.
+--- What a compaction is about to do. Numbers of tokens are those of the whole request.
 ---@class compactd.PlanInfo
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
----@field strategies ("summarize"|"extract"|"truncate")[] Tried in this order.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why the compaction is made, as in `CompactionResult`.
+---@field strategies ("summarize"|"extract"|"truncate")[] The strategies, in the order in which they are tried.
 ---@field removed_entry_ids string[] Messages that the summary would replace, oldest first.
----@field kept_entry_ids string[] Messages of the verbatim tail, oldest first.
----@field pinned_entry_ids string[] Older messages that would stay word for word.
----@field split_turn boolean True if the cut lies inside a turn.
----@field messages_before integer Messages of the context before.
----@field messages_after integer Messages of the context after, the summary included.
----@field tokens_before integer Size of the next request before.
----@field tokens_expected integer With a summary that uses all its budget.
----@field summary_budget integer Most tokens of the summary; 0 if none is made.
+---@field kept_entry_ids string[] Messages after the cut point, which stay word for word, oldest first.
+---@field pinned_entry_ids string[] Older messages that would stay word for word because they are pinned.
+---@field split_turn boolean True if the cut point is inside a turn.
+---@field messages_before integer The number of messages in the context before the compaction.
+---@field messages_after integer The number of messages in the context after it, the summary included.
+---@field tokens_before integer The size of the next request before the compaction.
+---@field tokens_expected integer The size of the next request after it, if the summary uses its whole budget.
+---@field summary_budget integer The maximum number of tokens of the summary; 0 if none is made.
 
---- Params of `tool/execute`, daemon to client.
+--- Params of `tool/execute`, a request from the daemon to the client.
 ---@class compactd.ToolParams
 ---@field session_id string The session whose prompt is being answered.
----@field call_id string The call's id, as the model's message names it.
----@field name string The tool's.
----@field arguments any A JSON object, byte for byte as the model wrote it.
+---@field call_id string The id of the call, as the model's message names it.
+---@field name string The name of the tool.
+---@field arguments any The arguments: a JSON object, byte for byte as the model wrote it.
 ---@field turn_id string The prompt that is being answered.
 
---- The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows.
+--- The daemon's own loop started on a prompt. Exactly one `agent_end` or `error` follows.
 ---@class compactd.AgentStart
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "agent_start"
----@field turn_id string The prompt, as `agent/prompt` answered it.
+---@field turn_id string The prompt's id, as in the result of `agent/prompt`.
 
---- A model request is about to be sent. Exactly one `turn_end` follows, whatever happens.
+--- A model request is about to be sent. Exactly one `turn_end` follows in any case.
 ---@class compactd.TurnStart
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "turn_start"
----@field turn_id string The prompt that is being answered, as `agent/prompt` named it.
+---@field turn_id string The prompt that is being answered; its id as in the result of `agent/prompt`.
 
---- The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message.
+--- The model was asked and will write an answer. Exactly one `message_end` follows. A request that is sent again starts a new message.
 ---@class compactd.MessageStart
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "message_start"
 ---@field turn_id string The prompt that is being answered.
 
---- More of the answer's text. May be left out while the client does not read.
+--- More text of the answer. Deltas may be left out while the client does not read.
 ---@class compactd.MessageDelta
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "message_delta"
 ---@field delta string The text since the last delta.
 ---@field turn_id string The prompt that is being answered.
 
---- More of the model's reasoning. May be left out while the client does not read.
+--- More of the model's reasoning. Deltas may be left out while the client does not read.
 ---@class compactd.ThinkingDelta
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "thinking_delta"
----@field delta string The text since the last delta.
+---@field delta string The reasoning since the last delta.
 ---@field turn_id string The prompt that is being answered.
 
---- The whole answer, or what came of it.
+--- The end of an answer, with the whole message.
 ---@class compactd.MessageEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "message_end"
----@field message any Null if nothing came, or if the request failed.
+---@field message any The whole message; null if nothing came or the request failed.
 ---@field stop_reason string|nil Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`.
 ---@field turn_id string The prompt that is being answered.
 ---@field entry_id string|nil The entry of the message in the session; null if `message` is null.
 
---- A prompt waits for its turn; it is durable.
+--- A prompt waits until earlier ones are answered. It is already durable.
 ---@class compactd.MessageQueued
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "message_queued"
 ---@field turn_id string The prompt's id; `prompt/drop` takes it back.
 
---- The client is asked to run a tool. Calls that are answered without the client have no such event.
+--- The client is asked to run a tool. There is no such event for calls that are answered without the client.
 ---@class compactd.ToolExecutionStart
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "tool_execution_start"
 ---@field call_id string The call's id, as in `tool/execute`.
----@field name string The tool's.
+---@field name string Name of the tool.
 ---@field turn_id string The prompt that is being answered.
----@field entry_id string|nil The message with the call.
+---@field entry_id string|nil The entry of the message with the call.
 
---- A tool ended.
+--- A tool finished.
 ---@class compactd.ToolExecutionEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "tool_execution_end"
 ---@field call_id string The call's id, as in `tool/execute`.
----@field name string The tool's.
----@field is_error boolean The tool failed, or gave no result in time.
+---@field name string Name of the tool.
+---@field is_error boolean True if the tool failed or gave no result in time.
 ---@field turn_id string The prompt that is being answered.
----@field entry_id string|nil The message with the result; null if there is none, because the prompt was aborted.
+---@field entry_id string|nil The entry of the message with the result; null if there is none, because the prompt was aborted.
 
---- A request failed and is sent again.
+--- A request failed and will be sent again.
 ---@class compactd.Retry
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "retry"
----@field attempt integer 2 for the first repetition.
----@field delay_s number Seconds until it is sent.
----@field reason string One sentence.
----@field turn_id string|nil The prompt that is being answered; null for a summariser's request.
+---@field attempt integer Number of the next attempt; 2 for the first repetition.
+---@field delay_s number Seconds until the request is sent again.
+---@field reason string Why the request failed, in one sentence.
+---@field turn_id string|nil The prompt that is being answered; null for a request for a summary.
 
---- The prompt was answered, or ended.
+--- The prompt was answered, or was ended early.
 ---@class compactd.AgentEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "agent_end"
 ---@field turn_id string The prompt that ended.
----@field usage compactd.TokenUsage The numbers at the end of it.
----@field context_window integer|nil As `usage.context_window`.
+---@field usage compactd.TokenUsage The token usage at the end of the prompt.
+---@field context_window integer|nil The same as `usage.context_window`.
 ---@field stop_reason string Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt reached its limit of model requests.
 
---- The client took the prompt back.
+--- The client aborted the prompt.
 ---@class compactd.AgentAbort
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "agent_abort"
 ---@field turn_id string The prompt that was aborted; its `agent_end` follows.
 
 --- The prompt could not be answered.
 ---@class compactd.AgentError
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "error"
 ---@field turn_id string The prompt that failed.
----@field code integer As the code of an error of JSON-RPC.
+---@field code integer The code that a JSON-RPC error would have.
 ---@field message string What happened and what to do, for a person.
 
---- A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`.
+--- A model request ended, with or without an answer. Follows each `turn_start`, and the client's own `turn/end`.
 ---@class compactd.TurnEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "turn_end"
 ---@field message any The answer; null if there is none.
 ---@field usage compactd.Usage|nil The provider's report; null if it gave none.
 ---@field context_usage compactd.ContextUsage How full the context is now.
 ---@field turn_id string|nil The prompt that is being answered; null after the client's own `turn/end`.
----@field entry_id string|nil The entry of `message` in the session; null if that is null.
+---@field entry_id string|nil The entry of `message` in the session; null if `message` is null.
 
---- The context after a turn. Tokens.
+--- The size of the context after a turn, in tokens.
 ---@class compactd.ContextUsage
 ---@field tokens integer `usage_tokens` + `trailing_tokens`.
----@field usage_tokens integer What the provider's last report measured, its answer included; 0 without a report.
----@field trailing_tokens integer Estimated, since then.
+---@field usage_tokens integer The size that the provider's last report measured, its answer included; 0 without a report.
+---@field trailing_tokens integer The estimated size of what came after that report.
 
---- The numbers of the gauge changed.
+--- The token usage changed.
 ---@class compactd.UsageUpdate
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "usage_update"
----@field usage compactd.TokenUsage The numbers now.
----@field context_window integer|nil As `usage.context_window`.
+---@field usage compactd.TokenUsage The token usage now.
+---@field context_window integer|nil The same as `usage.context_window`.
 
---- A request was, or silently became, too large for the model.
+--- A request was too large for the model, with an error or without one.
 ---@class compactd.OverflowDetected
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "overflow_detected"
----@field source string What showed it: `usage` for a report, otherwise the evidence in the error, for a person.
----@field limit integer|nil The window that was named, in tokens; null if none was.
----@field requested integer|nil The size that was compared with it, in tokens; null if it is not known.
+---@field source string What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person.
+---@field limit integer|nil The window that the error or report names, in tokens; null if it names none.
+---@field requested integer|nil The size that was compared with the window, in tokens; null if it is not known.
 
 --- A compaction began. Exactly one `compaction_end` with the same id follows.
 ---@class compactd.CompactionStart
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "compaction_start"
----@field compaction_id string Names it in the events that follow, in its result, and in `session/expand`.
+---@field compaction_id string Id of the compaction, used in the events that follow, in its result, and in `session/expand`.
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
----@field message_count integer Messages of the context.
+---@field message_count integer Number of messages in the context.
 ---@field tokens_before integer Size of the next request.
 
---- How far a compaction is.
+--- The progress of a compaction.
 ---@class compactd.CompactionProgress
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "compaction_progress"
 ---@field compaction_id string The compaction that this is about.
----@field phase string What it does. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`.
----@field fraction number How far it is, 0 to 1. Never falls.
----@field delta? string|nil The next piece of the summary that a model writes. Left out otherwise.
+---@field phase string The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`.
+---@field fraction number The share that is done, 0 to 1. It never decreases.
+---@field delta? string|nil The next piece of the summary that a model is writing. Left out otherwise.
 
 --- A compaction ended.
 ---@class compactd.CompactionEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "compaction_end"
 ---@field compaction_id string The compaction that ended.
----@field status "completed"|"failed"|"cancelled"|"skipped" `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing was changed.
----@field result? compactd.CompactionResult|nil What it did, with its summary. Of `completed` and `skipped`.
----@field error? compactd.ErrorInfo|nil Why it failed. Of `failed`.
+---@field status "completed"|"failed"|"cancelled"|"skipped" `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing changed.
+---@field result? compactd.CompactionResult|nil What the compaction did, with its summary. Only if the status is `completed` or `skipped`.
+---@field error? compactd.ErrorInfo|nil Why it failed. Only if the status is `failed`.
 
---- An error as events carry it.
+--- An error inside an event.
 ---@class compactd.ErrorInfo
----@field code integer As the code of an error of JSON-RPC.
+---@field code integer The code that a JSON-RPC error would have.
 ---@field message string What happened and what to do, for a person.
 
 --- Old tool output was replaced by stubs.
 ---@class compactd.PruneEnd
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "prune_end"
----@field pruned integer Tool results that were replaced.
----@field tokens_saved integer Tokens that the context is smaller by.
+---@field pruned integer Number of tool results that were replaced.
+---@field tokens_saved integer How many tokens smaller the context is.
 
---- The session's model is another one.
+--- The session's model changed.
 ---@class compactd.ModelChanged
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "model_changed"
 ---@field model string The model in force now, as `provider/id`.
----@field context_window integer|nil Its window in tokens; null if none is known.
+---@field context_window integer|nil The new model's window in tokens; null if none is known.
 
 --- The session is no longer open here.
 ---@class compactd.SessionClosed
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "session_closed"
----@field reason string Why. Values so far: `closed` (`session/close`), `deleted`.
+---@field reason string Why it was closed. Values so far: `closed` (`session/close`), `deleted`.
 
---- A message became part of the session, whoever appended it.
+--- A message was appended to the session by any client, the daemon or another process.
 ---@class compactd.MessageAppended
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "message_appended"
 ---@field entry_id string The entry of the message in the session.
----@field role "user"|"assistant"|"tool"|"system" Its role.
----@field client string|nil The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it.
+---@field role "user"|"assistant"|"tool"|"system" Role of the message.
+---@field client string|nil Name of the client whose request brought the message, as given in `client.name`. Null if the client gave none, if the daemon made the message, or if another process appended it.
 ---@field turn_id? string In the daemon's own loop: the prompt that the message belongs to.
 
---- Something about the session changed that is no message: read it again to see what it is now.
+--- Something about the session other than its messages changed. Read it again to see the new value.
 ---@class compactd.SessionChanged
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "session_changed"
----@field what "pin"|"title"|"settings"|"tools"|"branch" `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`).
----@field entry_ids string[] The entries that were pinned or let go, or the one that the branch goes on from.
+---@field what "pin"|"title"|"settings"|"tools"|"branch" What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`).
+---@field entry_ids string[] The entries that were pinned or unpinned, or the entry from which the branch continues.
 
---- Another process, or none, or this daemon writes the session from now on.
+--- The process that writes the session changed.
 ---@class compactd.WriterChanged
----@field session_id string The session that it is about.
----@field seq integer One more with each event of a session.
+---@field session_id string The session that the event is about.
+---@field seq integer Rises by one with each event of a session.
 ---@field type "writer_changed"
----@field owner "this"|"other"|"none" `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over.
+---@field owner "this"|"other"|"none" `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over.
 
---- Data of -32603, a bug of compactd.
+--- Data of error -32603, a bug in compactd.
 ---@class compactd.CompactdErrorData
----@field error_id string|nil The line of the daemon's log that says more; null if the log has none.
+---@field error_id string|nil Identifies the line in the daemon's log that has more details; null if the log has none.
 
---- Data of -32602.
+--- Data of error -32602, a wrong parameter.
 ---@class compactd.InvalidParamsData
 ---@field path string|nil The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object.
----@field format? string The `format` to give, if a message is in a provider's shape. Otherwise left out.
+---@field format? string The `format` to pass, if a message is in a provider's shape. Otherwise left out.
 
---- Data of 1001.
+--- Data of error 1001, a session that does not exist or is not open here.
 ---@class compactd.SessionNotFoundData
 ---@field overflow? boolean True if the request was too large for the model's window.
----@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
----@field fix? string As in `overflow/classify`.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
+---@field fix? string What fixes it, as in `overflow/classify`.
 ---@field session_id string|nil The id that was asked for; null if none was.
 ---@field exists boolean True if the session is stored, but not open here: `session/start` opens it.
 
---- Data of 1002.
+--- Data of error 1002, a busy session.
 ---@class compactd.SessionBusyData
----@field holder "compaction"|"redaction"|"prompt"|"hook" What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment.
----@field compaction_id string|nil The compaction that runs.
----@field turn_id string|nil The prompt that is being answered.
+---@field holder "compaction"|"redaction"|"prompt"|"hook" What the session is busy with. `prompt`: the daemon's own loop answers a prompt. `hook`: a hook of the session's agent, which takes only a moment.
+---@field compaction_id string|nil The compaction that is running; null if none is.
+---@field turn_id string|nil The prompt that is being answered; null if none is.
 
---- Data of 1003.
+--- Data of error 1003, a damaged session file.
 ---@class compactd.SessionCorruptData
 ---@field session_id string|nil The session that was asked for.
----@field path string|nil Its file, for `compactd doctor FILE`. Null if it is not known here.
----@field line integer|nil The line that is damaged, from 1; null if no single line is.
----@field readable_before integer|nil Records that can be read before that line.
----@field readable_after integer|nil Records that can be read after that line.
+---@field path string|nil The session's file, for `compactd doctor FILE`. Null if it is not known here.
+---@field line integer|nil The damaged line, counted from 1; null if the damage is not in a single line.
+---@field readable_before integer|nil Number of records that can be read before that line.
+---@field readable_after integer|nil Number of records that can be read after that line.
 
---- Data of 1004.
+--- Data of error 1004, a session that another process writes.
 ---@class compactd.SessionLockedData
 ---@field overflow? boolean True if the request was too large for the model's window.
----@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
----@field fix? string As in `overflow/classify`.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
+---@field fix? string What fixes it, as in `overflow/classify`.
 ---@field session_id string|nil The session that was asked for.
----@field pid integer|nil The process that writes the session; null if it is not known, or has ended since.
----@field name string|nil Name of that process, where the system tells it.
+---@field pid integer|nil The process that writes the session; null if it is not known or has ended since.
+---@field name string|nil Name of that process, if the operating system provides it.
 
---- Data of 1005.
+--- Data of error 1005, a failure to write the session.
 ---@class compactd.StorageFailedData
----@field reason string|nil The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's.
+---@field reason string|nil The operating system's name of the failure, such as `ENOSPC` or `EACCES`; null if the failure did not come from the operating system.
 
---- Data of 1006.
+--- Data of error 1006, a failure of a model provider.
 ---@class compactd.ProviderFailedData
----@field provider string|nil Who failed.
----@field cause "status"|"connection"|"timeout"|"stream"|"answer"|"limit"|nil `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came.
----@field status integer|nil HTTP status.
----@field code string|nil The provider's own code of the error.
+---@field provider string|nil The provider that failed.
+---@field cause "status"|"connection"|"timeout"|"stream"|"answer"|"limit"|nil `status`: the provider refused the request. `connection`: no connection could be made. `timeout`: it took too long. `stream`: the answer broke off. `answer`: the answer is not valid. `limit`: the answer is too large.
+---@field status integer|nil HTTP status of the provider's answer; null if there is none.
+---@field code string|nil The provider's own error code.
 ---@field requests integer|nil How many requests were sent.
----@field retry_after_s number|nil Seconds after which the provider wants to be asked again.
+---@field retry_after_s number|nil How many seconds the provider asks to wait before the next request.
 
---- Data of 1007.
+--- Data of error 1007, a missing model provider or key.
 ---@class compactd.NoProviderData
 ---@field provider string|nil The provider that was meant; null if none is named.
 ---@field model string|nil The model that was meant; null if none is named.
----@field env string[] Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing.
+---@field env string[] Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is missing.
 
---- Data of 1008. Tokens.
+--- Data of error 1008, a request that cannot be made to fit. Sizes are in tokens.
 ---@class compactd.CannotFitData
 ---@field used integer|nil Size that the request would have.
 ---@field window integer|nil The model's window.
----@field limit integer|nil What it had to fit in: a target, or the room in the window.
----@field floor compactd.Floor|nil What no compaction can remove. Null if removing was not tried.
+---@field limit integer|nil The size that it had to fit: a target, or the room in the window.
+---@field floor compactd.Floor|nil What no compaction can remove. Null if no compaction was tried.
 
---- Data of 1009.
+--- Data of error 1009, something that exceeds a limit.
 ---@class compactd.LimitExceededData
----@field limit_bytes integer|nil The limit, if it is one of bytes.
----@field size_bytes integer|nil The size that exceeds it; null if it was not measured.
----@field path string|nil The field that is nested too deeply, if it is about nesting.
+---@field limit_bytes integer|nil The limit in bytes; null if the limit is not about bytes.
+---@field size_bytes integer|nil The size in bytes that exceeds it; null if it was not measured.
+---@field path string|nil The field that is nested too deeply; null if the error is not about nesting.
 
---- Data of 1010.
+--- Data of error 1010, an unsupported format or version.
 ---@class compactd.FormatNotSupportedData
----@field supported (string|integer)[] What is supported here: names of formats, or versions of the session's file.
----@field format string|integer|nil What was asked for, or found; null if it has no name.
+---@field supported (string|integer)[] The names of formats that are supported, or the versions of session files.
+---@field format string|integer|nil The format or version that was requested or found; null if it has no name.
 
---- Data of 1011.
+--- Data of error 1011: there is nothing to undo or redo.
 ---@class compactd.NothingToUndoData
 ---@field session_id string|nil The session that was asked for.
 
@@ -1205,85 +1205,85 @@
 return {
   version = "1.0",
   methods = {
-    --- Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process does: its events come here too.
+    --- Opens a new session, or resumes one by its `session_id`. A session that another process has open is opened `read_only` and follows what that process does: its events are sent here too.
     ["session/start"] = { params = "compactd.StartParams", result = "compactd.StartResult" },
-    --- Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer.
+    --- Appends messages, all or none. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused, because they would take the place of the model's answer.
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
-    --- What the next model request must contain, always valid for the provider of `format`.
+    --- Returns what the next model request must contain. It is always valid for the provider of `format`.
     ["session/context"] = { params = "compactd.ContextParams", result = "compactd.ContextResult" },
     --- Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.
     ["session/compact"] = { params = "compactd.CompactParams", result = "compactd.CompactionResult" },
-    --- Every message ever appended, compacted or not, with the compactions between.
+    --- Returns every message ever appended, compacted or not, with the compactions between them.
     ["session/history"] = { params = "compactd.HistoryParams", result = "compactd.HistoryResult" },
-    --- Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored.
+    --- Finds messages that contain a text, including those that a compaction removed from the context. Searches one session, or every stored one.
     ["session/search"] = { params = "compactd.SearchParams", result = "compactd.SearchResult" },
-    --- The original messages behind a compaction's summary, or those of the entries named.
+    --- Returns the original messages that a compaction's summary replaced, or those of the given entries.
     ["session/expand"] = { params = "compactd.ExpandParams", result = "compactd.ExpandResult" },
-    --- Shows old tool output as one-line stubs, as the settings say, whether `prune` is on or off.
+    --- Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on or off.
     ["session/prune"] = { params = "compactd.PruneParams", result = "compactd.PruneResult" },
-    --- Goes back to an entry: the next one follows it. Nothing is deleted.
+    --- Goes back to an entry, so that the next one follows it. Nothing is deleted.
     ["session/branch"] = { params = "compactd.BranchParams", result = "compactd.BranchResult" },
-    --- Takes the last compaction or prune back. Later messages stay.
+    --- Undoes the last compaction or prune. Later messages stay.
     ["session/undo"] = { params = "compactd.UndoParams", result = "compactd.UndoResult" },
-    --- Puts the compaction or prune that was undone last in force again.
+    --- Restores the compaction or prune that was undone last.
     ["session/redo"] = { params = "compactd.SessionParams", result = "compactd.UndoResult" },
-    --- Every session there is.
+    --- Lists all sessions.
     ["session/list"] = { params = "compactd.Nothing", result = "compactd.ListResult" },
-    --- Ends the session here; a running compaction is cancelled. It stays stored.
+    --- Closes the session here and cancels a running compaction. It stays stored.
     ["session/close"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
-    --- Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone.
+    --- Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that `session/export` wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If that agent continues its session, the hook stores only what is new.
     ["session/delete"] = { params = "compactd.SessionParams", result = "compactd.DeleteResult" },
-    --- Sets what is given and answers every setting in force, with where it came from.
+    --- Sets the given settings and returns every setting in force, with where it came from.
     ["session/configure"] = { params = "compactd.ConfigureParams", result = "compactd.ConfigureResult" },
-    --- Keeps messages in every later context, whatever is compacted; or lets them go.
+    --- Pins messages, so that they stay in every later context whatever is compacted, or unpins them.
     ["session/pin"] = { params = "compactd.PinParams", result = "compactd.PinResult" },
-    --- Takes what messages say out of the session, for a secret that was pasted: the one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the view, the history, the search, and in the journal's file, which is written anew. Words that no other message holds go from summaries, titles, file lists, error texts and waiting prompts too: of 6 characters and more wherever they stand, shorter ones where they stand by themselves. A summary that a model wrote of a redacted message is made anew without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists  the places, `left` what cannot be cleaned and why.
+    --- Removes what messages say from the session, for a secret that was pasted. It is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.
     ["session/redact"] = { params = "compactd.RedactParams", result = "compactd.RedactResult" },
-    --- The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.
+    --- Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why.
     ["session/diff"] = { params = "compactd.DiffParams", result = "compactd.DiffResult" },
-    --- Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back.
+    --- Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. Compactions in the file are imported too: what a summary replaced is in the history, and `session/undo` restores it.
     ["session/import"] = { params = "compactd.ImportParams", result = "compactd.ImportResult" },
-    --- The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open.
+    --- Returns the session inline or writes it to a file. `compactd` is lossless. Message formats contain the whole history in a JSON object from which a request can be made. Names of other agents give session files that those agents can open.
     ["session/export"] = { params = "compactd.ExportParams", result = "compactd.ExportResult" },
-    --- Where the session stands: status, tokens, budget, compactions. Never waits.
+    --- Returns the state of the session: status, tokens, budget, compactions. Never waits.
     ["agent/state"] = { params = "compactd.SessionParams", result = "compactd.StateResult" },
-    --- Gives the daemon's own loop a prompt. It asks the session's model, has the client run its tools (`tool/execute`), compacts where that is due, and tells all of it by events, from `agent_start` to `agent_end` or `error`.
+    --- Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`.
     ["agent/prompt"] = { params = "compactd.PromptParams", result = "compactd.PromptResult" },
-    --- Stops the prompt that is being answered. Prompts that wait stay queued for the next one.
+    --- Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`.
     ["agent/abort"] = { params = "compactd.SessionParams", result = "compactd.AbortResult" },
-    --- Takes back a prompt that waits. `agent/abort` stops the one that is being answered.
+    --- Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.)
     ["prompt/drop"] = { params = "compactd.DropParams", result = "compactd.DropResult" },
-    --- The check before a model request: prunes or compacts if that is due, then answers.
+    --- Checks the context before a model request: prunes or compacts if that is due, then answers.
     ["turn/begin"] = { params = "compactd.SessionParams", result = "compactd.BeginResult" },
-    --- Appends what the model answered and what its tools gave back.
+    --- Appends the model's answer and the results of its tools.
     ["turn/end"] = { params = "compactd.EndParams", result = "compactd.EndResult" },
-    --- Tells what a failed model request was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`; the window that it names is learned. Without a session, the error's `data` still says what the failure was.
+    --- Reports a failed model request and says what it was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`, and the window that it names is learned. Without a session, the error's `data` still says what the failure was.
     ["turn/error"] = { params = "compactd.ErrorParams", result = "compactd.ErrorResult" },
-    --- Puts the session on another model, if the conversation fits or can be made to.
+    --- Changes the session's model, if the conversation fits its window or can be made to fit.
     ["model/set"] = { params = "compactd.ModelSetParams", result = "compactd.ModelSetResult" },
-    --- Tokens of a text or of messages, for a model.
+    --- Counts the tokens of a text or of messages, for a model.
     ["tokens/count"] = { params = "compactd.CountParams", result = "compactd.CountResult" },
-    --- A model's window and limits, with their sources. An unknown model answers 128000, a guess.
+    --- Returns a model's window and limits, with their sources. For an unknown model, the window is 128000, a guess.
     ["models/lookup"] = { params = "compactd.LookupParams", result = "compactd.LookupResult" },
-    --- Every model that the registry knows, or one provider's, and the windows that servers taught.
+    --- Lists every model that the registry knows, or those of one provider, and the windows learned from servers.
     ["models/list"] = { params = "compactd.ListModelsParams", result = "compactd.ListModelsResult" },
-    --- Forgets windows that servers taught.
+    --- Forgets windows that were learned from servers.
     ["models/forget"] = { params = "compactd.ForgetParams", result = "compactd.ForgetResult" },
-    --- Whether a failed model request was an overflow, what it says, and what mends it.
+    --- Says whether a failed model request was an overflow, what the error states, and what fixes it.
     ["overflow/classify"] = { params = "compactd.ClassifyParams", result = "compactd.ClassifyResult" },
-    --- Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. Without trust the file may only set sizes, within bounds (docs/settings.md).
+    --- Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md).
     ["trust/set"] = { params = "compactd.TrustParams", result = "compactd.TrustResult" },
-    --- The folders that were trusted, and whether their files are still the same.
+    --- Lists the folders that were trusted, and whether their files are unchanged.
     ["trust/list"] = { params = "compactd.Nothing", result = "compactd.TrustList" },
-    --- Answers.
+    --- Answers, to show that the daemon is alive.
     ["daemon/ping"] = { params = "compactd.Nothing", result = "compactd.Nothing" },
-    --- This daemon.
+    --- Returns facts about this daemon: versions, paths, encodings.
     ["daemon/info"] = { params = "compactd.Nothing", result = "compactd.InfoResult" },
   },
   asked = {
-    --- A compaction is about to begin: the client may add to it, say its prompt, or refuse it. Sent to a client that announced `compaction_hook`; without an answer in time it goes on.
+    --- A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the compaction continues.
     ["session/compacting"] = { params = "compactd.HookParams", result = "compactd.HookAnswer" },
-    --- The model called a tool during `agent/prompt`: the client runs it.
+    --- The model called a tool during `agent/prompt`. The client runs it.
     ["tool/execute"] = { params = "compactd.ToolParams", result = "compactd.ToolAnswer" },
   },
   events = {

@@ -248,7 +248,7 @@ local function tools()
   return require("compactd.tools").SCHEMAS
 end
 
---- Takes over what `session/start` answered. Whoever has the session's table keeps it.
+--- Takes over what `session/start` answered. A caller that has the session's table keeps it.
 ---@param result compactd.StartResult
 ---@return compactd.Open
 local function take_in(result)

@@ -31,7 +31,7 @@ M.SCHEMAS = {
   schema("edit_file", "Replaces a text in a file, or makes a new file where old_text is empty. The person sees a diff.", {
     path = { "string", "Relative to the workspace." },
     old_text = { "string", "Exactly as in the file, once in it." },
-    new_text = { "string", "What stands there then." },
+    new_text = { "string", "The new text." },
   }, { "path", "old_text", "new_text" }),
   schema("run_command", "Runs a shell command in the workspace, with the person's consent.", {
     command = { "string", "For the shell." },

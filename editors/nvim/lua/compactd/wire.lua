@@ -1,5 +1,5 @@
---- The daemon's process and the bytes on its pipes, in the shape that vim.lsp takes as `cmd`. Of our own,
---- so that garbage on the pipe is a message and not an error, and a question to us may be answered later.
+--- The daemon's process and the bytes on its pipes, in the shape that vim.lsp takes as `cmd`. compactd has its
+--- own, so that garbage on the pipe is a message and not an error, and a question to us may be answered later.
 local log = require("compactd.log")
 
 local M = {}

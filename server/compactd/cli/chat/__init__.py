@@ -1,7 +1,8 @@
-"""The app of `compactd chat`: a conversation, and its context beside it, in a terminal. On textual.
+"""The full-screen app of `compactd chat`: the conversation and a panel with its context. Built on textual.
 
-`talk.py` is the session behind it, `pieces.py`, `filling.py` and `asked.py` are values; the rest is what is
-seen. Nothing here is loaded where the chat goes line by line.
+`plain.py` is the session in the daemon; `widgets.py`, `usage_chart.py` and `input.py` compute values; most
+other modules are widgets. Of this package, only `start.py` is imported when the chat reads prompts line by
+line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The app: what the daemon tells becomes what is seen, what a person writes becomes what is asked."""
+"""The chat app: shows the daemon's events, and turns the user's input into requests."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from compactd.client.events import RESUMED
 from compactd.protocol.messages import TokenUsage
 
 ROOM_FOR_PANEL = 110
-"""Columns from which on the context stands beside the conversation."""
+"""The least number of columns at which the context panel is next to the conversation."""
 
 LOOK_S = 2.0
-"""How often a daemon that owes something is asked whether it still runs."""
+"""Seconds between two checks that the daemon still runs, while an answer from it is expected."""
 
 KEYS = ("/help · Esc stops · Ctrl-C twice quits", "/help · Ctrl-C twice quits", "/help")
 AGAIN = ("Ctrl-C again quits",)
 
 
 class Chat(ChatApp):
-    """A conversation through a `Talk` that is open."""
+    """The full-screen chat app. `talk`: a session that is already open."""
 
     TITLE = "compactd chat"
     ENABLE_COMMAND_PALETTE = False
@@ -76,7 +76,7 @@ class Chat(ChatApp):
         self.panel = Panel(talk.originals)
         self.prompting = Prompting()
         self.is_busy = False
-        """A prompt is being answered."""
+        """True while a prompt is being answered."""
         self._look_s = look_s
         self._progress = Running()
         self._standing = Standing()
@@ -86,18 +86,18 @@ class Chat(ChatApp):
         self._settling = asyncio.Lock()
         self._left: frozenset[str] = frozenset()
         self.is_compacting = False
-        """A compaction runs."""
+        """True while a compaction is running."""
         self._trigger = ""
         self._is_leaving = False
         self._wants_panel = True
         self._is_gone = False
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Of themes that are not ours."""
+        """Return a value of the variable `quiet` for textual's own themes, which do not set it."""
         return {"quiet": "#808080"}
 
     def compose(self) -> ComposeResult:
-        """The conversation, the context beside it, one line below."""
+        """Yield the conversation, the context panel next to it, and the status bar below."""
         with Horizontal(id="main"):
             with Vertical(id="left"):
                 yield self.conversation
@@ -108,7 +108,7 @@ class Chat(ChatApp):
         yield self._standing
 
     async def on_mount(self) -> None:
-        """Shows the session and listens."""
+        """Show the session and start to listen for events."""
         self._place_panel()
         self.prompting.focus()
         await self.show_session()
@@ -118,21 +118,21 @@ class Chat(ChatApp):
     # --- what is seen ---------------------------------------------------------------------------------
 
     async def show_session(self) -> None:
-        """All of the session, as it was read."""
+        """Show the whole session as it was last read."""
         self._left = self.talk.left_behind()
         await self.conversation.show(tuple(pieces_of(self.talk.entries.values(), self._left)))
         for warning in self.talk.started.warnings:
             await self.conversation.note(warning, "due")
         if self.talk.started.read_only:
             await self.conversation.note(
-                "read only: another process has this session open. What it does is shown here; to write,"
+                "read only: another process has this session open. Its changes are shown here. To write,"
                 " end that process and open the session again.",
                 "due",
             )
         await self._tell()
 
     async def settle(self) -> None:
-        """Reads what is new, and shows it in place of what came in just now."""
+        """Read the new entries of the session, and show them instead of the text that was streamed."""
         async with self._settling:
             if not self.conversation.is_attached:
                 return
@@ -156,7 +156,7 @@ class Chat(ChatApp):
         await self._tell()
 
     async def note(self, text: str, look: Look = "") -> None:
-        """A line of the chat's own in the conversation."""
+        """Add a message of the app itself to the end of the conversation."""
         await self.conversation.note(text, look)
 
     async def _tell(self) -> None:
@@ -194,7 +194,7 @@ class Chat(ChatApp):
                 await self.heard(event)
 
     async def heard(self, event: Event) -> None:
-        """One event of the session."""
+        """Handle one event of the session."""
         fields, conversation = event.fields, self.conversation
         match event.type:
             case "agent_start":
@@ -208,7 +208,7 @@ class Chat(ChatApp):
             case "tool_execution_start":
                 await conversation.calls(str(fields["call_id"]), str(fields["name"]))
             case "retry":
-                text = f"{fields['reason']}; again in {fields['delay_s']:g} s"
+                text = f"{fields['reason']}; trying again in {fields['delay_s']:g} s"
                 await conversation.note(text, "due", is_passing=True)
             case "overflow_detected":
                 text = "the request was too large for the model"
@@ -216,7 +216,7 @@ class Chat(ChatApp):
             case "agent_end":
                 await self.answered()
                 if fields.get("stop_reason") == "aborted":
-                    await self.note("stopped; what was said stays")
+                    await self.note("stopped; the text so far is kept")
             case "error":
                 await self.answered()
                 await self.note(f"{fields['message']} ({fields['code']})", "bad")
@@ -232,8 +232,8 @@ class Chat(ChatApp):
                 self._compacts(False)
                 await self.settle()
                 await self.note(
-                    "the daemon had ended; a new one runs. Nothing that was acknowledged is lost; what was"
-                    " being answered has to be asked again.",
+                    "the daemon stopped and was restarted. Nothing that it had stored is lost. If an answer"
+                    " was interrupted, ask again.",
                     "due",
                 )
             case "session_closed":
@@ -242,7 +242,7 @@ class Chat(ChatApp):
                 pass
 
     async def answered(self) -> None:
-        """A prompt has ended, well or not."""
+        """Show that the prompt has ended, successfully or not."""
         self._be_busy(False)
         await self.settle()
 
@@ -263,7 +263,7 @@ class Chat(ChatApp):
             await self.settle()
             error = fields.get("error")
             if fields["status"] == "cancelled":
-                await self.note("the compaction was cancelled; nothing has changed")
+                await self.note("the compaction was cancelled; nothing was changed")
             elif fields["status"] == "failed" and self._trigger != "manual" and isinstance(error, dict):
                 await self.note(f"a compaction failed: {error.get('message')} ({error.get('code')})", "bad")
 
@@ -285,7 +285,7 @@ class Chat(ChatApp):
             await self.settle()
 
     async def _look(self) -> None:
-        """A daemon that died says nothing: it is asked, where something is expected of it."""
+        """Ping the daemon if an answer is expected from it, because a daemon that died sends nothing."""
         if self._is_gone or not (self.is_busy or self.is_compacting or self.talk.started.read_only):
             return
         try:
@@ -299,7 +299,7 @@ class Chat(ChatApp):
     # --- what a person does ---------------------------------------------------------------------------
 
     async def on_prompting_sent(self, sent: Prompting.Sent) -> None:
-        """A prompt, or a command."""
+        """Handle a prompt or a command."""
         self._hints.hint("")
         try:
             own = own_command(sent.text)
@@ -315,14 +315,14 @@ class Chat(ChatApp):
                 self._asking = worker
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Something was written."""
+        """Update the shown completions when the text of the prompt changes."""
         self._hints.hint(event.text_area.text)
         if self._is_leaving and event.text_area.text:
             self._is_leaving = False
             self._tell_standing()
 
     def on_key(self, event: Key) -> None:
-        """What is written anywhere is written there."""
+        """Send printable keys to the prompt, whichever widget has the focus."""
         is_there = self.prompting.has_focus or isinstance(self.screen, ModalScreen)
         if event.is_printable and event.character is not None and not is_there:
             event.stop()
@@ -330,11 +330,11 @@ class Chat(ChatApp):
             self.prompting.insert(event.character)
 
     def on_rule_undo(self, wanted: Rule.Undo) -> None:
-        """`u` on a compaction."""
+        """Undo a compaction after the user pressed `u` on it."""
         self.run_worker(self._doing.undo(wanted.result), name="undo")
 
     def on_resize(self, event: Resize) -> None:
-        """The panel is there where there is room."""
+        """Show or hide the panel according to the width."""
         self._place_panel(event.size.width)
         self.call_after_refresh(self._tell)
 
@@ -342,7 +342,7 @@ class Chat(ChatApp):
         self.panel.display = self._wants_panel and (width or self.size.width) >= ROOM_FOR_PANEL
 
     async def action_stop(self) -> None:
-        """Stops what runs; else back to the prompt."""
+        """Stop the running answer or compaction; if neither is running, move the focus to the prompt."""
         self._is_leaving = False
         if self.is_busy or self.is_compacting:
             self.run_worker(self._stop(), name="stop")
@@ -354,12 +354,12 @@ class Chat(ChatApp):
         if self.is_busy and not self.talk.is_echo:
             await self._doing.abort()
         elif self._asking is not None:
-            # A request that its caller gives up is cancelled.
+            # Cancelling the task cancels the request.
             self._doing.is_stopped = True
             self._asking.cancel()
 
     async def action_interrupt(self) -> None:
-        """Copies what is marked; else leaves a list, stops what runs; at the second time quits."""
+        """Copy the selected text, close a list, or stop what is running. A second Ctrl-C quits."""
         marked = self.screen.get_selected_text()
         if marked:
             self.copy_to_clipboard(marked)
@@ -374,12 +374,12 @@ class Chat(ChatApp):
             self._tell_standing()
 
     def action_leave_empty(self) -> None:
-        """Ctrl-D quits where nothing is written."""
+        """Quit with Ctrl-D if the prompt is empty."""
         if not self.prompting.text and not isinstance(self.screen, ModalScreen):
             self.exit()
 
     def action_context(self) -> None:
-        """Shows what fills the window, or hides it."""
+        """Show or hide the context panel."""
         if isinstance(self.screen, ContextScreen):
             self.screen.dismiss(None)
         elif isinstance(self.screen, ModalScreen):
@@ -392,7 +392,7 @@ class Chat(ChatApp):
             self.push_screen(ContextScreen(self.talk, self.talk.originals))
 
     def action_page(self, step: int) -> None:
-        """Through what is seen."""
+        """Scroll the visible text by one page."""
         place = self.screen.query(Panel).first() if isinstance(self.screen, ContextScreen) else None
         target = place or self.conversation
         if step < 0:

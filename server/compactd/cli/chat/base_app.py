@@ -1,4 +1,4 @@
-"""What the chat's commands know of the app: its session, its widgets, and a few things that it can do."""
+"""The interface of the chat app that its commands use: session, widgets and a few actions."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class ChatApp(App[None]):
     conversation: Conversation
     prompting: Prompting
     is_busy: bool
-    """A prompt is being answered."""
+    """True while a prompt is being answered."""
 
     @abstractmethod
     async def note(self, text: str, look: Look = "") -> None:
-        """Shows a line below the conversation."""
+        """Add a message of the app itself to the end of the conversation."""
 
     @abstractmethod
     async def settle(self) -> None:
-        """Shows the session as it is now, after it was changed."""
+        """Read what changed in the session, and show it."""
 
     @abstractmethod
     async def heard(self, event: Event) -> None:
-        """Shows what an event says."""
+        """Handle an event of the session, and show what it says."""
 
     @abstractmethod
     async def answered(self) -> None:
-        """Ends the answer that is being shown."""
+        """Show that the prompt has ended, successfully or not."""
 
     @abstractmethod
     async def show_session(self) -> None:
-        """Shows another session."""
+        """Show the whole session again, for example after switching to another one."""
 
     @abstractmethod
     def action_context(self) -> None:
-        """Shows or hides what fills the context."""
+        """Show or hide the context panel."""

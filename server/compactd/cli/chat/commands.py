@@ -1,4 +1,4 @@
-"""What each of the chat's commands does. Errors are told in the conversation, which goes on."""
+"""The commands of the chat app, such as `/compact` and `/undo`. Errors are shown in the conversation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_HITS = 20
 
 
 def told(error: Exception) -> tuple[str, Look]:
-    """An error for a person, in one or two lines."""
+    """Return (one or two lines that describe `error`, their colour)."""
     if isinstance(error, RpcError):
         return f"{error.message} ({error.code})", "bad"
     if isinstance(error, DaemonGone):
@@ -30,12 +30,12 @@ def told(error: Exception) -> tuple[str, Look]:
 
 
 class Doing:
-    """Does what was asked for, in an app."""
+    """The actions of the chat app: they carry out the user's commands and prompts."""
 
     def __init__(self, app: ChatApp) -> None:
         self._app = app
         self.is_stopped = False
-        """A person has stopped the prompt that is asked."""
+        """True if the user has stopped the prompt that is being answered."""
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/compact": self._compact,
             "/undo": lambda rest: self.undo(None),
@@ -50,7 +50,7 @@ class Doing:
         }
 
     async def do(self, own: Own) -> None:
-        """One of the chat's own commands."""
+        """Execute one of the chat's own commands."""
         self._app.conversation.anchor()
         try:
             await self._commands[own.name](own.rest)
@@ -61,7 +61,7 @@ class Doing:
             await self._app.note(f"compaction failed: {text}" if own.name == "/compact" else text, look)
 
     async def prompt(self, text: str) -> None:
-        """Asks the model; what comes of it are events."""
+        """Send a prompt to the model. The answer arrives as events."""
         app = self._app
         await app.conversation.asked(text)
         app.is_busy, self.is_stopped = True, False
@@ -72,7 +72,7 @@ class Doing:
             await app.note(*told(error))
             app.prompting.fill(app.prompting.text or text)
         except asyncio.CancelledError:
-            # By a person, not by the end of the app.
+            # The user stopped the prompt. Closing the app cancels it, too, but then nothing is shown.
             if self.is_stopped:
                 await app.answered()
                 await app.note("stopped")
@@ -82,19 +82,19 @@ class Doing:
                 await app.answered()
 
     async def abort(self) -> None:
-        """Stops what is answered."""
+        """Stop the answer of the model."""
         try:
             await self._app.talk.abort()
         except (RpcError, DaemonGone, TimeoutError) as error:
             await self._app.note(*told(error))
 
     async def undo(self, result: CompactionResult | None) -> None:
-        """Takes a compaction back, if it is the newest; None: whichever that is."""
+        """Undo the compaction `result` if it is the newest one. None: undo the newest compaction."""
         app = self._app
         app.conversation.anchor()
         newest = app.talk.newest_compaction()
         if result is not None and (newest is None or newest.compaction_id != result.compaction_id):
-            await app.note("only the newest compaction can be taken back; /undo does it", "bad")
+            await app.note("only the newest compaction can be undone; use /undo", "bad")
             return
         try:
             done = await app.talk.undo()
@@ -102,7 +102,7 @@ class Doing:
             await app.note(*told(error))
             return
         await app.settle()
-        await app.note(f"taken back: {_in_context(done)} · /redo")
+        await app.note(f"undone: {_in_context(done)} · /redo")
 
     # --- each -----------------------------------------------------------------------------------------
 
@@ -117,9 +117,7 @@ class Doing:
     async def _redo(self, rest: str) -> None:
         done = await self._app.talk.redo()
         await self._app.settle()
-        await self._app.note(
-            f"in force again: {plural(done.message_count, 'message')} in the context · /undo"
-        )
+        await self._app.note(f"redone: {plural(done.message_count, 'message')} in the context · /undo")
 
     async def _branch(self, rest: str) -> None:
         app = self._app
@@ -127,16 +125,16 @@ class Doing:
         entries = [entry for entry in app.talk.entries.values() if entry.entry_id not in left]
         ends = _turn_ends(entries)
         if not ends:
-            await app.note("there is nothing to go on from yet")
+            await app.note("there is no earlier point to branch from yet")
             return
         names = titles(entries)
         choices = [(end, f"after: {names[begin]}") for begin, end in reversed(ends)]
-        picked = await app.push_screen_wait(Picking("go on from an earlier point", choices))
+        picked = await app.push_screen_wait(Picking("continue from an earlier point", choices))
         if picked is None or picked == ends[-1][1]:
             return
         done = await app.talk.branch(picked)
         await app.settle()
-        await app.note(f"another branch: {_in_context(done)}")
+        await app.note(f"on a new branch: {_in_context(done)}")
 
     async def _context(self, rest: str) -> None:
         self._app.action_context()
@@ -144,9 +142,7 @@ class Doing:
     async def _model(self, rest: str) -> None:
         app = self._app
         if not rest:
-            await app.note(
-                f"the model is {app.talk.state.model or 'not named'}; /model PROVIDER/ID changes it"
-            )
+            await app.note(f"the model is {app.talk.state.model or 'not set'}; /model PROVIDER/ID changes it")
             return
         done = await app.talk.set_model(rest)
         await app.settle()
@@ -157,7 +153,7 @@ class Doing:
     async def _search(self, rest: str) -> None:
         app = self._app
         if not rest:
-            raise ValueError("/search needs what to look for: /search timeout")
+            raise ValueError("/search needs words to search for, for example: /search timeout")
         hits = await app.talk.search(rest)
         lines = [f"{plural(len(hits), 'message')} with “{rest}”" + ("" if hits else " in this session")]
         for hit in hits[:MOST_HITS]:
@@ -168,14 +164,14 @@ class Doing:
     async def _sessions(self, rest: str) -> None:
         app = self._app
         if app.is_busy:
-            await app.note("an answer is running; Esc stops it", "bad")
+            await app.note("wait for the answer, or stop it with Esc", "bad")
             return
         stored = await app.talk.sessions()
         choices = [(one.session_id, _line_of(one)) for one in stored if one.session_id != app.talk.id]
         if not choices:
             await app.note("no other session is stored")
             return
-        picked = await app.push_screen_wait(Picking("go on with another session", choices))
+        picked = await app.push_screen_wait(Picking("continue another session", choices))
         if picked is not None:
             await app.talk.switch(picked)
             await app.show_session()
@@ -192,7 +188,7 @@ def _in_context(done: UndoResult | BranchResult) -> str:
 
 
 def _turn_ends(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
-    """(the entry of its prompt, its last message) of each turn, oldest first."""
+    """Return (entry id of the prompt, entry id of the last message) of each turn, oldest first."""
     ends: list[tuple[str, str]] = []
     for entry in entries:
         if entry.kind != "message":

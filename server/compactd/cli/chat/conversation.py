@@ -1,4 +1,4 @@
-"""The conversation: what is settled, as the daemon's history has it, and below what comes in just now."""
+"""The widget that shows the conversation: stored entries, and below them the text that is being streamed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from compactd.cli.chat.widgets import (
 from compactd.cli.framework.page import Look, one_line
 
 MOST = 60
-"""Pieces that are seen when a session is opened; each press on the line above them shows as many more."""
+"""How many pieces (prompts, answers, tool calls and so on) are shown when a session is opened. Opening the
+line above them (`Earlier`) adds as many.
+"""
 
 
 class Asked(Static):
-    """A prompt."""
+    """The widget of a prompt."""
 
     DEFAULT_CSS = """
     Asked { margin: 1 0 0 0; padding: 0 0 0 1; border-left: outer $accent; color: $foreground; }
@@ -44,7 +46,7 @@ class Asked(Static):
 
 
 class Line(Static):
-    """A quiet line, or an error of one or two."""
+    """A message of the app itself, which is not part of the session: information, or an error."""
 
     DEFAULT_CSS = """
     Line { color: $text-muted; margin: 1 0 0 0; }
@@ -54,12 +56,16 @@ class Line(Static):
     """
 
     def __init__(self, text: str, look: Look | Literal["rows"] = "") -> None:
-        """`rows`: each line is one on the screen too."""
+        """Make a line of the colour `look`. With `rows` instead of a colour, lines are not wrapped: each line
+        of `text` is one line on the screen.
+        """
         super().__init__(Content(shown(text)), classes=look)
 
 
 class Conversation(VerticalScroll, can_focus=False):
-    """Oldest above; it stays at its end until a person scrolls up."""
+    """The widget of the conversation, oldest entry first. It stays scrolled to its end until the user scrolls
+    up.
+    """
 
     DEFAULT_CSS = """
     Conversation { padding: 0 1; scrollbar-size-vertical: 1; }
@@ -79,18 +85,18 @@ class Conversation(VerticalScroll, can_focus=False):
         self._summarising: Fold | None = None
 
     def compose(self) -> ComposeResult:
-        """Two parts."""
+        """Yield the widgets of the stored entries and of the streamed text."""
         yield self._settled
         yield self._live
 
     def on_mount(self) -> None:
-        """Follows what comes."""
+        """Keep the conversation scrolled to its end."""
         self.anchor()
 
     # --- what is settled ------------------------------------------------------------------------------
 
     async def show(self, pieces: Sequence[Piece]) -> None:
-        """A whole session: its newest pieces, with a line that shows the others."""
+        """Show a session: its newest pieces, and a line that loads the earlier ones."""
         self._calls.clear()
         self._earlier = list(pieces[:-MOST])
         with self.app.batch_update():
@@ -100,24 +106,27 @@ class Conversation(VerticalScroll, can_focus=False):
         self.anchor()
 
     async def add(self, pieces: Iterable[Piece]) -> None:
-        """What was settled since."""
+        """Add pieces that were stored in the session just now, and remove the streamed text."""
         with self.app.batch_update():
             await self.drop_live()
             await self._settled.mount_all(self._widgets(pieces))
 
     async def note(self, text: str, look: Look = "", *, is_passing: bool = False) -> None:
-        """A line of the chat's own: not of the session, and gone when it is opened again; `is_passing`: gone
-        with the answer that comes in."""
+        """Add a line of the app itself. It is not part of the session and is gone when the session is
+        reopened.
+
+        `is_passing`: the line is removed together with the streamed answer.
+        """
         place = self._live if is_passing else self._settled
         if place.is_attached:
             await place.mount(Line(text, look))
 
     async def put(self, *widgets: Widget) -> None:
-        """Something of the chat's own behind all that is settled."""
+        """Add widgets of the app itself after all stored pieces."""
         await self._settled.mount_all(widgets)
 
     def forces(self, in_force: Sequence[str]) -> None:
-        """The compactions that are in force, by their ids: the rules of the others say so."""
+        """Mark each shown compaction as in force if its id is in `in_force`, otherwise as not in force."""
         for rule in self._settled.query(Rule):
             is_in_force = rule.result.compaction_id in in_force
             if rule.is_in_force != is_in_force:
@@ -160,7 +169,7 @@ class Conversation(VerticalScroll, can_focus=False):
                 self._calls[piece.call_id] = fold = CallFold(piece, None)
                 return fold
             case Result():
-                # A call_id that comes again is a new call.
+                # A repeated call_id is a new call.
                 fold_of = self._calls.pop(piece.call_id, None)
                 if fold_of is None:
                     return CallFold(None, piece)
@@ -174,59 +183,61 @@ class Conversation(VerticalScroll, can_focus=False):
     # --- what comes in just now -----------------------------------------------------------------------
 
     async def asked(self, text: str) -> None:
-        """A prompt that was sent."""
+        """Show a prompt that was just sent."""
         await self._live.mount(Asked(shown(text)))
         self.anchor()
 
     async def said(self, delta: str) -> None:
-        """More of the answer."""
+        """Append streamed text of the answer."""
         if self._answer is None:
-            # With its text: by the time that it is there the answer may have ended.
+            # The text goes into the constructor: after the await, the answer may already have ended.
             self._answer = Prose(harmless(delta))
             await self._live.mount(self._answer)
         else:
             self._answer.append(harmless(delta))
 
     async def thought(self, delta: str) -> None:
-        """More of the reasoning."""
+        """Append streamed text of the reasoning."""
         self._thought += harmless(delta)
         if self._thinking is None:
-            self._thinking = Fold("thinks", plain(""))
+            self._thinking = Fold("thinking", plain(""))
             await self._live.mount(self._thinking)
-        if self._thinking is not None:  # else the answer ended meanwhile
-            self._thinking.say(f"thinks: {self._thought[-200:].replace(chr(10), ' ').strip()}")
+        if self._thinking is not None:  # None if the answer ended in the meantime
+            self._thinking.say(f"thinking: {self._thought[-200:].replace(chr(10), ' ').strip()}")
 
     async def summarises(self, delta: str) -> None:
-        """More of the summary that a model writes: its end, in a line."""
+        """Append streamed text of a summary that a model is writing. The end of the text so far is shown in
+        one line.
+        """
         self._summary += harmless(delta)
         if self._summarising is None:
-            self._summarising = Fold("summarises", plain(""))
+            self._summarising = Fold("summarising", plain(""))
             await self._live.mount(self._summarising)
-        if self._summarising is not None:  # as above
-            self._summarising.say(f"summarises: {one_line(self._summary[-200:])}")
+        if self._summarising is not None:  # None if the answer ended in the meantime
+            self._summarising.say(f"summarising: {one_line(self._summary[-200:])}")
 
     async def calls(self, call_id: str, name: str) -> None:
-        """A tool runs."""
+        """Show that the tool `name` is running."""
         await self._live.mount(CallFold(Call("", call_id, shown(name), "…"), None))
 
     def ended(self) -> None:
-        """The answer is whole; another may follow."""
+        """Take the current answer as complete. The next streamed text begins another one."""
         self._answer, self._thinking, self._thought = None, None, ""
 
     async def drop_live(self) -> None:
-        """What came in is settled now."""
+        """Remove the streamed text, because it is stored now."""
         self.ended()
         self._summarising, self._summary = None, ""
         await self._live.remove_children()
 
 
 class Earlier(Fold):
-    """The line above what is seen of a long session."""
+    """The line above the shown part of a long session. Opening it shows earlier entries."""
 
     def __init__(self, count: int, more: Callable[[Earlier], Awaitable[None]]) -> None:
-        super().__init__(f"{count:,} earlier · enter shows more", plain(""))
+        super().__init__(f"{count:,} earlier entries · enter shows more", plain(""))
         self._more = more
 
     async def action_open(self) -> None:
-        """Shows more, in its own place."""
+        """Show more entries in place of this line."""
         await self._more(self)

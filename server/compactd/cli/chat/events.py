@@ -1,7 +1,7 @@
-"""Markdown as it is read here: HTML is shown, not swallowed; links are text; one widget a message.
+"""Markdown in the chat: HTML is shown as text, links are plain text, each message is one widget.
 
-textual's own Markdown makes a widget of each paragraph and list item: a session of some hundred messages, or
-one summary, then takes seconds to lay out (8.2, measured). Rich lays the same text out in one piece.
+Rich lays out the text. textual's own Markdown widget (8.2) makes a widget of each paragraph and list item,
+which takes seconds for a session of a few hundred messages or for one long summary.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 EVERY_S = 0.05
-"""How often an answer that comes in is laid out again."""
+"""Seconds between two layouts of an answer that is being streamed."""
 
 CODE_THEMES = {True: "github-dark", False: "default"}
-"""Of pygments, for dark ground and for light."""
+"""The pygments theme of code, for a dark background (True) and a light one (False)."""
 
 STYLES = Theme(
     {
@@ -49,7 +49,7 @@ STYLES = Theme(
 
 
 class _LeftHeading(Heading):
-    """Rich centres headings and boxes the first."""
+    """A left-aligned heading. Rich centres headings and puts a box around the first level."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -57,7 +57,7 @@ class _LeftHeading(Heading):
 
 
 class _Code(CodeBlock):
-    """Rich pads code to a box; here it is indented, on the ground of the rest."""
+    """Indented code on the normal background. Rich would put it into a box."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Syntax(
@@ -80,9 +80,9 @@ class _Read(Markdown):
 
 
 def laid_out(text: str, width: int, *, is_dark: bool) -> Content:
-    """`text` in lines of `width` columns. O(text): about 1 ms a kilobyte."""
+    """Return the Markdown `text` as formatted lines of `width` columns. O(text): about 1 ms per kilobyte."""
     markdown = _Read("", code_theme=CODE_THEMES[is_dark], hyperlinks=False)
-    # Not Rich's own parser, which drops tags: summaries and answers hold some.
+    # Rich's own parser drops HTML tags, and summaries and answers contain some.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     markdown.parsed = parser.parse(text)
     console = Console(file=StringIO(), width=width, color_system="truecolor", theme=STYLES, no_color=False)
@@ -98,7 +98,7 @@ def laid_out(text: str, width: int, *, is_dark: bool) -> Content:
 
 
 class Prose(Widget):
-    """A text of the conversation; grows with `append`."""
+    """A Markdown text in the conversation. `append` adds to it."""
 
     DEFAULT_CSS = """
     Prose { width: 1fr; height: auto; margin: 1 0 0 0; text-wrap: nowrap; }
@@ -112,26 +112,26 @@ class Prose(Widget):
 
     @property
     def text(self) -> str:
-        """All of it, as markdown."""
+        """The whole text, as Markdown."""
         return self._text
 
     def append(self, more: str) -> None:
-        """More of it; seen within `EVERY_S`."""
+        """Append text. It is visible within `EVERY_S` seconds."""
         self._text += more
         if self._timer is None:
             self._timer = self.set_timer(EVERY_S, self._show)
 
     def clear(self) -> None:
-        """Nothing of it, for another."""
+        """Remove the text."""
         self._text = ""
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Lines at a width."""
+        """Return the number of lines that the text has if it is `width` columns wide."""
         return self._content(width).plain.count("\n") + 1
 
     def render(self) -> Rendered:
-        """The lines."""
+        """Return the text as formatted lines."""
         return self._content(self.content_size.width)
 
     def _content(self, width: int) -> Content:

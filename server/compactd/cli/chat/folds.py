@@ -1,4 +1,4 @@
-"""One line that opens: a tool's call, a thought, a compaction."""
+"""Widgets that show one line and can be opened: a tool call, the model's reasoning, a compaction."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from compactd.cli.chat.widgets import Call, Result, call_line, rule_texts
 from compactd.protocol.messages import CompactionResult
 
 EDGES = 6
-"""Columns of a rule that are line at least."""
+"""The least number of columns to the left and right of a rule's title, in which the rule itself is visible.
+"""
 
 Body = Callable[[], Awaitable[Widget]]
-"""Makes what is inside, when it is opened for the first time."""
+"""A function that makes the content of a fold. It is called when the fold is first opened."""
 
 
 class Fold(Vertical, can_focus=True):
-    """A line; Enter or a click shows what is inside, and hides it again."""
+    """A widget that shows one line. Enter or a click shows or hides its content below the line."""
 
     DEFAULT_CSS = """
     Fold { height: auto; color: $text-muted; }
@@ -45,21 +46,21 @@ class Fold(Vertical, can_focus=True):
         self._inside: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """The line."""
+        """Yield the line."""
         yield Static(self._content(), classes="line")
 
     @property
     def is_open(self) -> bool:
-        """Whether its inside is seen."""
+        """True if the content is visible."""
         return self._inside is not None and self._inside.display
 
     def say(self, line: str) -> None:
-        """Another line."""
+        """Replace the text of the line."""
         self._said = line
         self._draw()
 
     def replace(self, body: Body) -> None:
-        """Another inside, from when it is opened next."""
+        """Replace the function that makes the content. It is called when the fold is opened next."""
         self._body = body
         if self._inside is not None:
             self._inside.remove()
@@ -67,19 +68,19 @@ class Fold(Vertical, can_focus=True):
             self._draw()
 
     async def action_open(self) -> None:
-        """Opens or closes it."""
+        """Open or close the fold."""
         if self._inside is None:
             self._inside = await self._body()
             self._inside.add_class("inside")
             await self.mount(self._inside)
-            # What is long is read from its beginning.
+            # Scroll to the top of the content: a long one is read from its beginning.
             self.call_after_refresh(self.scroll_visible, animate=False, top=True)
         else:
             self._inside.display = not self._inside.display
         self._draw()
 
     async def on_click(self, event: Click) -> None:
-        """As Enter, on its line."""
+        """Open or close the fold after a click on its line."""
         if self._inside is None or event.widget is not self._inside:
             event.stop()
             await self.action_open()
@@ -93,7 +94,7 @@ class Fold(Vertical, can_focus=True):
 
 
 def plain(text: str) -> Body:
-    """An inside of plain text."""
+    """Return a function that makes a fold's content from plain text."""
 
     async def body() -> Widget:
         return Static(Content(text or "(nothing)"))
@@ -102,7 +103,7 @@ def plain(text: str) -> Body:
 
 
 def prose(text: str) -> Body:
-    """An inside of markdown."""
+    """Return a function that makes a fold's content from Markdown."""
 
     async def body() -> Widget:
         return Prose(text)
@@ -111,7 +112,7 @@ def prose(text: str) -> Body:
 
 
 class CallFold(Fold):
-    """A tool's call with what came of it."""
+    """A fold whose line shows a tool call and whose content is the call's result."""
 
     def __init__(self, call: Call | None, result: Result | None) -> None:
         self.call = call
@@ -119,14 +120,14 @@ class CallFold(Fold):
         self.set_class(result is not None and result.is_error, "failed")
 
     def end(self, result: Result) -> None:
-        """The tool gave this back."""
+        """Add the result of the call."""
         self.say(call_line(self.call, result))
         self.replace(plain(result.text))
         self.set_class(result.is_error, "failed")
 
 
 class Rule(Fold):
-    """A compaction: a quiet rule across the conversation, which opens to its summary."""
+    """A compaction, shown as a horizontal line across the conversation. Opening it shows the summary."""
 
     DEFAULT_CSS = """
     Rule { border-top: solid $quiet; border-title-align: center; border-title-color: $text-muted;
@@ -138,7 +139,7 @@ class Rule(Fold):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("u", "undo", "undo", show=False)]
 
     class Undo(Told):
-        """A person wants it taken back."""
+        """The message that asks the app to undo the compaction."""
 
         def __init__(self, result: CompactionResult) -> None:
             super().__init__()
@@ -151,13 +152,13 @@ class Rule(Fold):
         self.put(is_in_force=is_in_force)
 
     def put(self, *, is_in_force: bool) -> None:
-        """It was taken back, or is in force again."""
+        """Mark the compaction as in force or as no longer in force."""
         self.is_in_force = is_in_force
         self.set_class(not is_in_force, "taken-back")
         self._entitle(self.size.width)
 
     def on_resize(self, event: Resize) -> None:
-        """As much is told as there is room for."""
+        """Show as much of the title as fits."""
         self._entitle(event.size.width)
 
     def _entitle(self, width: int) -> None:
@@ -166,6 +167,6 @@ class Rule(Fold):
         self.border_title = Content(f" {text} ")
 
     def action_undo(self) -> None:
-        """Asks for it to be taken back."""
+        """Ask the app to undo the compaction."""
         if self.is_in_force:
             self.post_message(self.Undo(self.result))

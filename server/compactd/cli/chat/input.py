@@ -1,4 +1,4 @@
-"""What a line asks for: a prompt for the model, or one of the chat's own commands."""
+"""Parse what the user types in the chat: a prompt for the model, or one of the chat's own commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compactd.cli.framework import sizes
 
 
 class About(Struct, frozen=True):
-    """A command, for `/help` and completion."""
+    """A command of the chat, as `/help` and completion show it."""
 
     name: str
     takes: str
@@ -20,27 +20,27 @@ class About(Struct, frozen=True):
 
 
 COMMANDS = (
-    About("/compact", "[focus] [--keep N]", "compacts now; focus: what to look at most"),
-    About("/undo", "", "takes the last compaction back"),
-    About("/redo", "", "puts it in force again"),
-    About("/branch", "", "goes on from an earlier point; deletes nothing"),
-    About("/context", "", "what fills the window"),
-    About("/model", "PROVIDER/ID", "goes on with another model"),
-    About("/search", "WORDS", "messages that hold them, compacted or not"),
-    About("/sessions", "", "goes on with another session"),
-    About("/help", "", "commands and keys"),
-    About("/quit", "", "ends; the session is kept"),
+    About("/compact", "[focus] [--keep N]", "compact now; focus: what the summary should focus on"),
+    About("/undo", "", "undo the last compaction"),
+    About("/redo", "", "redo it"),
+    About("/branch", "", "continue from an earlier point; nothing is deleted"),
+    About("/context", "", "show what fills the window"),
+    About("/model", "PROVIDER/ID", "switch to another model"),
+    About("/search", "WORDS", "find messages, also compacted ones"),
+    About("/sessions", "", "switch to another session"),
+    About("/help", "", "show commands and keys"),
+    About("/quit", "", "quit; the session is stored"),
 )
 
 KEYS = (
-    ("Enter", "sends"),
-    ("Ctrl-J", "a new line"),
-    ("Tab", "completes a command; else goes to what opens"),
-    ("Esc", "stops the answer or the compaction that runs"),
-    ("Ctrl-C", "the same; twice quits"),
-    ("PgUp PgDn", "through the conversation"),
-    ("Ctrl-T", "the context"),
-    ("↑ ↓", "earlier prompts"),
+    ("Enter", "send the prompt"),
+    ("Ctrl-J", "start a new line"),
+    ("Tab", "complete a command; otherwise go to the entries that open"),
+    ("Esc", "stop the running answer or compaction"),
+    ("Ctrl-C", "the same; twice: quit"),
+    ("PgUp PgDn", "scroll the conversation"),
+    ("Ctrl-T", "show or hide the context"),
+    ("↑ ↓", "go through earlier prompts"),
 )
 
 _COMMAND = re.compile(r"/[A-Za-z]*")
@@ -48,14 +48,16 @@ _KEEP = re.compile(r"(?:^|\s)--keep(?:[=\s]+(\S+))?")
 
 
 class Own(Struct, frozen=True):
-    """One of the chat's own commands, with what stands behind its name."""
+    """A typed command of the chat: its name, and the text after the name."""
 
     name: str
     rest: str
 
 
 def own_command(line: str) -> Own | None:
-    """None where the line is a prompt: a path is one. Raises `ValueError` for a command that is none."""
+    """Parse `line` as one of the chat's own commands. Return None if it is a prompt, also one that begins
+    with a path such as `/tmp/a`. Raise `ValueError` for an unknown command.
+    """
     first, _, rest = line.strip().partition(" ")
     if _COMMAND.fullmatch(first) is None:
         return None
@@ -63,12 +65,14 @@ def own_command(line: str) -> Own | None:
     if first.lower() in names:
         return Own(first.lower(), rest.strip())
     near = get_close_matches(first.lower(), names, n=1)
-    hint = f"did you mean {near[0]}?" if near else "/help lists what there is."
+    hint = f"did you mean {near[0]}?" if near else "/help lists the commands."
     raise ValueError(f"there is no command {first}; {hint}")
 
 
 def compact_params(rest: str) -> dict[str, object]:
-    """Params of `session/compact` but the session. Raises `ValueError`."""
+    """Parse the text after `/compact`. Return the params of `session/compact`, without the session. Raise
+    `ValueError` if `--keep` has no valid number.
+    """
     params: dict[str, object] = {}
     found = _KEEP.search(rest)
     if found is not None:
@@ -82,14 +86,14 @@ def compact_params(rest: str) -> dict[str, object]:
 
 
 def matches(line: str) -> Sequence[About]:
-    """The commands that a line may become; none once its name is whole and something stands behind it."""
+    """Return the commands that start with `line`; none if the name is complete and followed by text."""
     if not line.startswith("/") or any(space in line for space in " \n"):
         return ()
     return [about for about in COMMANDS if about.name.startswith(line.lower())]
 
 
 def completed(line: str) -> str:
-    """`line` with as much behind it as all commands that it may become have in common."""
+    """Return `line`, completed up to where the matching commands differ."""
     names = [about.name for about in matches(line)]
     if not names:
         return line
@@ -101,7 +105,7 @@ def completed(line: str) -> str:
 
 
 def help_text() -> str:
-    """Commands and keys, in markdown."""
+    """Return the list of commands and keys, as Markdown."""
     commands = "\n".join(f"    {f'{one.name} {one.takes}':<29} {one.told}" for one in COMMANDS)
     keys = "\n".join(f"    {key:<29} {told}" for key, told in KEYS)
     return f"{commands}\n\n{keys}"

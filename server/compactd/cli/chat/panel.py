@@ -1,4 +1,4 @@
-"""The context beside the conversation: its bar, its largest entries, what is pinned, what was summarised."""
+"""The context panel of the chat: a bar, the largest entries, pinned entries, and compactions."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ KIND_COLUMNS = 12
 TOKEN_COLUMNS = 7
 
 Originals = Callable[[str], Awaitable[str]]
-"""Of a compaction's id, the messages that it took, as text."""
+"""A function that takes the id of a compaction and returns, as text, the messages that the compaction
+removed.
+"""
 
 
 class Panel(VerticalScroll, can_focus=False):
-    """What the next request holds. All figures are the daemon's."""
+    """The panel that shows what the next request contains. All numbers come from the daemon."""
 
     DEFAULT_CSS = """
     Panel { padding: 0 1; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
@@ -60,7 +62,7 @@ class Panel(VerticalScroll, can_focus=False):
         self._originals = originals
         self._filling = Static(id="filling")
         self._large = Static(id="large")
-        self._writing = Static(Content("the summary, as it is written"), classes="draft heading")
+        self._writing = Static(Content("the summary, while it is written"), classes="draft heading")
         self._draft = Prose()
         self._draft.add_class("draft")
         self._pinned = Static(id="pinned")
@@ -68,7 +70,7 @@ class Panel(VerticalScroll, can_focus=False):
         self._told: tuple[tuple[str, bool], ...] | None = None
 
     def compose(self) -> ComposeResult:
-        """From the whole to its parts."""
+        """Yield the parts of the panel, from the total to the details."""
         yield self._filling
         yield self._writing
         yield self._draft
@@ -77,7 +79,7 @@ class Panel(VerticalScroll, can_focus=False):
         yield self._summarised
 
     async def tell(self, talk: Talk) -> None:
-        """What is so now."""
+        """Show the current state of the session."""
         rows = tuple(talk.rows.values())
         self._filling.update(_filling(talk, rows))
         width = max(20, self.content_size.width or 40)
@@ -89,14 +91,16 @@ class Panel(VerticalScroll, can_focus=False):
         await self._summaries(talk)
 
     def writes(self, delta: str) -> None:
-        """More of the summary that a model writes: in place of what it will change."""
+        """Append streamed text of the summary that is being written. It is shown instead of the entries and
+        compactions, which will change.
+        """
         if not self.has_class("writing"):
             self.add_class("writing")
             self.anchor()
         self._draft.append(harmless(delta))
 
     def written(self) -> None:
-        """No summary is being written any more."""
+        """Hide the streamed summary, and show the entries and compactions again."""
         if self.has_class("writing"):
             self.remove_class("writing")
             self.anchor(False)
@@ -145,7 +149,7 @@ def _filling(talk: Talk, rows: Sequence[Row]) -> Content:
 
 def _large(rows: Sequence[Row], width: int) -> Content:
     if not rows:
-        return Content.styled("nothing is in the context yet", "dim")
+        return Content.styled("the context is empty", "dim")
     lines = [Content.styled(f"{'largest':<{KIND_COLUMNS}}{'tokens':>{TOKEN_COLUMNS}}", "dim")]
     for row in rows:
         head = f"{NAMES.get(row.kind, row.kind):<{KIND_COLUMNS}}{row.tokens:>{TOKEN_COLUMNS},}  "

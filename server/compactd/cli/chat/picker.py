@@ -1,4 +1,4 @@
-"""A list to pick one from, over the conversation: sessions, places to go on from."""
+"""A list, shown over the conversation, from which the user picks a session or an earlier point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactd.cli.framework.page import one_line
 
 
 class Picking(ModalScreen[str | None]):
-    """The value of what was picked; none where nothing was. What is typed filters."""
+    """A list with a filter. Its result is the picked value, or None."""
 
     DEFAULT_CSS = """
     Picking { align: center middle; background: $background 60%; }
@@ -39,43 +39,43 @@ class Picking(ModalScreen[str | None]):
     ]
 
     def __init__(self, heading: str, choices: Sequence[tuple[str, str]]) -> None:
-        """`choices`: (value, line) of each."""
+        """Make a list of `choices`: (value, shown line) of each."""
         super().__init__()
         self._heading = heading
         self._choices = [(value, one_line(line)) for value, line in choices]
 
     def compose(self) -> ComposeResult:
-        """Heading, filter, list."""
+        """Yield heading, filter and list."""
         with Vertical():
             yield Static(Content(self._heading), classes="heading")
-            yield Input(placeholder="type to filter · enter picks · esc leaves")
+            yield Input(placeholder="type to filter · enter selects · esc closes")
             yield OptionList(markup=False, compact=True)
 
     def on_mount(self) -> None:
-        """Shows all."""
+        """Show all choices."""
         self._show("")
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Shows those that hold what was typed."""
+        """Show the choices that contain the typed text."""
         self._show(event.value)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """By a click."""
+        """Pick an option after a click."""
         self.dismiss(event.option.id)
 
     def action_leave(self) -> None:
-        """Nothing was picked."""
+        """Close the list without a choice."""
         self.dismiss(None)
 
     def action_move(self, step: int) -> None:
-        """Up or down."""
+        """Move the highlight up or down."""
         options = self.query_one(OptionList)
         if options.option_count:
             options.highlighted = ((options.highlighted or 0) + step) % options.option_count
 
     def action_pick(self) -> None:
-        """The one that is marked."""
+        """Pick the highlighted option."""
         options = self.query_one(OptionList)
         if options.highlighted is not None and options.option_count:
             self.dismiss(options.get_option_at_index(options.highlighted).id)
@@ -92,7 +92,7 @@ class Picking(ModalScreen[str | None]):
 
 
 class ContextScreen(ModalScreen[None]):
-    """The panel over the conversation, where there is no room beside it."""
+    """The context panel, shown over the conversation in terminals that are too narrow for both."""
 
     DEFAULT_CSS = """
     ContextScreen { align: center middle; }
@@ -108,17 +108,17 @@ class ContextScreen(ModalScreen[None]):
         self._panel = Panel(originals)
 
     def compose(self) -> ComposeResult:
-        """The panel."""
+        """Yield the panel."""
         yield self._panel
 
     def on_mount(self) -> None:
-        """What is so now, once there is a size."""
+        """Show the current state as soon as the size is known."""
         self.call_after_refresh(self.tell)
 
     async def tell(self) -> None:
-        """What is so now."""
+        """Show the current state of the session."""
         await self._panel.tell(self._talk)
 
     def action_leave(self) -> None:
-        """Back to the conversation."""
+        """Return to the conversation."""
         self.dismiss(None)

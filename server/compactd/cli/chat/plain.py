@@ -1,4 +1,4 @@
-"""The session behind the app: what is asked of the daemon, and what it was last heard to say."""
+"""The session behind the chat app: its requests to the daemon, and the state that was last read."""
 
 from __future__ import annotations
 
@@ -36,35 +36,37 @@ from compactd.protocol.wire import (
 )
 
 PATIENCE_S = 3600.0
-"""How long a compaction may take: a local model reads a long conversation for minutes."""
+"""Timeout of a compaction, in seconds. A local model can read a long conversation for minutes."""
 
 PAGE = 2_000
-"""Entries of one answer: a long session comes in several."""
+"""The number of entries per answer; a long session is read in several answers."""
 
 NO_TOOLS = "This chat runs no tools."
 
 
 async def no_tools(params: dict[str, Json]) -> dict[str, object]:
-    """What a model is told whose session has tools: they are another program's."""
+    """Answer `tool/execute` with an error: the tools of the session belong to another program."""
     return {"content": NO_TOOLS, "is_error": True}
 
 
 class Talk:
-    """One session at a time; raises what its client raises."""
+    """The session that the chat shows; `switch` changes it. Methods raise the errors of `AsyncClient`."""
 
     started: StartResult
     state: StateResult
     usage: TokenUsage
-    """The newest that was heard: of `state`, or of an event after it."""
+    """The newest usage: from `state`, or from an event after it."""
 
     def __init__(self, client: AsyncClient, *, is_echo: bool = False) -> None:
         self.client = client
         self.is_echo = is_echo
         self.entries: dict[str, HistoryEntry] = {}
-        """Oldest first."""
+        """Entry id -> entry, oldest first."""
         self.rows: dict[str, Row] = {}
         self.dollars: float | None = None
-        """Of all that has a usage report, at the present model's prices; none where nothing has one."""
+        """Cost in US dollars of all requests with a usage report, at the present model's prices; None if no
+        request has a report.
+        """
         self._calls: dict[str, ToolCall] = {}
         self._epoch = -1
         self._pricing: Pricing | None = None
@@ -73,29 +75,33 @@ class Talk:
 
     @property
     def id(self) -> str:
-        """Of the session."""
+        """The session's id."""
         return self.started.session_id
 
     @property
     def newest(self) -> str | None:
-        """The id of the newest entry that was read."""
+        """The id of the newest entry that was read; None if there is none."""
         return next(reversed(self.entries), None)
 
     async def open(self, params: Mapping[str, object]) -> None:
-        """Starts or resumes a session, and reads it whole."""
+        """Start or resume a session, and read its whole history. `params`: the params of `session/start`."""
         self.started = await self.client.ask("session/start", params, StartResult)
         self._epoch = -1
         await self.refresh()
 
     async def switch(self, session_id: str) -> None:
-        """Goes on with another session; the one so far is closed. Where that fails, it stays."""
+        """Switch to another session and close the current one. If that fails, the current
+        one stays open.
+        """
         before = self.id
         await self.open({"session_id": session_id})
         if before != self.id:
             await self.client.ask("session/close", {"session_id": before}, Nothing)
 
     async def refresh(self) -> bool:
-        """Reads the state, and what is new in the history; all of it where the view changed: then true."""
+        """Read the state and the new entries. If the epoch is another one (the view changed other than by an
+        append), read all entries again and return True.
+        """
         self.state = await self.client.ask("agent/state", {"session_id": self.id}, StateResult)
         self.usage = self.state.token_usage
         is_anew = self.usage.epoch != self._epoch
@@ -111,22 +117,22 @@ class Talk:
         return is_anew
 
     def heard(self, usage: TokenUsage) -> None:
-        """An event told how full the context is now."""
+        """Store the usage that an event reported."""
         self.usage = usage
 
     def newest_compaction(self) -> CompactionResult | None:
-        """Of those in force."""
+        """Return the result of the newest compaction that was not undone; None if there is none."""
         done = (e.compaction for e in reversed(self.entries.values()) if e.in_context)
         return next((one for one in done if one is not None), None)
 
     def left_behind(self) -> frozenset[str]:
-        """Ids of entries on branches that were left."""
+        """Return the ids of entries on branches that were left."""
         return left_behind(tuple(self.entries.values()))
 
     # --- what a person asks for -----------------------------------------------------------------------
 
     async def prompt(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
-        """Gives a prompt. What comes of it are events; those of an echo go to `take`."""
+        """Send a prompt. The answer arrives as events of the client; in echo mode, `take` gets the events."""
         if self.is_echo:
             async with self._echoing:
                 await self._echo(text, take)
@@ -135,45 +141,47 @@ class Talk:
             await self.client.ask("agent/prompt", params, PromptResult)
 
     async def abort(self) -> bool:
-        """Stops the prompt that is answered."""
+        """Stop the running answer. Return whether one was running."""
         return (await self.client.ask("agent/abort", {"session_id": self.id}, AbortResult)).aborted
 
     async def compact(self, params: Mapping[str, object]) -> CompactionResult:
-        """Compacts now; where the caller is cancelled, that is."""
-        # An echo sends nothing anywhere, to no summariser either.
+        """Compact the session now. `params`: further params of `session/compact`. Cancelling the caller
+        cancels the compaction.
+        """
+        # Echo mode sends nothing anywhere, so no model may summarise.
         strategy = {"strategy": "extract"} if self.is_echo else {}
         asked = {"session_id": self.id, **strategy, **params}
         return await self.client.ask("session/compact", asked, CompactionResult, timeout_s=PATIENCE_S)
 
     async def undo(self) -> UndoResult:
-        """Takes the last compaction or prune back."""
+        """Undo the last compaction or prune."""
         return await self.client.ask("session/undo", {"session_id": self.id}, UndoResult)
 
     async def redo(self) -> UndoResult:
-        """Puts it in force again."""
+        """Redo what was undone last."""
         return await self.client.ask("session/redo", {"session_id": self.id}, UndoResult)
 
     async def branch(self, entry_id: str) -> BranchResult:
-        """Goes on behind an entry."""
+        """Continue after an earlier entry, on a new branch."""
         params = {"session_id": self.id, "entry_id": entry_id}
         return await self.client.ask("session/branch", params, BranchResult)
 
     async def set_model(self, model: str) -> ModelSetResult:
-        """Goes on with another model, where the conversation fits it or can be made to."""
+        """Switch to another model, and compact the context if it does not fit that model."""
         params = {"session_id": self.id, "model": model}
         return await self.client.ask("model/set", params, ModelSetResult, timeout_s=PATIENCE_S)
 
     async def search(self, words: str) -> Sequence[Hit]:
-        """Where the session holds them, newest first."""
+        """Return the messages of the session that contain the words, newest first."""
         params = {"session_id": self.id, "query": words}
         return (await self.client.ask("session/search", params, SearchResult)).hits
 
     async def sessions(self) -> Sequence[SessionInfo]:
-        """All that are stored, newest first."""
+        """Return all stored sessions, newest first."""
         return (await self.client.ask("session/list", None, ListResult)).sessions
 
     async def originals(self, compaction_id: str) -> str:
-        """The messages that a compaction took, as text."""
+        """Return the messages that a compaction removed, as text."""
         params = {"session_id": self.id, "compaction_id": compaction_id}
         found = await self.client.ask("session/expand", params, ExpandResult)
         texts = []
@@ -186,7 +194,9 @@ class Talk:
     # --- inside ---------------------------------------------------------------------------------------
 
     async def _echo(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
-        """As the daemon's own loop has it, with the prompt itself in the model's place."""
+        """Append the prompt and then the same text as its answer, as the daemon's own loop would. `take` gets
+        the answer word by word, as events.
+        """
         asked = {"role": "user", "content": text, "meta": {"author": "user"}}
         await self.client.call("session/append", {"session_id": self.id, "messages": [asked]})
         await self.client.call("turn/begin", {"session_id": self.id}, timeout_s=PATIENCE_S)
@@ -196,7 +206,7 @@ class Talk:
         await self.client.call("turn/end", {"session_id": self.id, "messages": [said]})
 
     async def _history(self, newest: str | None) -> AsyncIterator[HistoryEntry]:
-        """From an entry on, itself included."""
+        """Yield the entries from the entry `newest` on, including it; all entries if it is None."""
         begin = newest
         while True:
             params = {"session_id": self.id, "from": begin, "limit": PAGE}

@@ -1,4 +1,4 @@
-"""Where a person writes: several lines, earlier prompts, and the commands that a slash may become."""
+"""The input field of the chat: several lines, earlier prompts, and completion of commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_HINTS = 10
 
 
 class Prompting(TextArea):
-    """Enter sends, Ctrl-J is a new line."""
+    """The input field. Enter sends, Ctrl-J starts a new line."""
 
     DEFAULT_CSS = """
     Prompting {
@@ -30,7 +30,7 @@ class Prompting(TextArea):
     """
 
     class Sent(Told):
-        """A line, or several, to be done."""
+        """The message that gives the app a text when the user presses Enter."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -53,7 +53,7 @@ class Prompting(TextArea):
                 _keep(event)
                 self._put(whole(self.text))
             case "tab":
-                # The newest of what opens is the last before the prompt.
+                # Focus moves to the newest entry that can be opened: it is the last one before the prompt.
                 _keep(event)
                 self.screen.focus_previous()
             case "up" if self.cursor_location[0] == 0:
@@ -66,16 +66,18 @@ class Prompting(TextArea):
                 pass
 
     def render_line(self, y: int) -> Strip:
-        """A line; empty where no column is left: textual 8.2 fails to fold its placeholder then."""
+        """Return line `y` of the field. It is blank if the field has no columns, because textual 8.2 then
+        fails to wrap the placeholder.
+        """
         return super().render_line(y) if self.content_size.width > 0 else Strip.blank(self.size.width)
 
     async def _on_paste(self, event: Paste) -> None:
-        """What is pasted is harmless before it is seen."""
+        """Insert pasted text without its control characters."""
         _keep(event)
         self.insert(harmless(event.text))
 
     def fill(self, text: str) -> None:
-        """Puts a text there, to be changed and sent."""
+        """Put a text into the field so that it can be edited and sent."""
         self._put(harmless(text))
 
     def _send(self) -> None:
@@ -99,7 +101,9 @@ class Prompting(TextArea):
 
 
 def whole(line: str) -> str:
-    """`line` completed: a command's name, or a model's behind `/model`."""
+    """Return `line` with the name of the command, or of the model after `/model`, completed as far as all
+    candidates agree.
+    """
     if not line.startswith(MODEL):
         return completed(line)
     names = [name for name, _ in models(line.removeprefix(MODEL))]
@@ -111,14 +115,14 @@ def whole(line: str) -> str:
 
 
 class Hints(Static):
-    """What the line may become, above it; nothing where it is a prompt."""
+    """The completions of the typed text, shown above the input field. Hidden if the text is a prompt."""
 
     DEFAULT_CSS = """
     Hints { height: auto; max-height: 10; padding: 0 1; color: $text-muted; display: none; }
     """
 
     def hint(self, line: str) -> None:
-        """For what is written now."""
+        """Show the completions of the typed text `line`; hide the widget if there are none."""
         lines = _hints(line)
         self.display = bool(lines)
         if lines:
@@ -132,6 +136,6 @@ def _hints(line: str) -> Sequence[str]:
 
 
 def _keep(event: Event) -> None:
-    """It is ours alone."""
+    """Stop the event, so that no other widget handles it."""
     event.stop()
     event.prevent_default()

@@ -1,4 +1,4 @@
-"""Whether the app can be shown here, and its run from the first to the last byte on the terminal."""
+"""Start the chat app: check whether the terminal can show it, run it, and restore the terminal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from compactd.client import AsyncClient
 LEAST_COLUMNS = 40
 LEAST_LINES = 10
 ECHO = {"COMPACTD_STRATEGY": "extract"}
-"""An echo sends nothing anywhere: no model summarises either."""
+"""Environment variables for the daemon in echo mode, which sends nothing anywhere: no model may summarise."""
 
-INSTALL = "The chat goes line by line: pip install 'compactd[tui]' shows it whole."
+INSTALL = "The chat reads one prompt per line. For the full-screen app: pip install 'compactd[tui]'"
 
 
 def why_not(environ: Mapping[str, str]) -> str | None:
-    """Why the app cannot be shown here, empty where nobody need be told; none where it can be."""
+    """Return why the app cannot be shown: None if it can, an empty text if no explanation is needed."""
     return reason_of(
         is_terminal=sys.stdin.isatty() and sys.stdout.isatty(),
         term=environ.get("TERM", ""),
@@ -33,19 +33,23 @@ def why_not(environ: Mapping[str, str]) -> str | None:
 
 
 def reason_of(*, is_terminal: bool, term: str, size: tuple[int, int], has_textual: bool) -> str | None:
-    """The same, of a terminal of `size` columns and lines."""
+    """Return the same as `why_not`, for a terminal with the given properties. `size`: (columns, lines)."""
     if not is_terminal:
         return ""
     if term in ("", "dumb"):
-        return "The chat goes line by line: this terminal is dumb."
+        return "The chat reads one prompt per line, because this terminal cannot move the cursor (TERM)."
     columns, lines = size
     if columns < LEAST_COLUMNS or lines < LEAST_LINES:
-        return f"The chat goes line by line: {columns} by {lines} is too small for more."
+        return (
+            f"The chat reads one prompt per line: the app needs a terminal larger than {columns} by {lines}."
+        )
     return None if has_textual else INSTALL
 
 
 def run_app(start: Mapping[str, object], *, is_echo: bool, theme: str | None) -> int:
-    """Holds a chat; the exit code. Raises what its client raises, before anything is shown."""
+    """Run the app until the user quits. Return the exit code. If the session cannot be opened, raise the
+    client's error before anything is shown. `start`: the params of `session/start`.
+    """
     return asyncio.run(_run(start, is_echo=is_echo, theme=theme))
 
 
@@ -61,12 +65,12 @@ async def _run(start: Mapping[str, object], *, is_echo: bool, theme: str | None)
         app = Chat(talk, theme=theme_name(theme, os.environ))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            # Otherwise the terminal would stay as the app has made it.
+            # The app must restore the terminal before the process ends.
             loop.add_signal_handler(number, app.exit)
         await app.run_async()
     if app.return_code:
         return FAILED
     if talk.entries:
         name = one_line(talk.id)
-        sys.stdout.write(f"session {name} is kept: compactd chat --session {name}\n")
+        sys.stdout.write(f"session {name} is stored; continue it with: compactd chat --session {name}\n")
     return DONE

@@ -1,4 +1,4 @@
-"""The lines below the conversation: a compaction that runs, and where the session stands."""
+"""The bottom lines of the chat: the progress of a compaction, and the status of the session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLORS: dict[Look, str] = {"": "", "due": "$warning", "bad": "$error"}
 
 
 class Running(Static):
-    """A compaction as it runs, and how to end it; gone when none does."""
+    """The progress of a running compaction, and how to cancel it. Hidden otherwise."""
 
     DEFAULT_CSS = """
     Running { height: 1; padding: 0 1; color: $text-muted; display: none; text-wrap: nowrap;
@@ -25,13 +25,13 @@ class Running(Static):
     """
 
     def begin(self, messages: object, tokens: object) -> None:
-        """It runs. Both are whole numbers, as the event tells them."""
+        """Show that a compaction has started. Both numbers come from the event."""
         self._what = f"compacting {plural(_whole(messages), 'message')}, {short(_whole(tokens))} tokens"
         self.display = True
         self.go(0.0, "")
 
     def go(self, share: object, phase: object) -> None:
-        """So far it is; 0 to 1, as the event tells it."""
+        """Show the progress of the compaction. `share` (0 to 1) and `phase` come from the event."""
         if not self.display:
             return
         fraction = share if isinstance(share, int | float) else 0.0
@@ -42,12 +42,12 @@ class Running(Static):
         )
 
     def end(self) -> None:
-        """It is over."""
+        """Hide the progress."""
         self.display = False
 
 
 class Standing(Static):
-    """Model, gauge, cost, what is going on, keys: one line."""
+    """The status bar: model, how full the window is, cost, current activity and keys, in one line."""
 
     DEFAULT_CSS = """
     Standing { height: 1; padding: 0 1; background: $surface; color: $text-muted; text-wrap: nowrap;
@@ -65,8 +65,9 @@ class Standing(Static):
         read_only: bool,
         keys: Sequence[str],
     ) -> None:
-        """What is so now. The figures are the daemon's; nothing is counted here. The first of `keys` that
-        there is room for is shown."""
+        """Show the current status. All numbers come from the daemon. Of the texts in `keys`, the first one
+        that fits is shown.
+        """
         parts = [Content(shortened(one_line(model), 40)), Content.styled(gauge_text(usage), COLORS[look])]
         if dollars is not None:
             parts.append(Content(f"${dollars:,.2f}" if dollars >= 0.005 else "under $0.01"))
@@ -85,7 +86,9 @@ def _whole(value: object) -> int:
 
 
 def gauge_text(usage: TokenUsage) -> str:
-    """`◔ 41 % · 82k/200k`; a guess shows its doubt: `◔ ~63 % · 81k/128k?`."""
+    """Return a text that says how full the window is, such as `◔ 41 % · 82k/200k`. If the window is a guess,
+    it is like `◔ ~63 % · 81k/128k?`.
+    """
     used = short(usage.current_context_tokens or 0)
     if usage.percent is None or not usage.context_window:
         return f"{used} tokens, window unknown"
@@ -96,7 +99,9 @@ def gauge_text(usage: TokenUsage) -> str:
 
 
 def gauge_look(usage: TokenUsage, *, is_over: bool, is_enabled: bool) -> Look:
-    """Red: the next request does not fit; yellow: a compaction is due, or the window is a guess."""
+    """Return the colour of the gauge: red if the next request does not fit, yellow if a compaction is due or
+    the window is a guess.
+    """
     if is_over:
         return "bad"
     used, threshold = usage.current_context_tokens, usage.threshold_tokens

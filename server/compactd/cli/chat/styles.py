@@ -1,4 +1,4 @@
-"""The two themes: quiet on dark and on light ground; colour only for what needs attention."""
+"""The dark and the light theme of the chat. Colour is used only for what needs attention."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ LIGHT = Theme(
 
 
 def theme_name(chosen: str | None, environ: Mapping[str, str]) -> str:
-    """The theme that was chosen, else the one that the terminal's ground asks for, else the dark one.
+    """Return the name of a theme: the chosen one (`dark` or `light`). Without a choice, it is the light one
+    if the terminal's background is known to be light, otherwise the dark one.
 
-    `COLORFGBG` is what rxvt and its heirs set: foreground;background, where 7 and 15 are white
-    (rxvt(7), "COLORFGBG").
+    The terminal's background is read from `COLORFGBG`, which rxvt and its successors set:
+    foreground;background, where 7 and 15 are white (rxvt(7), "COLORFGBG").
     """
     if chosen is None:
         ground = environ.get("COLORFGBG", "").rpartition(";")[2]

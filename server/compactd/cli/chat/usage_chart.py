@@ -1,4 +1,6 @@
-"""What fills the window: the cells of its bar by kind, and the largest entries. From what the daemon said."""
+"""What fills the context window: the cells of the bar by kind, and the largest entries. All of it is computed
+from the daemon's data.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,15 @@ CELLS = 100
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One entry of a session, as far as the panel needs it."""
+    """What the panel needs to know about one entry of a session."""
 
     entry_id: str
     kind: str
-    """Of `PARTS`."""
+    """The kind of the entry: one of `PARTS`, such as `user` or `results`."""
     tokens: int
-    """As the daemon counts them."""
+    """The tokens of the entry, as the daemon counts them."""
     parts: Mapping[str, int]
-    """Them by `PARTS`: a message may hold text, calls and reasoning."""
+    """The same tokens by `PARTS`, because a message may contain text, calls and reasoning."""
     what: str
     is_in_context: bool
     is_pinned: bool
@@ -55,7 +57,10 @@ LEGEND: Mapping[str, str] = {
 
 
 def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict[str, Row]:
-    """By entry id, oldest first. `calls`: of the entries before; these are added. O(entries)."""
+    """Return a row for each compaction and each message in `entries`, by entry id, oldest first. O(entries).
+
+    `calls`: the tool calls of earlier entries; the calls of these entries are added.
+    """
     rows: dict[str, Row] = {}
     for entry in entries:
         tokens = entry.tokens or 0
@@ -82,7 +87,9 @@ def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict
 
 
 def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool]:
-    """Kind, what it is about, whether it failed. A message with calls is theirs."""
+    """Return the kind of a message, its subject, and whether it failed. A message with tool calls counts as
+    a call.
+    """
     kind = (
         "summary" if is_summary(message) else {"system": "system", "user": "user"}.get(message.role, "text")
     )
@@ -105,10 +112,10 @@ def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool
 
 
 def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gauge:
-    """The window as it is filled. How full it is stands in `usage`; `rows` only divide that. O(rows).
+    """Divide the used tokens of the window among the kinds of entries. O(rows).
 
-    What the rows do not explain is system prompt and tools; where they explain more than there is, they
-    are estimates beside a report, and shrink to it.
+    The total comes from `usage`. Tokens that the rows do not explain are system prompt and tools. If the rows
+    add up to more than the total, they are scaled down to it, because they are estimates.
     """
     parts = dict.fromkeys(PARTS, 0)
     for row in rows:
@@ -128,8 +135,9 @@ def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gau
 
 
 def cells_of(gauge: Gauge) -> str:
-    """The window as `CELLS` cells: each shade as many as its share, what is free behind; each part that is
-    there has one at least."""
+    """Return the bar of the window: `CELLS` characters, first one shade per group of parts in proportion to
+    its tokens, then free cells. Each group that is not empty has at least one cell.
+    """
     whole = max(1, gauge.window or 0, gauge.used)
     cells = ""
     done = 0
@@ -141,7 +149,9 @@ def cells_of(gauge: Gauge) -> str:
 
 
 def threshold_cell(gauge: Gauge) -> int | None:
-    """The cell that a compaction comes at, counted from 0; none where none does."""
+    """Return the index of the bar's cell at the compaction threshold, from 0; None if there is no threshold,
+    or if it is beyond the end of the bar.
+    """
     whole = max(1, gauge.window or 0, gauge.used)
     if gauge.threshold is None or gauge.threshold > whole:
         return None
@@ -149,7 +159,7 @@ def threshold_cell(gauge: Gauge) -> int | None:
 
 
 def legend(gauge: Gauge) -> Sequence[str]:
-    """What each shade means, with its share of the window: a line each."""
+    """Return one line per shade: its meaning and its share of the window."""
     lines = []
     for shade, names in GROUPS:
         shares = [f"{LEGEND.get(name, name)} {share(gauge, name)}" for name in names if gauge.parts.get(name)]
@@ -159,12 +169,14 @@ def legend(gauge: Gauge) -> Sequence[str]:
 
 
 def largest(rows: Iterable[Row], most: int) -> Sequence[Row]:
-    """The entries of the context that take most. O(rows · log most)."""
+    """Return the `most` largest entries of the context, largest first. O(rows · log most)."""
     from heapq import nlargest
 
     return nlargest(most, (row for row in rows if row.is_in_context), key=lambda row: row.tokens)
 
 
 def pinned(rows: Iterable[Row], kept: Sequence[str]) -> Sequence[Row]:
-    """The entries that stay in every view, oldest first. `kept`: those that the last compaction pinned."""
+    """Return the pinned entries, oldest first. `kept`: the ids of the entries that the last compaction
+    pinned.
+    """
     return [row for row in rows if row.is_in_context and (row.is_pinned or row.entry_id in kept)]

@@ -1,4 +1,4 @@
-"""A session's history as the pieces that a person sees: prompts, answers, calls, compactions."""
+"""A session's history as pieces to show: prompts, answers, tool calls and results, compactions."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from compactd.protocol.wire import HistoryEntry
 
 TAB = 4
 RESULT_CHARS = 20_000
-"""Of a tool's result that are shown when it is opened: more is no conversation."""
+"""The most characters of a tool result that are shown when it is opened."""
 
 
 class Prompt(Struct, frozen=True):
-    """What was asked."""
+    """A prompt, or another message in the role user."""
 
     entry_id: str
     text: str
     is_synthetic: bool = False
-    """No person wrote it."""
+    """True if the user did not write it: it is marked as synthetic, or is a summary."""
 
 
 class Answer(Struct, frozen=True):
-    """What the model said, in markdown."""
+    """An answer of the model, in Markdown."""
 
     entry_id: str
     text: str
 
 
 class Thought(Struct, frozen=True):
-    """What it thought before."""
+    """The model's reasoning before an answer."""
 
     entry_id: str
     text: str
 
 
 class Call(Struct, frozen=True):
-    """What it asked a tool."""
+    """A tool call."""
 
     entry_id: str
     call_id: str
@@ -61,7 +61,7 @@ class Call(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """What the tool gave back."""
+    """The result of a tool call."""
 
     entry_id: str
     call_id: str
@@ -72,16 +72,16 @@ class Result(Struct, frozen=True):
 
 
 class Compaction(Struct, frozen=True):
-    """Where older messages became a summary."""
+    """A compaction."""
 
     entry_id: str
     result: CompactionResult
     is_in_force: bool
-    """False where it was taken back, or a later one took its place."""
+    """False if it was undone or replaced by a later one."""
 
 
 class Note(Struct, frozen=True):
-    """A quiet line."""
+    """A line that tells the user something about the session's history."""
 
     entry_id: str
     text: str
@@ -91,7 +91,9 @@ Piece = Prompt | Answer | Thought | Call | Result | Compaction | Note
 
 
 def pieces_of(entries: Iterable[HistoryEntry], left: frozenset[str] = frozenset()) -> Iterator[Piece]:
-    """What is seen of `entries`, oldest first. `left`: ids on branches that were left. O(entries)."""
+    """Yield the pieces to show of `entries`, oldest first. `left`: ids of the entries on branches that were
+    left; each run of them becomes one note. O(entries).
+    """
     away, last = 0, ""
     for entry in entries:
         if entry.entry_id in left:
@@ -154,7 +156,7 @@ def _spoken(entry: HistoryEntry, message: Message, texts: list[str]) -> Iterator
 
 
 def text_of(content: str | Sequence[Block]) -> str:
-    """A content as text; what is none, in brackets."""
+    """Return content as text. An image or a document without text becomes its type or title in brackets."""
     if isinstance(content, str):
         return content
     texts = []
@@ -172,20 +174,21 @@ def text_of(content: str | Sequence[Block]) -> str:
 
 
 def shown(text: str) -> str:
-    """`text` as it is shown: harmless, and without empty lines around it."""
+    """Return `text` without control characters and without empty lines around it."""
     return harmless(text).strip("\n")
 
 
 def harmless(text: str) -> str:
-    """`text`, or a part of one, without what could command a terminal or reach outside its place."""
+    """Return `text` without characters that a terminal would act on or that move the cursor."""
     return cleaned(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(TAB)
 
 
 def left_behind(entries: Sequence[HistoryEntry]) -> frozenset[str]:
-    """Ids of the messages that are out of the context though no compaction took them: of branches left.
+    """Return the ids of messages that are out of the context because their branch was left.
 
-    Nothing but a branch leaves a message that is newer than what the last compaction kept. What a branch
-    left before a compaction in force counts as what that one took. O(entries).
+    A message after the first one that the last compaction kept can be out of the context only because its
+    branch was left. Messages that were left before that compaction count as removed by the compaction.
+    O(entries).
     """
     first_kept = None
     for entry in reversed(entries):
@@ -198,8 +201,11 @@ def left_behind(entries: Sequence[HistoryEntry]) -> frozenset[str]:
 
 
 def rule_texts(result: CompactionResult, *, is_in_force: bool) -> Sequence[str]:
-    """`compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo · enter open`, and
-    the same with less and less, for less room."""
+    """Return titles of a compaction from the longest to the shortest, for different widths.
+
+    The longest is like `compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo ·
+    enter open`.
+    """
     text = rule_text(result)
     keys = "u undo · enter open" if is_in_force else "no longer in force"
     brief = text.removesuffix(" of the repeated details")
@@ -207,7 +213,7 @@ def rule_texts(result: CompactionResult, *, is_in_force: bool) -> Sequence[str]:
 
 
 def rule_text(result: CompactionResult) -> str:
-    """`compacted 41 messages · 158k → 16k · kept 87 % of the repeated details`."""
+    """Return a title such as `compacted 41 messages · 158k → 16k · kept 87 % of the repeated details`."""
     parts = [
         f"compacted {plural(result.messages_removed, 'message')}",
         f"{short(result.tokens_before)} → {short(result.tokens_after)}",
@@ -218,7 +224,7 @@ def rule_text(result: CompactionResult) -> str:
 
 
 def short(tokens: int) -> str:
-    """`950`, `8.4k`, `158k`, `1.2M`."""
+    """Return a short number: `950`, `8.4k`, `158k`, `1.2M`."""
     if tokens < 1_000:
         return str(tokens)
     if tokens < 9_950:
@@ -229,7 +235,7 @@ def short(tokens: int) -> str:
 
 
 def call_line(call: Call | None, result: Result | None) -> str:
-    """A call and what came of it in one line: `bash  ls server  · 34 lines`."""
+    """Return a tool call and its result in one line, such as `bash  ls server  · 34 lines`."""
     name = (call.name if call else "") or (result.name if result else "") or "tool"
     parts = [f"{name}  {call.what}".rstrip() if call else name]
     if result is not None:
@@ -243,5 +249,5 @@ def call_line(call: Call | None, result: Result | None) -> str:
 
 
 def titles(entries: Iterable[HistoryEntry]) -> Mapping[str, str]:
-    """The prompts of a person by their entries, oldest first: (id, first line)."""
+    """Return entry id -> title, in one line, for each prompt of the user, oldest first."""
     return {e.entry_id: one_line(e.title) for e in entries if e.kind == "message" and e.title is not None}

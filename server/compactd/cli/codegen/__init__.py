@@ -1,6 +1,7 @@
-"""The protocol written down for people and programs, from the table of methods and the structs of the wire.
+"""Generate the protocol's documentation, schemas and types from the table of methods and the message
+classes.
 
-`compactd schema --write` brings the files up to date in a checkout; a test fails when one is stale.
+`compactd schema --write` updates the files of a checkout. A test fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ KINDS: dict[str, Callable[[], str]] = {
     "python": python,
     "elisp": elisp,
 }
-"""What can be printed, by its name on the command line."""
+"""Kind on the command line -> function that generates the text."""
 
 FILES = {
     "json": "server/compactd/protocol/schema.json",
@@ -37,20 +38,20 @@ FILES = {
     "python": "server/compactd/client/calls.py",
     "elisp": "editors/emacs/compactd-protocol.el",
 }
-"""Where each stands in a checkout."""
+"""Kind -> path of its generated file in a checkout."""
 
 DOCUMENT = "protocol.md"
 
 
 class Stale(Struct, frozen=True):
-    """A file that is not what the table says."""
+    """A generated file that is out of date or missing, and the text that it should have."""
 
     path: Path
     wanted: str
 
 
 def stale_files(root: Path) -> Iterator[Stale]:
-    """The files under the checkout `root` that must be written anew."""
+    """Yield the generated files of the checkout `root` that are out of date or missing."""
     document = root / DOCUMENT
     wanted = [(document, protocol_md(document))]
     wanted += [(root / path, KINDS[kind]()) for kind, path in FILES.items()]
@@ -60,5 +61,5 @@ def stale_files(root: Path) -> Iterator[Stale]:
 
 
 def is_checkout(root: Path) -> bool:
-    """Whether the files above have a place there."""
+    """Return whether `root` is a checkout of compactd."""
     return (root / DOCUMENT).is_file() and (root / "server" / "compactd").is_dir()

@@ -1,7 +1,7 @@
-"""What there is to describe of the protocol: calls in both directions, events, errors, and the types in them.
+"""A description of the protocol: calls in both directions, events, errors and their types.
 
-Read from the table of methods and the structs of the wire; every other module of this package writes it down
-in one language.
+It is computed from the table of methods and the message classes. The other modules of this package write it
+as documentation, schemas and types.
 """
 
 from __future__ import annotations
@@ -26,42 +26,44 @@ from compactd.protocol.messages import Event
 from compactd.protocol.methods import METHODS
 
 Docs = dict[tuple[str, str], str]
-"""(class, field) to what is said of it."""
+"""(class, field) -> the field's documentation."""
 
 MODULES: tuple[ModuleType, ...] = (wire, error_data, messages, settings, client_hook, tool_calls)
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """A request, by the one who sends it."""
+    """A request, in either direction."""
 
     name: str
     params: type[Struct]
     result: type[Struct] | None
-    """None where the answer is null."""
+    """The type of the result; None if the answer is null."""
     errors: tuple[type[CompactdError], ...] = ()
     doc: str
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A field of a type."""
+    """A field of a type of the protocol."""
 
     name: str
     shape: Shape
     is_required: bool
-    """In params: must be given. In what the daemon sends: is always there."""
+    """In params: true if the field must be given. In what the daemon sends: true if the field is always
+    present.
+    """
     doc: str
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """A type with its fields."""
+    """A type of the protocol and its fields."""
 
     name: str
     doc: str
     fields: tuple[Field, ...]
     tag: str | None = None
-    """An event's or a block's `type`."""
+    """The value of the field `type` of an event or a block; None for other types."""
     exclusive: tuple[tuple[str, ...], ...] = ()
-    """As in `EXCLUSIVE`."""
+    """The groups of fields in `EXCLUSIVE`."""
 
 
 REQUESTS: tuple[Call, ...] = tuple(
@@ -74,27 +76,28 @@ REQUESTS: tuple[Call, ...] = tuple(
     )
     for method in METHODS.values()
 )
-"""From the client to the daemon."""
+"""Requests from the client to the daemon."""
 
 ASKED: tuple[Call, ...] = (
     Call(
         name="session/compacting",
         params=client_hook.HookParams,
         result=client_hook.HookAnswer,
-        doc="A compaction is about to begin: the client may add to it, say its prompt, or refuse it. Sent to "
-        "a client that announced `compaction_hook`; without an answer in time it goes on.",
+        doc="A compaction is about to start. The client may add to the prompt, replace it, or refuse the "
+        "compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the "
+        "compaction continues.",
     ),
     Call(
         name="tool/execute",
         params=tool_calls.ToolParams,
         result=tool_calls.ToolAnswer,
-        doc="The model called a tool during `agent/prompt`: the client runs it.",
+        doc="The model called a tool during `agent/prompt`. The client runs it.",
     ),
 )
-"""From the daemon to the client."""
+"""Requests from the daemon to the client."""
 
 EVENTS: tuple[type[Struct], ...] = typing.get_args(Event)
-"""Params of the notification `agent/event`, beside `session_id` and `seq`."""
+"""The types of events: params of the notification `agent/event`, without `session_id` and `seq`."""
 
 EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
     wire.CompactParams: (("keep_recent",), ("keep_messages", "preserve_count"), ("target_tokens",)),
@@ -103,18 +106,20 @@ EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
     wire.PromptParams: (("text",), ("content",)),
     wire.CountParams: (("text",), ("messages",)),
 }
-"""Params of which only one may be given; two names of one thing share a place."""
+"""Params type -> groups of its fields. Fields of at most one group may be given. A group contains all names
+of one param.
+"""
 
 TOKEN = Field(
     name="workDoneToken",
     shape=OneOf((Plain("string"), Plain("integer"))),
     is_required=False,
-    doc="LSP's: `$/progress` reports on this request under the token, until it is answered.",
+    doc="The token of LSP. `$/progress` reports on this request with it until the request is answered.",
 )
-"""Of params that may take long."""
+"""The field that the params of requests that can take long have in addition."""
 
 LONG = (wire.CompactParams, wire.ErrorParams, wire.ImportParams, wire.ModelSetParams, wire.SessionParams)
-"""Params that show `TOKEN`: of `turn/begin` too. Those of other requests may hold it as well."""
+"""Types of params for which `TOKEN` is documented. The params of other requests may contain it, too."""
 
 BLOCKS = (
     messages.Text,
@@ -126,28 +131,34 @@ BLOCKS = (
     messages.Opaque,
     messages.Unknown,
 )
-"""What a message's content may hold."""
+"""The blocks that a message's content may contain."""
 
 HEAD = (
-    Field(name="session_id", shape=Plain("string"), is_required=True, doc="The session that it is about."),
-    Field(name="seq", shape=Plain("integer"), is_required=True, doc="One more with each event of a session."),
+    Field(
+        name="session_id", shape=Plain("string"), is_required=True, doc="The session that the event is about."
+    ),
+    Field(
+        name="seq", shape=Plain("integer"), is_required=True, doc="Rises by one with each event of a session."
+    ),
 )
-"""Of every event."""
+"""The fields that every event has."""
 
 
 def refusals() -> Sequence[type[CompactdError]]:
-    """Every error that a client can be told of, JSON-RPC's own first."""
+    """Return every error that a client can receive, JSON-RPC's own errors first."""
     found = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, CompactdError)]
     return sorted(found, key=lambda e: (e.code > 0, abs(e.code)))
 
 
 def said_of(kind: type) -> str:
-    """A class's docstring in one line."""
+    """Return the docstring of the class `kind` in one line."""
     return " ".join((inspect.getdoc(kind) or "").split())
 
 
 def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
-    """`kind` with its fields; `is_sent` by the daemon, so that what has a default is there all the same."""
+    """Return the description of the type `kind` and its fields. `is_sent`: the daemon sends values of the
+    type, so fields with a default are always present.
+    """
     always = is_sent and not kind.__struct_config__.omit_defaults
     tag = kind.__struct_config__.tag
     return Described(
@@ -171,7 +182,9 @@ def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
 
 @cache
 def every_type() -> tuple[Described, ...]:
-    """All types of the protocol, each once: params and what they hold, then what the daemon sends."""
+    """Return the description of each type of the protocol once: params and the types in them first, then what
+    the daemon sends.
+    """
     docs = field_docs()
     asked = [*(call.params for call in REQUESTS), *(call.result for call in ASKED), messages.Message, *BLOCKS]
     sent = [*(call.result for call in REQUESTS), *(call.params for call in ASKED)]
@@ -189,7 +202,7 @@ def every_type() -> tuple[Described, ...]:
 
 @cache
 def field_docs() -> Docs:
-    """The strings below the fields."""
+    """Return the documentation of all fields: the strings below them."""
     own = {name: doc for module in MODULES for name, doc in _documented(module)}
     for kind in DATA.values():
         for base in kind.__mro__[1:]:
@@ -198,7 +211,7 @@ def field_docs() -> Docs:
 
 
 def _reach(kind: type[Struct] | None, seen: dict[type[Struct], None]) -> None:
-    """`kind` and the structs in its fields, outer ones first."""
+    """Add `kind` and the structs in its fields to `seen`, outer ones first."""
     if kind is None or kind in seen:
         return
     seen[kind] = None
@@ -208,14 +221,16 @@ def _reach(kind: type[Struct] | None, seen: dict[type[Struct], None]) -> None:
 
 
 def _shape(kind: type[Struct], name: str, annotation: object) -> Shape:
-    """Of a field as it stands on the wire: text may stand for one block of it."""
+    """Return the shape of a field on the wire. The content of a message or tool result may be a text instead
+    of a list of blocks.
+    """
     if (kind, name) in ((messages.Message, "content"), (messages.ToolResult, "content")):
         return OneOf((Plain("string"), ListOf(OneOf(tuple(Named(block) for block in BLOCKS)))))
     return shape_of(annotation)
 
 
 def _documented(module: ModuleType) -> Iterator[tuple[tuple[str, str], str]]:
-    """((class, field), the string below the field) of every class of a module."""
+    """Yield ((class, field), the string below the field) for every class of a module."""
     for node in ast.parse(inspect.getsource(module)).body:
         if not isinstance(node, ast.ClassDef):
             continue

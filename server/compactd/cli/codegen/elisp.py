@@ -1,4 +1,4 @@
-"""The protocol as constants of Emacs Lisp: what an extension completes, checks and documents."""
+"""Generate the protocol as Emacs Lisp constants, for completion, checks and documentation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADER = """\
 
 
 def elisp() -> str:
-    """One file with the feature `compactd-protocol`."""
+    """Return the source of the Emacs Lisp feature `compactd-protocol`."""
     kinds = {kind.name: kind for kind in every_type()}
     lines = [HEADER, f'(defconst compactd-protocol-version "{PROTOCOL_VERSION}")', ""]
     lines += _calls("methods", "What a client may ask the daemon", REQUESTS, kinds)
@@ -43,7 +43,7 @@ def elisp() -> str:
             f"     :doc {_text(kind.doc)})",
         ]
     lines[-1] += ")"
-    lines += ['  "Params of `agent/event\' beside session_id and seq.")', ""]
+    lines += ['  "Params of `agent/event\' in addition to session_id and seq.")', ""]
     lines += ["(defconst compactd-protocol-errors", "  '("]
     lines += [f"    ({error.code} . {_text(error.__name__)})" for error in refusals()]
     lines[-1] += ")"

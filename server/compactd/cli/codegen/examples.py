@@ -1,6 +1,7 @@
-"""One request and answer of each method, and one of each event, as the real daemon gave them.
+"""Recorded examples of the protocol: one request and answer of each method, one event of each type.
 
-Recorded into `examples.json` by `tests/protocol/record_examples.py`, and compared with it by a test.
+`tests/protocol/record_examples.py` records them from the real daemon into `examples.json`; a test compares
+the file with a new recording.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from pathlib import Path
 from msgspec import Struct
 
 Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
-"""JSON."""
+"""Any JSON value."""
 
 FILE = Path(__file__).with_name("examples.json")
 WIDTH = 100
-"""Columns of a line, where a value can be broken."""
+"""The largest width of a line in columns. A line may be wider only if its value cannot be broken."""
 
 
 class Example(Struct, frozen=True):
@@ -26,14 +27,14 @@ class Example(Struct, frozen=True):
 
 
 class Examples(Struct, frozen=True):
-    """By method, and by type of event."""
+    """Examples by method and by type of event."""
 
     calls: dict[str, Example]
     events: dict[str, Tree]
 
 
 def examples() -> Examples:
-    """What was recorded."""
+    """Return the recorded examples."""
     recorded: dict[str, dict[str, dict[str, Tree]]] = json.loads(FILE.read_bytes())
     calls: dict[str, Example] = {}
     for method, call in recorded["calls"].items():
@@ -43,7 +44,9 @@ def examples() -> Examples:
 
 
 def laid_out(value: Tree, indent: str = "", lead: str = "", tail: str = "") -> list[str]:
-    """JSON in lines of at most `WIDTH` columns, where that can be; what is short stays in one."""
+    """Return `value` as lines of JSON of at most `WIDTH` columns if possible. Short values stay on one line.
+    `lead`, `tail`: text before and after the value.
+    """
     flat = indent + lead + json.dumps(value, ensure_ascii=False) + tail
     match value:
         case dict() if value and len(flat) > WIDTH:

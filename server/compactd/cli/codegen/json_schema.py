@@ -1,4 +1,4 @@
-"""The protocol as JSON Schema 2020-12, and as OpenRPC with the same schemas.
+"""Generate the protocol as JSON Schema 2020-12, and as OpenRPC with the same schemas.
 
 Sources: json-schema.org/draft/2020-12, spec.open-rpc.org (1.3.2).
 """
@@ -33,7 +33,7 @@ ERRORS = "#/components/errors/"
 
 
 def json_schema() -> str:
-    """One document: `properties` name every call and event, `$defs` every type."""
+    """Return the JSON Schema. `properties` contains every call and event, `$defs` every type."""
     document: dict[str, Tree] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "compactd",
@@ -57,13 +57,15 @@ def json_schema() -> str:
 
 
 def open_rpc() -> str:
-    """The same for OpenRPC's tools; calls to the client and events carry `x-direction`."""
+    """Return the OpenRPC document. The field `x-direction` of a method says whether the client or the daemon
+    sends it.
+    """
     document: dict[str, Tree] = {
         "openrpc": "1.3.2",
         "info": {
             "title": "compactd",
             "version": PROTOCOL_VERSION,
-            "description": "Conversations with language models, kept within the model's window.",
+            "description": "Keeps conversations with language models within the model's context window.",
             "license": {"name": "MIT"},
         },
         "methods": [
@@ -71,11 +73,11 @@ def open_rpc() -> str:
             *(_method(call, "daemon-to-client") for call in ASKED),
             {
                 "name": "agent/event",
-                "description": "Told as it happens; a notification.",
+                "description": "A notification, sent when an event happens.",
                 "paramStructure": "by-name",
                 "params": [
                     *(_always(field.name, field.doc, _schema(field.shape, COMPONENTS)) for field in HEAD),
-                    _always("type", "Which event it is.", {"type": "string", "enum": _tags()}),
+                    _always("type", "The type of the event.", {"type": "string", "enum": _tags()}),
                 ],
                 "x-direction": "daemon-to-client",
                 "x-events": [{"$ref": COMPONENTS + event.__name__} for event in EVENTS],
@@ -163,13 +165,13 @@ def _object(kind: Described, prefix: str, is_event: bool) -> Tree:
 
 
 def _pairs(groups: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    """Two names of different groups, each pair once."""
+    """Yield each pair of names from different groups once."""
     for one, other in itertools.combinations(groups, 2):
         yield from itertools.product(one, other)
 
 
 def _both(one: str, other: str) -> Tree:
-    """Objects that hold both, neither as null."""
+    """Return a schema for objects that contain both fields with a value other than null."""
     given: Tree = {"not": {"type": "null"}}
     return {"required": [one, other], "properties": {one: given, other: given}}
 

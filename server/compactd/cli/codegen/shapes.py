@@ -1,4 +1,4 @@
-"""What a field of the protocol may hold, told apart from how any language writes it."""
+"""The shape of a field of the protocol: which values it can have, independent of a programming language."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ class Json(Struct, frozen=True):
 
 
 class Plain(Struct, frozen=True):
-    """A value without parts."""
+    """A string, a number, a boolean or null."""
 
     name: str
     """`string`, `integer`, `number`, `boolean` or `null`."""
     limits: tuple[tuple[str, int | float | str], ...] = ()
-    """By their names in JSON Schema."""
+    """(name in JSON Schema, limit) of each limit of the value."""
 
 
 class Exactly(Struct, frozen=True):
-    """One of these strings."""
+    """One of the strings in `values`."""
 
     values: tuple[str, ...]
     is_open: bool = False
-    """A later version may take more: typed languages see a text."""
+    """True if a later version may accept more values. Typed languages then use a string."""
 
 
 class Named(Struct, frozen=True):
-    """Another type of the protocol."""
+    """A reference to a type of the protocol."""
 
     kind: type[Struct]
 
     @property
     def name(self) -> str:
-        """As it is called everywhere."""
+        """The type's name."""
         return self.kind.__name__
 
 
 class ListOf(Struct, frozen=True):
-    """A list of one shape."""
+    """A list whose items have one shape."""
 
     item: Shape
 
 
 class MapOf(Struct, frozen=True):
-    """An object with any keys and values of one shape."""
+    """An object with any keys, whose values have one shape."""
 
     value: Shape
 
 
 class OneOf(Struct, frozen=True):
-    """Any of these."""
+    """A value that has any of these shapes."""
 
     choices: tuple[Shape, ...]
 
@@ -76,7 +76,9 @@ _LIMITS = {
 
 
 def shape_of(kind: object) -> Shape:
-    """The shape of an annotation of `protocol/wire.py` or `messages.py`. Raises `TypeError` for any other."""
+    """Return the shape of an annotation in `protocol/wire.py` or `protocol/messages.py`. Raise `TypeError`
+    for an annotation that the protocol does not use.
+    """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         return _limited(shape_of(arguments[0]), arguments[1:])
@@ -99,7 +101,7 @@ def shape_of(kind: object) -> Shape:
 
 
 def words_of(kind: object) -> str:
-    """What an annotation says of itself (`Meta(description=…)`); empty if nothing."""
+    """Return the description in an annotation (`Meta(description=…)`); empty if there is none."""
     for one in typing.get_args(kind):
         if isinstance(one, Meta):
             return one.description or ""
@@ -107,7 +109,7 @@ def words_of(kind: object) -> str:
 
 
 def structs_in(shape: Shape) -> Iterator[type[Struct]]:
-    """The types named in a shape."""
+    """Yield the types that a shape refers to."""
     match shape:
         case Named(kind):
             yield kind

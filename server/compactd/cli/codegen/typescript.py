@@ -1,4 +1,4 @@
-"""The protocol as TypeScript types."""
+"""Generate the protocol as TypeScript types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN = {"integer": "number", "number": "number", "string": "string", "boolean"
 
 
 def typescript() -> str:
-    """One module: types, calls by method name, events, error codes."""
+    """Return the source of a TypeScript module: types, calls by method name, events, error codes."""
     events = {event.__name__ for event in EVENTS}
     lines = [HEADER, f'export const PROTOCOL_VERSION = "{PROTOCOL_VERSION}";', ""]
     for kind in every_type():

@@ -1,1 +1,1 @@
-"""One file per command."""
+"""The commands of `compactd`, one file per command."""

@@ -1,4 +1,6 @@
-"""`compactd acp`: an agent for editors that speak ACP, or a proxy before another one."""
+"""`compactd acp`: an agent for editors that speak the Agent Client Protocol, or a proxy for another ACP
+agent.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,22 @@ from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
-For editors that speak the Agent Client Protocol (Zed, toad ...), on stdin and stdout.
+Runs an agent for editors that speak the Agent Client Protocol (Zed, toad ...), on
+stdin and stdout.
 
-With a command behind --, a proxy before that agent: it shows how full the context is
-where the agent does not, keeps all that is said, and answers /compact, /context and
-/sessions itself. After /compact the agent goes on in a new session of its own that
-begins with our summary and the newest messages.
+With a command after --, compactd is a proxy for that agent. It shows how full the
+context is if the agent does not, stores the conversation, and answers /compact,
+/context and /sessions itself. After /compact the agent continues in a new session
+that starts with compactd's summary and the newest messages.
 
-Without one, an agent of compactd's own, with the model that --model names: it reads and
-writes files and runs commands through the editor, which asks you first. Keys come from
-the environment or keys.toml.
+Without a command, compactd is the agent and uses the model that --model names. It
+reads and writes files and runs commands through the editor, which asks you first.
+API keys come from the environment or keys.toml.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     agent: tuple[str, ...]
     model: str | None
@@ -38,7 +41,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Serves until the editor ends."""
+    """Serve ACP until the editor closes the connection."""
     import asyncio
 
     from compactd.integrations.acp.run import proxied, served
@@ -49,24 +52,27 @@ def run(options: Options, page: Page) -> int:
             options.model if options.base_url is None else {"id": options.model, "base_url": options.base_url}
         )
     elif options.base_url is not None:
-        raise Stop("--base-url goes with --model.", exit_code=USAGE)
+        raise Stop("--base-url needs --model.", exit_code=USAGE)
     if options.window is not None:
         start["context_window"] = options.window
     if options.agent:
         if options.system is not None:
-            raise Stop("--system is for our own agent: another one has its own.", exit_code=USAGE)
+            raise Stop(
+                "--system cannot be used with an agent after --: that agent has its own system prompt.",
+                exit_code=USAGE,
+            )
         try:
             return asyncio.run(proxied(options.agent, start, dict(os.environ)))
         except OSError as error:
             raise Stop(f"{options.agent[0]} cannot be started: {error.strerror}.") from error
     if options.model is None:
         raise Stop(
-            "name a model, or an agent behind --.",
-            hint="compactd acp --model anthropic/claude-sonnet-4-5, or: compactd acp -- opencode acp",
+            "name a model, or an agent's command after --.",
+            hint="Use compactd acp --model anthropic/claude-sonnet-4-5, or compactd acp -- opencode acp.",
             exit_code=USAGE,
         )
     if sys.stdin.isatty():
-        page.line("An editor starts this and speaks ACP to it; docs/acp.md tells how. Ctrl-C ends it.")
+        page.line("An editor starts this command and speaks ACP to it; see docs/acp.md. Ctrl-C ends it.")
     asyncio.run(served(start, options.system, dict(os.environ)))
     return DONE
 
@@ -77,20 +83,29 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("agent", "the agent's command, behind --", required=False, is_many=True, metavar="-- AGENT"),
+        Argument(
+            "agent",
+            "the command that starts the agent, after --",
+            required=False,
+            is_many=True,
+            metavar="-- AGENT",
+        ),
         Option(
             "--model",
-            "the model; before an agent: whose window it is",
+            "the model; with an agent after --: the model whose window is shown",
             metavar="PROVIDER/ID",
             completed=models,
         ),
-        Option("--base-url", "where the model is, if not at its provider's", metavar="URL"),
+        Option("--base-url", "the address that serves the model, if not the provider's", metavar="URL"),
         Option("--window", "the agent's context window in tokens", metavar="N", read=sizes.tokens),
-        Option("--system", "our own agent's system prompt"),
+        Option("--system", "the system prompt of compactd's agent"),
     ),
     examples=(
-        ("compactd acp --model anthropic/claude-sonnet-4-5", "an agent of its own"),
-        ("compactd acp --window 1M -- opencode acp", "before OpenCode"),
+        ("compactd acp --model anthropic/claude-sonnet-4-5", "compactd is the agent"),
+        (
+            "compactd acp --window 1M -- opencode acp",
+            "a proxy for OpenCode, with a window of 1,000,000 tokens",
+        ),
     ),
     has_json=False,
 )

@@ -1,4 +1,4 @@
-"""`compactd chat`: a conversation with a model through the daemon, which keeps it and compacts it."""
+"""`compactd chat`: talks to a model through the daemon, which stores the conversation and compacts it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from compactd.client import Client, Event, RpcError
 from compactd.protocol.wire import PromptResult, StartResult
 
 ABOUT = """\
-A conversation with a model. The daemon keeps it and compacts it where it grows too
-long; what fills the context stands beside it. Keys come from the environment
+Talks to a model. compactd stores the conversation, compacts it when it grows too long,
+and shows what fills the context. API keys come from the environment
 (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY ...) or keys.toml.
 
-In a pipe, a small or dumb terminal, with --json or --plain, and where textual is not
-installed (pip install 'compactd[tui]'), it goes line by line, one line a prompt; the
-end of the input ends it. It knows /compact, /undo and /state there.
+With textual installed (pip install 'compactd[tui]'), it opens a full-screen app.
+Otherwise, and in a pipe, in a small or dumb terminal, and with --json or --plain, it
+reads one prompt per line until the input ends. The commands /compact, /undo and
+/state work there.
 """
 
 PATIENCE_S = 3600.0
-"""How long nothing may come of a prompt: a local model reads a long conversation for minutes."""
+"""The longest wait for an event after a prompt, in seconds. A local model can read a long conversation for
+minutes.
+"""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     model: str | None
     base_url: str | None
@@ -42,11 +45,13 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """As an app where that can be shown; else line by line, with `--json` an object for each event."""
+    """Open the full-screen app if possible. Otherwise read prompts line by line; with `--json`, print one
+    object per event.
+    """
     if options.model is None and options.session is None and not options.echo:
         raise Stop(
             "name a model.",
-            hint="compactd chat --model anthropic/claude-sonnet-4-5, or --echo to look around without one",
+            hint="Use compactd chat --model anthropic/claude-sonnet-4-5, or --echo to try it without one.",
         )
     reason = "" if options.plain or page.is_json else why_not(os.environ)
     if reason is None:
@@ -57,7 +62,7 @@ def run(options: Options, page: Page) -> int:
 
 
 def _by_line(options: Options, page: Page) -> int:
-    """Reads prompts until the input ends."""
+    """Read prompts line by line until the input ends. Return `FAILED` if one of them failed."""
     with Client(env={**os.environ, **ECHO} if options.echo else None) as client:
         started = client.ask("session/start", _start(options), StartResult)
         talk = _Talk(client, started.session_id, page, is_echo=options.echo)
@@ -92,7 +97,7 @@ def _line(page: Page) -> str | None:
 
 
 class _Talk:
-    """One session, and what is shown of it."""
+    """A conversation in one session, and how its events are printed."""
 
     def __init__(self, client: Client, session_id: str, page: Page, *, is_echo: bool) -> None:
         self._is_echo = is_echo
@@ -101,13 +106,13 @@ class _Talk:
         self._page = page
 
     def did(self, text: str) -> bool:
-        """Does what a line asks for; false where that failed: the talk goes on."""
+        """Execute an input line. Return False if it failed; the conversation goes on."""
         try:
             return self._done(text)
         except RpcError as error:
             if error.code < 0:
                 raise
-            # The words for a compaction are literal: docs/specs-evmts-opencode.md, "evmts-32.md",
+            # The wording for a compaction is prescribed: docs/specs-evmts-opencode.md, "evmts-32.md",
             # "slash-command-handler".
             said = f"compaction failed: {error.message}" if text.startswith("/compact") else error.message
             if self._page.is_json:
@@ -123,7 +128,7 @@ class _Talk:
                 return self._compacted(rest.strip())
             case "/undo":
                 done = self._client.call("session/undo", {"session_id": self._id})
-                self._say({"undo": done}, f"taken back; the context has {done['message_count']} messages")
+                self._say({"undo": done}, f"undone; the context now has {done['message_count']} messages")
                 return True
             case "/state":
                 return self._state()
@@ -184,7 +189,7 @@ class _Talk:
                 self._show(event)
             if event.type in ("agent_end", "error") and event.fields.get("turn_id") == prompted.turn_id:
                 return event.type == "agent_end"
-        raise Stop("the model gave no answer.", hint="The session is kept; go on with --session.")
+        raise Stop("the model gave no answer.", hint="The session is stored; continue it with --session.")
 
     def _show(self, event: Event) -> None:
         fields = event.fields
@@ -196,7 +201,7 @@ class _Talk:
                 sys.stdout.write("\n")
                 sys.stdout.flush()
             case "retry":
-                self._page.line(f"({fields['reason']}; again in {fields['delay_s']} s)")
+                self._page.line(f"({fields['reason']}; trying again in {fields['delay_s']} s)")
             case "compaction_end":
                 result = fields.get("result")
                 if isinstance(result, dict) and result.get("compacted"):
@@ -217,19 +222,19 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Option(
-            "--model", "the model; a stored session knows its own", metavar="PROVIDER/ID", completed=models
+            "--model", "the model; a stored session keeps its own", metavar="PROVIDER/ID", completed=models
         ),
-        Option("--base-url", "where the model is, if not at its provider's", metavar="URL"),
-        Option("--session", "a stored session to go on with", metavar="ID", completed=session_ids),
+        Option("--base-url", "the address that serves the model, if not the provider's", metavar="URL"),
+        Option("--session", "the stored session to continue", metavar="ID", completed=session_ids),
         Option("--system", "the system prompt"),
-        Flag("--echo", "no model: each prompt is its own answer, and nothing is sent anywhere"),
-        Flag("--plain", "line by line"),
-        Option("--theme", "dark or light; else as the terminal says", choices=("dark", "light")),
+        Flag("--echo", "without a model: each prompt is answered with itself, nothing is sent"),
+        Flag("--plain", "read one prompt per line instead of opening the app"),
+        Option("--theme", "the app's colours; by default those of the terminal", choices=("dark", "light")),
     ),
     examples=(
-        ("compactd chat --model anthropic/claude-sonnet-4-5", "a new conversation"),
-        ("compactd chat --model ollama/llama3.1", "with a model on this machine"),
-        ("compactd chat --session ID", "goes on with a stored one"),
-        ("compactd chat --echo", "a look around, without a key"),
+        ("compactd chat --model anthropic/claude-sonnet-4-5", "start a new conversation"),
+        ("compactd chat --model ollama/llama3.1", "use a model on this machine"),
+        ("compactd chat --session ID", "continue a stored session"),
+        ("compactd chat --echo", "try the app without an API key"),
     ),
 )

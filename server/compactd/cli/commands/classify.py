@@ -1,4 +1,6 @@
-"""`compactd classify FILE`: whether a provider's error was a context overflow, and what to do about it."""
+"""`compactd classify FILE`: says whether a provider's error was a context overflow, and what to
+do about it.
+"""
 
 from __future__ import annotations
 
@@ -17,45 +19,47 @@ from compactd.core.budget.profiles import PROFILES
 from compactd.protocol.wire import ClassifyResult
 
 ABOUT = """\
-What a failed model request was: an overflow of the context window, or a limit of
-pace, a limit of output, a body too large in bytes, and so on; with the numbers
-that the error names, and what to do. Reads the error's body as it came: JSON, a
-stream's events, a log line, a web page.
+Says why a model request failed: the context window overflowed, a rate limit or an
+output limit was reached, the body was too large in bytes, and so on. Also shows the
+numbers that the error names, and what to do. Reads the error's body as it came: JSON,
+the events of a stream, a log line, a web page.
 """
 
 BODY_BYTES = 50_000_000
-"""Most of a body. What is larger is no provider's error."""
+"""The largest body in bytes. Anything larger is not a provider's error."""
 
 ENDS_CHARS = 1_000_000
-"""Of a longer text, its first and its last so many characters are sent: 12 MB where every one is escaped, far
-below the daemon's limit for a frame. No error says what it is further from its ends."""
+"""Of a longer text, only this many characters from each end are sent. With every character escaped that is 12
+MB, far below the daemon's limit for a frame. The words that identify an error are near its beginning or its
+end.
+"""
 
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb": "utf-8-sig"}
-"""Encodings by the first two bytes; PowerShell's `>` writes UTF-16."""
+"""Encodings by the first two bytes. PowerShell's `>` writes UTF-16."""
 
 KINDS = {
     "overflow": "a context overflow: the request is larger than the model's window",
-    "output_limit": "no overflow: the output asked for, or the answer, reached the model's cap",
-    "rate_limit": "no overflow: a rate limit, too much in too short a time",
+    "output_limit": "no overflow: the requested output or the answer reached the model's output limit",
+    "rate_limit": "no overflow: a rate limit, too many requests or tokens in a short time",
     "payload_too_large": "no overflow: the request, or one item of it, is too large in bytes or characters",
     "auth": "no overflow: the key or its permissions were refused",
-    "quota": "no overflow: money or a plan's allowance is used up",
+    "quota": "no overflow: the account's balance or quota is used up",
     "content_filter": "no overflow: the content was refused",
-    "invalid_request": "no overflow: the request is malformed, or names what there is not",
-    "server": "no overflow: the provider's own failure",
-    "other": "no overflow that the text or the numbers show",
+    "invalid_request": "no overflow: the request is malformed, or names something that does not exist",
+    "server": "no overflow: the provider itself failed",
+    "other": "unknown: neither the text nor the numbers show an overflow",
 }
 FIXES = {
     "compact": "compact: send a shorter conversation",
     "lower_output": "ask for fewer output tokens: the input alone fits",
-    "truncate_item": "send that item smaller; a shorter conversation would not help",
+    "truncate_item": "make that item smaller; a shorter conversation would not help",
     "retry_later": "wait, then send the same request again",
-    "none": "none in the conversation: a shorter one would fail in the same way",
+    "none": "not in the conversation: a shorter one would fail in the same way",
 }
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str | None
     status: int | None
@@ -67,12 +71,14 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, asks the daemon, shows."""
+    """Read the error, ask the daemon what it is, and print the answer."""
     is_known = options.status is not None or options.code is not None
     if options.file is None and sys.stdin.isatty():
         if not is_known:
             raise Stop(
-                "there is no body.", hint="Give a FILE, pipe it in, or name --status.", exit_code=USAGE
+                "there is no error to read.",
+                hint="Name a FILE, pipe the error in, or use --status.",
+                exit_code=USAGE,
             )
         text = ""
     else:
@@ -80,7 +86,7 @@ def run(options: Options, page: Page) -> int:
     if not text.strip() and not is_known and (options.used is None or options.window is None):
         raise Stop(
             "nothing to classify: the body is empty.",
-            hint="--status N, or --used N with --window N, tells what is known without one.",
+            hint="Without a body, use --status N, or --used N with --window N.",
             exit_code=NOTHING_TO_DO,
         )
     params = {
@@ -100,43 +106,43 @@ def run(options: Options, page: Page) -> int:
     show(page, found)
     notes: list[str] = []
     if found.kind == "other" and options.status is None:
-        notes.append("--status N, the HTTP status, may tell more")
+        notes.append("with --status N (the HTTP status) the answer may be more exact")
     if len(text) > 2 * ENDS_CHARS:
-        notes.append(f"of {len(text):,} characters the first and the last {ENDS_CHARS:,} were looked at")
+        notes.append(f"of {len(text):,} characters, only the first and the last {ENDS_CHARS:,} were read")
     note(notes)
     return DONE
 
 
 def http_status(text: str) -> int:
-    """A status of HTTP; raises `ValueError`."""
+    """Parse an HTTP status. Raise `ValueError` if `text` is not a number from 100 to 599."""
     if not text.isdecimal() or not 100 <= int(text) <= 599:
-        raise ValueError(f"{text!r} is no HTTP status: 100 to 599 are")
+        raise ValueError(f"{text!r} is not an HTTP status; it must be between 100 and 599")
     return int(text)
 
 
 def decoded(body: bytes) -> str:
-    """The text of any bytes: U+FFFD for what is none."""
+    """Decode any bytes as text. Bytes that cannot be decoded become U+FFFD."""
     return body.decode(_MARKS.get(body[:2], "utf-8"), "replace")
 
 
 def ends_of(text: str) -> str:
-    """`text`, or its beginning and its end where it is very long."""
+    """Return `text`; if it is very long, only its beginning and its end."""
     if len(text) <= 2 * ENDS_CHARS:
         return text
     return f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}"
 
 
 def show(page: Page, found: ClassifyResult) -> None:
-    """What it was, the numbers, the fix, why."""
+    """Print what the error was, its numbers, the fix and the evidence."""
     look: Look = "bad" if found.overflow else ""
     what = KINDS[found.kind]
     if found.overflow and found.fix == "lower_output":
-        what = "a context overflow: input and the output asked for exceed the window together"
+        what = "a context overflow: the input and the requested output together exceed the window"
     page.row("what", what, look)
     if found.limit is not None:
         page.figure("limit", f"{found.limit:,}", "tokens")
     elif found.overflow:
-        page.row("limit", "not told")
+        page.row("limit", "not named in the error")
     if found.requested is not None:
         page.figure("requested", f"{found.requested:,}", _beside(found.requested, found.limit))
     is_open = found.kind == "other" and found.fix == "none"
@@ -153,7 +159,9 @@ def _beside(requested: int, limit: int | None) -> str:
 
 
 def _read(name: str) -> bytes:
-    """The bytes of a file, or of standard input for `-`. Raises `Stop`."""
+    """Return the bytes of the file `name`, or of standard input for `-`. Raise `Stop` if it cannot be
+    read.
+    """
     try:
         if name == "-":
             body = sys.stdin.buffer.read(BODY_BYTES + 1)
@@ -165,12 +173,12 @@ def _read(name: str) -> bytes:
     except IsADirectoryError as error:
         raise Stop(f"cannot read {name}: it is a folder.", hint="Give a file.", exit_code=USAGE) from error
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "that is no file name"
+        why = error.strerror if isinstance(error, OSError) else "that is not a file name"
         raise Stop(f"cannot read {name}: {why}.", hint="Check its permissions, or copy it.") from error
     if len(body) > BODY_BYTES:
         raise Stop(
-            f"{name} is larger than {BODY_BYTES:,} bytes: no provider's error is.",
-            hint=f"Cut it to the error itself: head -c {ENDS_CHARS} FILE | compactd classify",
+            f"{name} is larger than {BODY_BYTES:,} bytes, so it is not a provider's error.",
+            hint=f"Give only the error itself: head -c {ENDS_CHARS} FILE | compactd classify",
         )
     return body
 
@@ -181,16 +189,20 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "the error's body; - or none: standard input", required=False, is_file=True),
+        Argument(
+            "file", "the error's body; without FILE, or with -, standard input", required=False, is_file=True
+        ),
         Option("--status", "the HTTP status", metavar="N", read=http_status),
-        Option("--code", "the error's code, where it came beside the body"),
-        Option("--provider", "who answered", completed=providers),
-        Option("--profile", "whose rule for an error without a body holds", choices=sorted(PROFILES)),
+        Option("--code", "the error's code, if it is not in the body"),
+        Option("--provider", "the provider that answered", completed=providers),
+        Option(
+            "--profile", "the profile whose rule for errors without a body is used", choices=sorted(PROFILES)
+        ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
-        Option("--used", "tokens of the request, as last reported", read=sizes.tokens, metavar="N"),
+        Option("--used", "the last reported size of the request in tokens", read=sizes.tokens, metavar="N"),
     ),
     examples=(
-        ("compactd classify error.json --status 400", "what it was, and what to do"),
-        ("curl ... | compactd classify --provider openai", "as it comes from a provider"),
+        ("compactd classify error.json --status 400", "say what the error was and what to do"),
+        ("curl ... | compactd classify --provider openai", "read an answer directly from a provider"),
     ),
 )

@@ -1,4 +1,4 @@
-"""`compactd compact FILE`: compacts a session file; before and after, and the summary."""
+"""`compactd compact FILE`: compacts a session file and shows sizes before and after, and the summary."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Retention
 
 COUNTS = "[Compacted "
-"""How the line begins that stands for messages of which nothing is quoted."""
+"""The beginning of the line that a summary has for messages that it only counts and does not quote."""
 
 ABOUT = f"""\
-Compacts a session file: older messages give way to a summary, the newest stay word
-for word. It starts from the context in force: after the agent's own last compaction,
-from its summary on (--all takes the whole file). The file itself is never changed;
---output writes the compacted session. No model is asked and nothing is sent
-anywhere, unless your settings name a model.
+Compacts a session file: replaces older messages by a summary and keeps the newest word
+for word. It starts from the agent's current context: if the agent has compacted the
+session before, from the summary of that compaction on (--all takes the whole file).
+FILE is never changed; --output writes the compacted session. No model is asked and
+nothing is sent anywhere, unless your settings name a model for summaries.
 
 {KNOWN}
 """
@@ -49,11 +49,11 @@ anywhere, unless your settings name a model.
 STRATEGIES = ("auto", "summarize", "extract", "truncate")
 
 LOST_SHOWN = 5
-"""Facts on the line of what was lost."""
+"""How many of the lost facts are printed without `--lost`."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str
     target: int | None
@@ -71,16 +71,16 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, compacts, shows, writes."""
+    """Read the file, compact it, print the result and write the output."""
     budgets = (options.target, options.keep_recent, options.keep_messages)
     if sum(budget is not None for budget in budgets) > 1:
         raise Stop(
-            "--target, --keep-recent and --keep-messages exclude each other.",
-            hint="`compactd compact --help` tells more.",
+            "--target, --keep-recent and --keep-messages cannot be combined.",
+            hint="Use one of them. See `compactd compact --help`.",
             exit_code=USAGE,
         )
     if options.dry_run and options.output:
-        raise Stop("--dry-run writes nothing: leave --output out.", exit_code=USAGE)
+        raise Stop("--dry-run writes nothing, so it cannot be combined with --output.", exit_code=USAGE)
     source = checked(options.file)
     target = writable(options.output, source, force=options.force) if options.output else None
     with Waiting(f"reading {one_line(source.name)}") as waiting:
@@ -127,15 +127,17 @@ def run(options: Options, page: Page) -> int:
 
 
 class _Done(Struct, frozen=True, kw_only=True):
-    """All there is to tell."""
+    """The result of the command."""
 
     conversation: Conversation
     is_whole: bool
-    """It began with all messages of the file, not with the context in force."""
+    """True if the compaction started with all messages of the file, not only with the agent's current
+    context.
+    """
     context: Context
-    """The request before."""
+    """The request before the compaction."""
     result: CompactionResult
-    """With sizes of the whole request."""
+    """The compaction's result, with sizes of the whole request."""
     known: Known
     warnings: tuple[str, ...]
     asked_to_write: bool
@@ -145,8 +147,11 @@ class _Done(Struct, frozen=True, kw_only=True):
 
 
 def _context(conversation: Conversation, known: Known, lines: Sequence[Line]) -> Context:
-    """The next request before the compaction; of a file that was compacted before, taken as a whole, a
-    request that was never made: all of it is an estimate."""
+    """Return the next request before the compaction.
+
+    With `--all` on a file that was compacted before, no such request was ever made: then every size is an
+    estimate.
+    """
     messages = [message for message, _ in lines]
     parts = dissect(
         messages,
@@ -184,7 +189,7 @@ def _compacted(client: Client, session_id: str, options: Options) -> CompactionR
 
 
 def _facts(done: _Done) -> dict[str, object]:
-    """The same as JSON: the compaction's result, and what it is about."""
+    """Return the result as JSON: the compaction's result, and the session it is about."""
     known = done.known
     return {
         **msgspec.to_builtins(done.result),
@@ -208,7 +213,7 @@ def _facts(done: _Done) -> dict[str, object]:
 def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
     result = done.result
     if not result.compacted:
-        # The daemon's reasons begin so; here the line has said it already.
+        # Every reason of the daemon starts with these words, which the line already contains.
         page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
         if done.asked_to_write:
             page.line("nothing was written")
@@ -260,12 +265,12 @@ def _show_facts(page: Page, done: _Done) -> None:
 
 
 def _covers(done: _Done) -> str:
-    """What the numbers are about."""
+    """Return a text that says which part of the file the numbers are about."""
     if not done.is_whole:
         count = plural(len(done.conversation.live), "message")
         return f"the next request: {count} since the agent's own compaction (--all takes the whole file)"
     if len(done.conversation.live) != len(done.conversation.messages):
-        return "the whole file, with what the agent compacted away before; no request was ever as large"
+        return "the whole file, including what the agent compacted away before; no request was this large"
     return "the next request: all messages of the file"
 
 
@@ -287,7 +292,7 @@ def _kept(result: CompactionResult) -> str:
 def _retained(retention: Retention) -> str:
     total = _facts_total(retention)
     if not total:
-        return "nothing that was removed was used more than once"
+        return "no detail in the removed messages came up more than once"
     return (
         f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
         f" {retention.kept:,} of {total:,}"
@@ -295,7 +300,9 @@ def _retained(retention: Retention) -> str:
 
 
 def _facts_total(retention: Retention) -> int:
-    """How many facts there were: the list of the lost ones ends at 50."""
+    """Return the number of facts, kept and lost. It is computed from the score, because the list of lost
+    facts ends at 50.
+    """
     return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
 
 
@@ -305,7 +312,7 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:LOST_SHOWN])
         more = " · …" if len(retention.lost) > LOST_SHOWN else ""
-        page.line(f"{head}: {some}{more}   --lost shows all")
+        page.line(f"{head}: {some}{more}   (--lost shows all)")
         return
     page.line(f"{head}:")
     for fact in retention.lost:
@@ -316,7 +323,9 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
 
 
 def _sections(summary: str) -> str:
-    """The summary from its first section on: what stands before is meant for a model."""
+    """Return the summary without its introduction, which is meant for a model: the lines that begin with
+    `COUNTS`, then the sections.
+    """
     if summary.startswith("## "):
         return summary
     head, mark, rest = summary.partition("\n## ")
@@ -333,39 +342,44 @@ COMMAND = Command(
         Argument("file", "the session file; - is standard input", is_file=True),
         Option(
             "--target",
-            "tokens that what the file holds may take afterwards, as 16k",
+            "size in tokens that the session should have afterwards, e.g. 16k",
             read=sizes.tokens,
             metavar="N",
         ),
         Option(
-            "--keep-recent", "tokens of the newest messages that stay (20k)", read=sizes.tokens, metavar="N"
+            "--keep-recent",
+            "how many tokens of the newest messages to keep (20k)",
+            read=sizes.tokens,
+            metavar="N",
         ),
-        Option("--keep-messages", "how many of the newest messages stay", read=sizes.messages, metavar="N"),
+        Option(
+            "--keep-messages", "how many of the newest messages to keep", read=sizes.messages, metavar="N"
+        ),
         Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
-        Option("--instructions", "what a summary should look at most"),
+        Option("--instructions", "what the summary should focus on"),
         Option(
             "--model",
-            "the conversation's model, if the file does not name it",
+            "the session's model, if the file does not name it",
             metavar="ID",
             completed=models,
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
-        Option("--output", "write the compacted session there", metavar="FILE", is_file=True),
+        Option("--output", "write the compacted session to this file", metavar="FILE", is_file=True),
         FORCE,
-        Flag("--dry-run", "write nothing; as without --output"),
-        Flag("--all", "take the whole file, also what the agent compacted away before"),
-        Flag("--lost", "show all details that came up again and are lost", also=("--show-lost",)),
+        Flag("--dry-run", "write nothing, as without --output"),
+        Flag("--all", "compact the whole file, also what the agent compacted away before"),
+        Flag("--lost", "show all lost details, not only the first few", also=("--show-lost",)),
     ),
     examples=(
         (
             "compactd compact session.jsonl",
-            "to what the model's window asks for; shows what it would be, writes nothing",
+            "compact to a size that suits the model's window, and only show the result",
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",
-            "what the file holds in 16,000 tokens, written as a session file",
+            "compact to 16,000 tokens and write the result as a session file",
         ),
-        ("compactd compact session.jsonl --json | jq -r .summary", "the summary alone"),
+        ("compactd compact session.jsonl --json | jq -r .summary", "print only the summary"),
     ),
     is_paged=True,
 )

@@ -1,4 +1,6 @@
-"""`compactd completion bash|zsh|fish`: the script that lets a shell complete our command lines."""
+"""`compactd completion bash|zsh|fish`: prints the script with which a shell completes compactd's command
+lines.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +17,36 @@ from compactd.cli.framework.page import Page
 
 ABOUT = """\
 Prints the script that makes a shell complete commands, options, formats, stored
-sessions and models. Without SHELL: for the one in $SHELL. To have it in every shell:
+sessions and models. Without SHELL, it prints the script for the shell in $SHELL. To
+load it in every new shell:
 
   bash  compactd completion bash > ~/.local/share/bash-completion/completions/compactd
   zsh   compactd completion zsh > ~/.zfunc/_compactd
         and in ~/.zshrc, before compinit: fpath+=~/.zfunc
   fish  compactd completion fish > ~/.config/fish/completions/compactd.fish
 
-In this one alone: eval "$(compactd completion bash)"; in fish, compactd completion
-fish | source.
+To load it in the current shell only: eval "$(compactd completion bash)", or in fish:
+compactd completion fish | source
 """
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """For which shell."""
+    """The command's options."""
 
     shell: str | None
 
 
 def run(options: Options, page: Page) -> int:
-    """Prints it."""
+    """Print the completion script."""
     shell = options.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:
         raise Stop(
-            f"no completion for the shell {shell!r}." if shell else "$SHELL does not say which shell it is.",
-            hint=f"There is one for {', '.join(SHELLS)}.",
+            f"there is no completion for the shell {shell!r}."
+            if shell
+            else "$SHELL does not say which shell it is.",
+            hint=f"Name one of {', '.join(SHELLS)}.",
             exit_code=USAGE,
         )
     script = script_of(shell)
@@ -53,13 +58,13 @@ def run(options: Options, page: Page) -> int:
 
 
 def script_of(shell: str) -> str:
-    """The script for one of `SHELLS`."""
+    """Return the completion script for one of `SHELLS`."""
     from compactd.cli.framework.registry import GROUP, VARIABLE
 
     found = get_completion_class(shell)
     assert found is not None
     asked = found(GROUP, {}, "compactd", VARIABLE)
-    # Not `source()`: for bash it would start one to see how old it is.
+    # `source()` would start bash to find out its version.
     return asked.source_template % asked.source_vars()
 
 
@@ -69,5 +74,5 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(Argument("shell", ", ".join(SHELLS), required=False, choices=SHELLS),),
-    examples=(('eval "$(compactd completion bash)"', "in this shell, from now on"),),
+    examples=(('eval "$(compactd completion bash)"', "load completion in this shell"),),
 )

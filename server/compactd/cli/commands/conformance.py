@@ -1,4 +1,4 @@
-"""`compactd conformance -- COMMAND`: whether a program speaks the protocol and keeps its laws."""
+"""`compactd conformance -- COMMAND`: tests whether a program implements the protocol correctly."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from compactd_conformance.frames import NotStarted
 from compactd_conformance.suite import CHECKS, PATIENCE_S, Verdict
 
 ABOUT = """\
-Starts COMMAND again and again, speaks the protocol to it, kills it, cuts its files,
-and tells which sentence of the protocol does not hold. COMMAND reads requests on
-its stdin, answers on its stdout, and keeps what it stores below COMPACTD_HOME, which
-is a temporary folder here. Without COMMAND: this compactd.
+Tests whether COMMAND implements the protocol. Starts it many times, sends requests,
+kills it, damages its files, and reports each sentence of the protocol that it
+violates. COMMAND must read requests on stdin, answer on stdout, and store its data
+below COMPACTD_HOME, which is a temporary folder during the test. Without COMMAND,
+this compactd is tested.
 
 exit codes: 0 all passed, 1 some failed, 2 the command cannot be started
 """
@@ -34,12 +35,12 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError(f"{text!r} is no number of seconds above 0")
+        raise ValueError(f"{text!r} is not a number of seconds above 0")
     return seconds
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     command: tuple[str, ...]
     only: tuple[str, ...]
@@ -55,7 +56,7 @@ def _checks(begin: str) -> list[tuple[str, str]]:
 
 
 def run(options: Options, page: Page) -> int:
-    """Runs the suite, or lists it."""
+    """Run the checks, or list them."""
     names = {check.name for check in CHECKS}
     if unknown := [name for name in options.only if name not in names]:
         raise Stop(
@@ -97,7 +98,7 @@ def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
         try:
             path.write_text(report.with_list(path.read_text("utf-8"), checks), "utf-8")
         except (OSError, ValueError) as error:
-            raise Stop(f"cannot bring {path} up to date: {error}.", exit_code=USAGE) from error
+            raise Stop(f"cannot update {path}: {error}.", exit_code=USAGE) from error
     elif page.is_json:
         listed = [{"name": c.name, "law": c.law, "says": c.says, "framings": c.framings} for c in checks]
         page.json({"checks": listed})
@@ -125,28 +126,30 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("command", "behind --: what to start", required=False, is_many=True, is_file=True),
-        Option("--only", "this check; may be repeated", metavar="NAME", is_many=True, completed=_checks),
-        Option("--junit", "write the report as JUnit XML, too", metavar="FILE", is_file=True),
+        Argument("command", "the command to test, after --", required=False, is_many=True, is_file=True),
+        Option(
+            "--only", "run only this check; may be repeated", metavar="NAME", is_many=True, completed=_checks
+        ),
+        Option("--junit", "also write the report as JUnit XML", metavar="FILE", is_file=True),
         FORCE,
         Option(
             "--patience",
-            f"wait so long for an answer ({PATIENCE_S:g})",
+            f"seconds to wait for an answer ({PATIENCE_S:g})",
             metavar="S",
             read=_seconds,
             default=PATIENCE_S,
         ),
-        Flag("--list", "the checks and what they try; starts nothing"),
+        Flag("--list", "list the checks and what they test; start nothing"),
         Option(
             "--into",
-            "with --list: into this document, in the place of the list it has",
+            "with --list: replace the list in this document",
             metavar="FILE",
             is_file=True,
         ),
     ),
     examples=(
-        ("compactd conformance -- my-daemon --stdio", "all checks on a program of yours"),
-        ("compactd conformance --only one-answer --only seq-has-no-gap -- my-daemon", "two of them"),
-        ("compactd conformance --junit report.xml -- my-daemon", "for a build server"),
+        ("compactd conformance -- my-daemon --stdio", "run all checks on your program"),
+        ("compactd conformance --only one-answer --only seq-has-no-gap -- my-daemon", "run two checks"),
+        ("compactd conformance --junit report.xml -- my-daemon", "write a report for a build server"),
     ),
 )

@@ -1,4 +1,4 @@
-"""A session file in another format: by its writer, or by a daemon that takes it in and gives it out."""
+"""Convert a session file to another format, with a format's writer or through a temporary daemon."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["FORMATS", "Converted", "converted"]
 
 
 class Converted(Struct, frozen=True, kw_only=True):
-    """A session as the bytes of a file."""
+    """A converted session file: its bytes, and what was lost."""
 
     data: bytes
     warnings: tuple[str, ...]
 
 
 def converted(data: bytes, file: SessionFile, format: str) -> Converted:
-    """The session `file`, which was read from `data`, in a format of `FORMATS`.
+    """Convert the session `file`, which was parsed from `data`, to one of `FORMATS`.
 
-    Journals of ours, and into shapes of requests, go through a daemon of its own, whose data folder is gone
-    afterwards. Raises as the daemon. Cost: O(bytes).
+    compactd's journals, and conversions to request formats, go through a temporary daemon whose data folder
+    is deleted afterwards. Raise the daemon's errors. O(bytes).
     """
     if format in WRITABLE and file.format != "compactd":
         written = write(file, format)

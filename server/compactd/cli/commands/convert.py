@@ -1,4 +1,4 @@
-"""`compactd convert IN OUT --to FORMAT`: a session file in another program's format."""
+"""`compactd convert IN OUT --to FORMAT`: writes a session file in another program's format."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from compactd.core.text.visible import visible_json
 from compactd.formats.files.detect import NAMES, SUPPORTED
 
 ABOUT = f"""\
-Writes the session in IN to OUT as another program keeps it: messages, calls, results,
-usage, times, and the compactions that it recorded. What OUT cannot hold is listed, by
-message. OUT `-` is standard output.
+Converts the session in IN to another program's format and writes it to OUT: messages,
+tool calls, results, usage, times and recorded compactions. Lists what the new format
+cannot represent, by message. If OUT is -, it writes to standard output.
 
 {KNOWN}
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str
     output: str
@@ -35,7 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, writes, and tells what is lost."""
+    """Convert the file, write the result, and list what is lost."""
     path = checked(options.file)
     target = None if options.output == "-" else writable(options.output, path, force=options.force)
     data = bytes_at(path)
@@ -68,7 +68,7 @@ def run(options: Options, page: Page) -> int:
 
 
 def _for_terminal(data: bytes) -> bytes:
-    """A file as a terminal shows it, unable to command that; JSON has the same value."""
+    """Return a file's bytes as safe text for a terminal. JSON keeps its value."""
     text = data.decode("utf-8", "replace")
     return (visible_json(text) if text.startswith(("{", "[")) else cleaned(text)).encode()
 
@@ -79,12 +79,12 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "a session file, - for standard input", metavar="IN", is_file=True),
-        Argument("output", "the file to write, - for standard output", metavar="OUT", is_file=True),
+        Argument("file", "the session file; - is standard input", metavar="IN", is_file=True),
+        Argument("output", "the file to write; - is standard output", metavar="OUT", is_file=True),
         Option("--to", ", ".join(FORMATS), metavar="FORMAT", required=True, choices=FORMATS),
         Option(
             "--from",
-            "what IN is, where its content does not say it",
+            "the format of IN, if it is not recognised",
             field="source_format",
             metavar="FORMAT",
             default="auto",
@@ -93,7 +93,10 @@ COMMAND = Command(
         FORCE,
     ),
     examples=(
-        ("compactd convert session.jsonl messages.json --to openai", "a list of messages for OpenAI's API"),
-        ("compactd convert chat.md - --to neutral | jq .role", "to standard output"),
+        (
+            "compactd convert session.jsonl messages.json --to openai",
+            "write a list of messages for OpenAI's API",
+        ),
+        ("compactd convert chat.md - --to neutral | jq .role", "write to standard output"),
     ),
 )

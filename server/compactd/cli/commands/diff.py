@@ -1,4 +1,4 @@
-"""`compactd diff SESSION|FILE`: the context before and after a compaction, side by side."""
+"""`compactd diff SESSION|FILE`: shows the context before and after a compaction, side by side."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from compactd.storage.paths import data_folder, file_stem
 
 ABOUT = f"""\
 Shows what a compaction does to the context: which messages are kept, pinned, pruned
-to a stub, or summarised, with their tokens; before and after side by side where the
-terminal has 100 columns. Of a stored session, or a journal of ours: its last
-compaction. Of any other file, and of a session without one: what one would do now,
-without a model. Changes nothing.
+to a stub, or summarised, and their tokens. Before and after are side by side if the
+terminal has at least 100 columns. For a stored session or a compactd journal, it
+shows the last compaction. For any other file, and for a session that was never
+compacted, it shows what a compaction without a model would do now. Changes nothing.
 
 {KNOWN}
 """
 
 SIDE_BY_SIDE = 100
-"""Columns from which on there are two."""
+"""The least width of a terminal, in columns, in which before and after are shown side by side."""
 WIDEST = 200
 MIDDLE = " │ "
 
 MARKS: dict[Fate, str] = {"kept": "=", "pinned": "*", "pruned": "~", "summarised": "-"}
-"""Before each message: what became of it, without colour."""
+"""The mark before each message that shows its fate without colour."""
 
 _TOKENS = 8
 _KIND = 12
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     session: str
     before_after: bool
@@ -61,24 +61,27 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class _Seen(Struct, frozen=True, kw_only=True):
-    """A change, and what it is about."""
+    """What to show: a change, and the session it belongs to."""
 
     name: str
     change: Change | None
     used: int | None = None
-    """Tokens of the next request, where no compaction was done."""
+    """Tokens of the next request, if no compaction was done."""
     is_tried: bool
-    """It was not done, only tried."""
+    """True if the compaction was only tried, not done."""
     reason: str = ""
-    """Why there is none."""
+    """Why there is no change."""
     warnings: tuple[str, ...] = ()
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, tries a compaction where none was done, shows."""
+    """Read the session, try a compaction if none was done, and show the change."""
     budgets = (options.target, options.keep_recent, options.keep_messages)
     if sum(budget is not None for budget in budgets) > 1:
-        raise Stop("--target, --keep-recent and --keep-messages exclude each other.", exit_code=USAGE)
+        raise Stop(
+            "--target, --keep-recent and --keep-messages cannot be combined: use one of them.",
+            exit_code=USAGE,
+        )
     source = _source(options.session)
     with Waiting(f"reading {one_line(source.name)}") as waiting:
         seen = None if any(budgets) else _done(source)
@@ -96,21 +99,23 @@ def run(options: Options, page: Page) -> int:
 
 
 def _source(name: str) -> Path:
-    """The file that is named, or that of the stored session with this id. Raises `Stop`."""
+    """Return the file `name`, or the file of the stored session with this id. Raise `Stop` if there is
+    neither.
+    """
     if name != "-" and "/" not in name and not (Path(name).exists() or Path(name).is_symlink()):
         stored = data_folder(os.environ) / "sessions" / f"{file_stem(name)}.jsonl"
         if stored.is_file():
             return stored
         raise Stop(
-            f"there is no file and no stored session {name!r}.",
-            hint="`compactd sessions` lists the sessions that are stored.",
+            f"there is no file {name!r}, and no stored session with this id.",
+            hint="`compactd sessions` lists the stored sessions.",
             exit_code=USAGE,
         )
     return checked(name)
 
 
 def _done(source: Path) -> _Seen | None:
-    """The last compaction of a journal of ours; none for other files, or where it has none."""
+    """Return the last compaction of a compactd journal; None for other files, or if it has none."""
     if not source.is_file():
         return None
     data = bytes_at(source)
@@ -122,7 +127,7 @@ def _done(source: Path) -> _Seen | None:
 
 
 def _tried(source: Path, options: Options) -> _Seen:
-    """What a compaction now would do: done on a copy that is kept in memory."""
+    """Compact a copy of the session that is kept in memory, and return what changed."""
     with Client() as client, TemporaryDirectory(prefix="compactd-") as folder:
         conversation = load(source)
         fed = feed(client, conversation, model=options.model, window=options.window, live_only=True)
@@ -157,7 +162,7 @@ def _name(conversation: Conversation) -> str:
 
 
 def _facts(seen: _Seen) -> dict[str, object]:
-    """The same for `--json`. Tokens of the whole request; a message's are its own."""
+    """Return the result for `--json`. Totals are sizes of the whole request; a message has its own size."""
     change = seen.change
     if change is None:
         return {
@@ -200,7 +205,11 @@ def _show(page: Page, seen: _Seen, change: Change, *, one_below: bool) -> None:
     )
     page.line()
     if change.beside:
-        page.row("  besides", f"{change.beside:,} tokens of system prompt and tools, which stay", columns=14)
+        page.row(
+            "  besides",
+            f"{change.beside:,} tokens of system prompt and tools, which do not change",
+            columns=14,
+        )
     for fate in FATES:
         count, before, after = change.of(fate)
         if count:
@@ -220,12 +229,14 @@ def _told(change: Change, fate: Fate, count: int, before: int, after: int) -> st
     if fate == "pruned":
         return f"{text} → {after:,}"
     if fate == "summarised":
-        return f"{text} → {change.summary_tokens:,} of the summary"
+        return f"{text} → {change.summary_tokens:,} in the summary"
     return text
 
 
 def _one_column(page: Page, change: Change) -> None:
-    """Every message of before, once, with its fate; the summary where it stands after."""
+    """Print every message of the view before the compaction once, with its fate. Print the summary at its
+    place in the view after the compaction.
+    """
     is_told = not change.summary
     for row in change.rows:
         if not is_told and row.fate in ("kept", "pruned"):
@@ -237,7 +248,7 @@ def _one_column(page: Page, change: Change) -> None:
 
 
 def _one_below(page: Page, change: Change) -> None:
-    """All of before, then all of after."""
+    """Print the view before the compaction, then the view after it."""
     page.line("before")
     for row in change.rows:
         _line(page, row, row.tokens)
@@ -249,7 +260,7 @@ def _one_below(page: Page, change: Change) -> None:
 
 
 def _after(change: Change) -> list[Row]:
-    """The messages of after, beside the summary: the pinned first."""
+    """Return the messages that stay in the view, pinned ones first."""
     stays = [row for row in change.rows if row.fate != "summarised"]
     return sorted(stays, key=lambda row: row.fate != "pinned")
 
@@ -265,7 +276,7 @@ def _line(page: Page, row: Row, tokens: int) -> None:
 
 
 def _cell(row: Row, tokens: int, columns: int) -> str:
-    """A message in one line of so many columns; 0: as long as it is."""
+    """Return a message as one line of at most `columns` columns; 0 means no limit."""
     head = f"{MARKS[row.fate]} {row.kind:<{_KIND}}{tokens:>{_TOKENS},}"
     if row.fate == "pruned" and columns == 0:
         head += f" → {row.tokens_after:,}"
@@ -276,7 +287,7 @@ def _cell(row: Row, tokens: int, columns: int) -> str:
 
 
 def _side_by_side(page: Page, change: Change, columns: int) -> None:
-    """Two columns: beside what is summarised stands the summary, and each message beside itself."""
+    """Print two columns: the summary next to what it replaces, and each kept message next to itself."""
     from rich.cells import set_cell_size
 
     half = (columns - len(MIDDLE)) // 2
@@ -329,37 +340,37 @@ COMMAND = Command(
             is_file=True,
             completed=session_ids,
         ),
-        Flag("--before-after", "all of before, then all of after"),
+        Flag("--before-after", "print everything before, then everything after"),
         Option(
             "--target",
-            "try one: tokens of the whole compacted request, as 16k",
+            "try a compaction to this size of the request, e.g. 16k",
             read=sizes.tokens,
             metavar="N",
         ),
         Option(
             "--keep-recent",
-            "try one: tokens of the newest messages that stay",
+            "try a compaction that keeps this many tokens of newest messages",
             read=sizes.tokens,
             metavar="N",
         ),
         Option(
             "--keep-messages",
-            "try one: how many of the newest messages stay",
+            "try a compaction that keeps this many of the newest messages",
             read=sizes.messages,
             metavar="N",
         ),
         Option(
             "--model",
-            "the conversation's model, if the file does not name it",
+            "the session's model, if the file does not name it",
             metavar="ID",
             completed=models,
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
     ),
     examples=(
-        ("compactd diff session.jsonl --target 16k", "what would stay, and what would become of the rest"),
-        ("compactd diff 5c5cb639", "the last compaction of a stored session"),
-        ("compactd diff session.jsonl --json | jq .fates", "the same, for a script"),
+        ("compactd diff session.jsonl --target 16k", "show what a compaction to 16,000 tokens would keep"),
+        ("compactd diff 5c5cb639", "show the last compaction of a stored session"),
+        ("compactd diff session.jsonl --json | jq .fates", "print the totals for a script"),
     ),
     is_paged=True,
 )

@@ -1,6 +1,6 @@
-"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it.
+"""`compactd doctor FILE`: finds what is wrong with a session file; `--repair OUT` writes a repaired copy.
 
-`--where`: where a text stands on this machine, as far as compactd keeps it.
+`--where` lists the places on this machine where compactd keeps a given text.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ from compactd.formats.files.write import WRITABLE, neutral_document, write
 from compactd.storage.records import scan
 
 ABOUT = f"""\
-Looks for torn, damaged and repeated lines, results without calls and calls without
-results, wrong roles, and summaries that stand twice; prints each with its place.
-`--repair OUT` writes a copy without them, in the same format; FILE is never changed.
-Exits 1 where something was found, 0 where not. Without FILE, or with --trust: the folders
-whose .compactd.toml you trusted, and which of those files have changed since.
+Finds problems in a session file: incomplete, damaged and repeated lines, tool results
+without calls and calls without results, wrong roles, and duplicated summaries. Prints
+the place of each. `--repair OUT` writes a copy without them, in the same format; FILE
+is never changed. The exit code is 1 if there are problems, otherwise 0. Without FILE,
+or with --trust, it lists the folders whose .compactd.toml you trusted, and which of
+those files have changed since.
 
-`--where` reads a text from standard input, never from the command line, and lists every
-file, session and message that holds it: journals, search index, hooks, snapshots, and the
-exports and transcripts that compactd knows of. The text itself is never printed.
+`--where` reads a text from standard input, never from the command line, and lists
+every file, session and message that contains it: journals, search index, hook data,
+snapshots, and the exports and transcripts that compactd knows of. It never prints the
+text itself.
 
 {KNOWN}
 """
 
 _SHOWN = 100
-"""Findings that are printed; `--json` has all."""
+"""Number of findings that are printed; `--json` lists all."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str | None
     output: str | None
@@ -51,7 +53,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, tells, repairs."""
+    """Examine the file, print the findings, and write a repaired copy if asked."""
     if options.hooks:
         from compactd.cli.commands.hook import report
 
@@ -103,31 +105,33 @@ def run(options: Options, page: Page) -> int:
             for what in lost:
                 page.line(f"  {what}", "due")
         elif findings:
-            page.line("`--repair OUT` writes a copy without these")
+            page.line("`--repair OUT` writes a copy without these problems")
     if target is None:
         return FAILED if findings else DONE
     return DONE if findings else NOTHING_TO_DO
 
 
 def _of_journal(file: SessionFile, data: bytes) -> tuple[Finding, ...]:
-    """Damage in one of our own journals, as `session/start` sees it."""
+    """Return the damage of a compactd journal, as `session/start` would report it."""
     if file.format != "compactd":
         return ()
     damage = scan(data).damage
     if damage is None:
         return ()
-    told = f"it holds no whole record; {plural(len(damage.after), 'record')} behind it can be read"
+    told = f"the line is not a complete record; {plural(len(damage.after), 'record')} after it can be read"
     return (Finding(kind="damaged journal", text=told, line=damage.line),)
 
 
 def _repaired(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
-    """(the copy, what it cannot hold). Raises `Stop`."""
+    """Return (the repaired copy, what it cannot represent). Raise `Stop` if the session cannot be
+    repaired.
+    """
     if file.format == "compactd":
         from compactd.cli.commands.salvage import salvaged
 
         saved = salvaged(data)
         if saved is None:
-            raise Stop("the first record of the journal is lost: nothing can be opened again.")
+            raise Stop("the first record of the journal is lost, so the session cannot be repaired.")
         return saved[0], ()
     if file.format in WRITABLE:
         written = write(found.mended, file.format)
@@ -140,7 +144,7 @@ def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...
     count = plural(len(file.messages), "message")
     page.line(f"{name} · {NAMES.get(file.format, file.format)} · {count}")
     if not findings:
-        page.line("nothing is wrong with it")
+        page.line("no problems were found")
         return
     page.line(plural(len(findings), "finding"), "due")
     for finding in findings[:_SHOWN]:
@@ -148,7 +152,7 @@ def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...
         place = f"line {finding.line}" if finding.line is not None else place
         page.line(f"  {finding.kind:20} {place:14} {finding.text}")
     if len(findings) > _SHOWN:
-        page.line(f"  … {len(findings) - _SHOWN:,} more; --json has all")
+        page.line(f"  … {len(findings) - _SHOWN:,} more; --json lists all")
 
 
 COMMAND = Command(
@@ -157,19 +161,22 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "a session file, - for standard input", is_file=True, required=False),
-        Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
+        Argument("file", "the session file; - is standard input", is_file=True, required=False),
+        Option("--repair", "write a repaired copy to this file", field="output", metavar="OUT", is_file=True),
         FORCE,
-        Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
-        Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
-        Flag("--authors", "who wrote what in the role user: in FILE, or in every stored session"),
-        Flag("--where", "instead of a file: what holds the text on standard input"),
+        Flag("--hooks", "show what the installed hooks did, and what failed"),
+        Flag("--trust", "list the trusted folders, and those that are no longer trusted"),
+        Flag("--authors", "show who wrote the text in the role user, in FILE or in all sessions"),
+        Flag("--where", "list everything that contains the text on standard input"),
     ),
     examples=(
-        ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
-        ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
-        ("compactd doctor --authors", "what earlier versions took for your words and is not"),
-        ("compactd doctor --where < secret.txt", "which files hold it; exit code 1 where any does"),
+        ("compactd doctor session.jsonl", "list the problems; exit code 1 if there are any"),
+        (
+            "compactd doctor session.jsonl --repair mended.jsonl",
+            "list the problems and write a repaired copy",
+        ),
+        ("compactd doctor --authors", "find text that earlier versions wrongly attributed to you"),
+        ("compactd doctor --where < secret.txt", "list the files that contain it; exit code 1 if any does"),
     ),
     is_paged=True,
 )

@@ -1,5 +1,6 @@
-"""What `compactd doctor --authors` shows: who wrote what in the role `user`, in one session file or in all
-sessions that are stored here."""
+"""`compactd doctor --authors`: shows who wrote the text in the role `user`, in one file or in all stored
+sessions.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from compactd.core.summary.authorship import Authorship, authorship
 from compactd.storage.paths import data_folder
 
 SHOWN = 20
-"""Lines per session; `--json` has all."""
+"""Lines that are printed per session; `--json` lists all."""
 LINE_CHARS = 100
 
 
 def report(page: Page, file: str | None) -> int:
-    """Prints it; fails if something was taken for the user's that is not."""
+    """Print who wrote the text in the role `user`: in `file`, or in all stored sessions if it is None. Return
+    `FAILED` if text was attributed to the user that the user did not write.
+    """
     if file is not None:
         paths = [checked(file)]
     else:
@@ -45,7 +48,9 @@ def report(page: Page, file: str | None) -> int:
     if page.is_json:
         page.json({"sessions": told})
     elif file is None:
-        page.line(f"{plural(len(told), 'session')}, {changed} with text that is not the user's after all")
+        page.line(
+            f"{plural(len(told), 'session')}, {changed} with text that was wrongly attributed to the user"
+        )
     return FAILED if changed else DONE
 
 
@@ -55,18 +60,18 @@ def _draw(page: Page, name: str, found: Authorship) -> None:
     page.line(f"  in the role user: {counts or 'nothing'}")
     lines = [
         *(
-            f"message {one.entry_id[1:]} ({one.author}): not the user's: {_short(one.text)}"
+            f"message {one.entry_id[1:]} ({one.author}): not written by the user: {_short(one.text)}"
             for one in found.foreign
         ),
-        *(f"the newest summary speaks for the user: {_short(one.text)}" for one in found.claims),
-        *(f"message {entry[1:]} is pinned by the file, and nobody typed it" for entry in found.pinned),
+        *(f"the newest summary attributes to the user: {_short(one.text)}" for one in found.claims),
+        *(f"message {entry[1:]} is pinned by the file, but nobody typed it" for entry in found.pinned),
     ]
     for line in lines[:SHOWN]:
         page.line(f"  {line}", "due")
     if len(lines) > SHOWN:
-        page.line(f"  … {len(lines) - SHOWN:,} more; --json has all")
+        page.line(f"  … {len(lines) - SHOWN:,} more; --json lists all")
     if found.claims:
-        page.line("  The next compaction shows these as the model's remarks, or leaves them out.")
+        page.line("  The next compaction shows these as remarks of the model, or leaves them out.")
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`compactd doctor --where`: every place that holds a text, which is read from standard input."""
+"""`compactd doctor --where`: lists every place that contains a text, which is read from standard input."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from compactd.storage.find_text import Found, Place, find
 from compactd.storage.paths import data_folder
 
 _SHOWN = 200
-"""Places that are printed; `--json` has all."""
+"""Number of places that are printed; `--json` lists all."""
 
 
 def report(page: Page) -> int:
-    """Reads the text, looks for it, tells where it stands. 1 where it stands anywhere, 0 where not."""
+    """Read a text from standard input, search for it in the data folder, and print the places. Return 1 if it
+    was found, otherwise 0.
+    """
     if sys.stdin.isatty():
         sys.stderr.write("Type or paste the text, then press Ctrl-D on a line of its own.\n")
-    # The line's end is the shell's, not the text's.
+    # The shell added the line end; it is not part of the text.
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").strip("\r\n")
     if not text.strip():
         raise Stop(
@@ -46,15 +48,15 @@ def _draw(page: Page, home: Path, found: Found) -> None:
     if found.places:
         page.line(f"{plural(len(found.places), 'place')} in {looked}", "due")
     else:
-        page.line(f"nowhere in {looked}")
+        page.line(f"not found in {looked}")
     for place in found.places[:_SHOWN]:
         page.line(f"  {_shown(place, home)}")
     if len(found.places) > _SHOWN:
-        page.line(f"  … {len(found.places) - _SHOWN:,} more; --json has all")
+        page.line(f"  … {len(found.places) - _SHOWN:,} more; --json lists all")
     for one in found.unseen:
-        page.line(f"  not looked into: {one_line(_short(one.path, home))}: {one.why}", "due")
+        page.line(f"  not searched: {one_line(_short(one.path, home))}: {one.why}", "due")
     if any(place.entry_id for place in found.places):
-        page.line("`session/redact` takes messages out of a session; `compactd sessions delete ID` a session")
+        page.line("`session/redact` removes messages; `compactd sessions delete ID` removes a whole session")
 
 
 def _shown(place: Place, home: Path) -> str:

@@ -1,4 +1,6 @@
-"""`compactd hook --help`, and what `compactd doctor --hooks` shows: hooks themselves start in `__main__`."""
+"""`compactd hook --help` and the output of `compactd doctor --hooks`. The hook itself starts in
+`__main__`.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,21 @@ from compactd.storage.exposure import exposed_data
 from compactd.storage.paths import data_folder
 
 ABOUT = """\
-What an agent runs at its events: reads the event from standard input, mirrors the
-session, and after the agent's own compaction gives back the facts that its summary
-lost, as context. Silent in every other case; its exit code is always 0.
+Agents run this command when an event occurs. It reads the event from standard input
+and copies the session into compactd's folder. After a compaction by the agent, it
+prints the facts that the agent's summary lost; the agent adds them to its context. In
+every other case it prints nothing. Its exit code is always 0.
 
-`compactd install AGENT` puts it into the agent's settings. What it did and what went
-wrong stands in a log of its own: `compactd doctor --hooks` shows it.
+`compactd install AGENT` adds it to the agent's settings. What it did and what failed
+is logged; `compactd doctor --hooks` shows the log.
 """
 
 SHOWN = 20
-"""Lines of the log, the newest."""
+"""The number of newest log lines that are shown."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     agent: str
     limit: str | None
@@ -38,12 +41,12 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Only reached with options that the hook does not have."""
+    """Return `USAGE`: the hook itself runs in `__main__`, so only an invalid command line leads here."""
     return USAGE
 
 
 def report(page: Page) -> int:
-    """What the hooks of this machine did lately: 0 where none failed."""
+    """Print what the hooks on this machine did lately. Return 0 if none failed."""
     found = tuple(lines(os.environ))
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
@@ -55,7 +58,7 @@ def report(page: Page) -> int:
     if exposed:
         page.line(exposed, "due")
     if not found:
-        page.line("no hook has given anything back yet, and none has failed")
+        page.line("no hook has added anything to a context yet, and none has failed")
         return DONE
     told = plural(failed, "failure") if failed else "no failure"
     page.line(f"{plural(len(found), 'line')} in the log, {told}", "due" if failed else "")
@@ -77,9 +80,9 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("agent", f"{', '.join(AGENTS)}", choices=AGENTS),
-        Option("--limit", "characters that are given back at most (9,500)", metavar="CHARS"),
-        Option("--deadline", "seconds after which it ends, whatever it does (2)", metavar="SECONDS"),
+        Option("--limit", "the most characters that are printed (9,500)", metavar="CHARS"),
+        Option("--deadline", "seconds after which it stops, whatever it is doing (2)", metavar="SECONDS"),
     ),
-    examples=(("compactd hook claude-code < event.json", "as Claude Code runs it"),),
+    examples=(("compactd hook claude-code < event.json", "run it as Claude Code does"),),
     has_json=False,
 )

@@ -1,4 +1,4 @@
-"""`compactd inspect FILE`: where a session's tokens are, and when a compaction comes."""
+"""`compactd inspect FILE`: shows what uses a session's tokens, and when a compaction is due."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from compactd.protocol.wire import StateResult
 T = TypeVar("T")
 
 ABOUT = f"""\
-Shows where the tokens of a session file are: what fills the window, the largest
-entries, how it grew, when a compaction comes and what one would free now; --svg
-and --html write it as a picture and as a page. Changes nothing, sends nothing
-anywhere.
+Shows what uses the tokens of a session: what fills the context window, the largest
+entries, how the context grew, when a compaction is due, and what one would free now.
+--svg and --html also write a picture and a web page. Changes nothing and sends
+nothing anywhere.
 
 {KNOWN}
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str
     model: str | None
@@ -57,7 +57,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads, asks the daemon, shows."""
+    """Read the file, ask the daemon, and print the result."""
     source = checked(options.file)
     targets = _targets(options, source)
     with Client() as client:
@@ -68,10 +68,10 @@ def run(options: Options, page: Page) -> int:
             session_id = begun.session_id
             facts = known(client, begun, conversation)
             appended = Asked(lambda: append(client, session_id, conversation.live))
-            # We count what each message's blocks take while the daemon counts the messages.
+            # This process counts the blocks of each message while the daemon counts the messages.
             counted = count(conversation, facts, most=TILES if targets else LARGEST)
             entry_ids = appended.answer()
-            # The summary itself, which only `--what` shows, takes more than all the rest.
+            # Only `--what` shows the summary, and making it takes longer than everything else.
             params = {"session_id": session_id, "dry_run": True, "plan_only": not options.what}
             tried = Asked(
                 lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
@@ -80,7 +80,7 @@ def run(options: Options, page: Page) -> int:
             warnings = (*conversation.warnings, *begun.warnings)
             inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
         if page.is_drawn:
-            # A person reads while the compaction is tried.
+            # The user can read this while the compaction is tried.
             show(page, inspected)
         with Waiting("trying a compaction"):
             preview = inspected.context.compacted(_preview(tried))
@@ -100,7 +100,9 @@ def run(options: Options, page: Page) -> int:
 
 
 def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
-    """What was tried; a context that no compaction makes small enough can still be looked at."""
+    """Wait for the compaction that is being tried, and return its result. A context that cannot be made small
+    enough is no error here, but a result with `compacted` false.
+    """
     try:
         return tried.answer()
     except RpcError as error:
@@ -110,7 +112,9 @@ def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
 
 
 def _smaller(client: Client, session_id: str, context: Context) -> Smaller | None:
-    """What a compaction to a quarter of what the file holds would free; none if that frees nothing either."""
+    """Return what a compaction to a quarter of the estimated context would free; None if it would free
+    nothing.
+    """
     target = context.estimate // 4 // 1000 * 1000
     if not target:
         return None
@@ -118,7 +122,7 @@ def _smaller(client: Client, session_id: str, context: Context) -> Smaller | Non
     try:
         result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
     except RpcError:
-        return None  # it cannot be as small as that
+        return None  # A compaction to this size is impossible.
     saved = context.compacted(result).tokens_saved
     return Smaller(target_tokens=target, tokens_saved=saved) if result.compacted and saved > 0 else None
 
@@ -127,7 +131,9 @@ _KINDS = {"svg": "a picture", "html": "a page, for any browser"}
 
 
 def _targets(options: Options, source: Path) -> dict[str, Path]:
-    """Where to write which kind. Raises `Stop` where that is not possible."""
+    """Return the file to write for each kind of picture (`svg`, `html`). Raise `Stop` if one cannot be
+    written.
+    """
     if options.svg is not None and options.svg == options.html:
         raise Stop("--svg and --html name the same file.", exit_code=USAGE)
     asked = {"svg": options.svg, "html": options.html}
@@ -137,7 +143,9 @@ def _targets(options: Options, source: Path) -> dict[str, Path]:
 
 
 def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
-    """Writes the pictures that were asked for; each kind with its path. Raises `Stop`."""
+    """Write the pictures that were asked for. Return the path of each kind. Raise `Stop` if one cannot be
+    written.
+    """
     if not targets:
         return {}
     from compactd.cli.inspect.page import page
@@ -155,7 +163,7 @@ def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
 
 
 class Asked(Generic[T]):
-    """A question that is answered beside what one does meanwhile."""
+    """A call that runs in a thread while the caller does something else."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask = ask
@@ -171,7 +179,7 @@ class Asked(Generic[T]):
             self._errors.append(error)
 
     def answer(self) -> T:
-        """Waits for it. Raises what asking raised."""
+        """Wait until the call has ended, and return its result. Raise what it raised."""
         self._thread.join()
         for error in self._errors:
             raise error
@@ -179,18 +187,20 @@ class Asked(Generic[T]):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """What our own estimate tells of a conversation, whatever the daemon says."""
+    """What this process's own token estimate says about a conversation, independent of the daemon."""
 
     places: tuple[Place, ...]
-    """Of all messages, oldest first."""
+    """The place (number and turn) of each message of the file, oldest first."""
     live_places: tuple[Place, ...]
-    """Of those in the context."""
+    """The place of each message in the context."""
     anatomy: Anatomy
     growth: Growth
 
 
 def count(conversation: Conversation, known: Known, *, most: int = LARGEST) -> Counted:
-    """Where the tokens are, the `most` largest entries, and how the context grew. O(length of the texts)."""
+    """Return what uses the tokens, the `most` largest entries, and how the context grew. O(length of the
+    texts).
+    """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
     places = places_of(messages)
@@ -222,9 +232,9 @@ def examine(
     entry_ids: Sequence[str],
     warnings: Sequence[str],
 ) -> Inspected:
-    """All there is to tell, but what a compaction now would do. O(messages).
+    """Return everything to show except what a compaction now would do. O(messages).
 
-    `entry_ids`: of the live messages.
+    `entry_ids`: the entry id of each live message.
     """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
@@ -263,7 +273,9 @@ def examine(
 
 
 def _reported(live: Sequence[Message], places: Sequence[Place], base: int) -> int | None:
-    """The number of the message whose report the current size starts from."""
+    """Return the number of the message whose usage report says `base`, the prompt tokens on which the current
+    size is based; None if there is none.
+    """
     if not base:
         return None
     for message, place in zip(reversed(live), reversed(places), strict=True):
@@ -281,26 +293,31 @@ COMMAND = Command(
         Argument("file", "the session file; - is standard input", is_file=True),
         Option(
             "--model",
-            "the conversation's model, if the file does not name it",
+            "the session's model, if the file does not name it",
             metavar="ID",
             completed=models,
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
-        Flag("--what", "try it to the end: what a compaction now would summarise and keep"),
-        Option("--svg", "write the picture there, as an SVG", metavar="FILE", is_file=True),
-        Option("--html", "write a page there whose plots can be hovered", metavar="FILE", is_file=True),
+        Flag("--what", "show the summary and what a compaction now would keep"),
+        Option("--svg", "write a picture (SVG) to this file", metavar="FILE", is_file=True),
+        Option(
+            "--html", "write a web page with interactive plots to this file", metavar="FILE", is_file=True
+        ),
         FORCE,
     ),
     examples=(
-        ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "one glance at a session of Claude Code"),
+        ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "show a session of Claude Code"),
         (
             "compactd inspect session.jsonl --window 64k --what",
-            "as if the window were smaller, and what would be summarised",
+            "assume a smaller window, and show what would be summarised",
         ),
         (
             "compactd inspect session.jsonl --html context.html",
-            "the same to look at and to hover, in a browser",
+            "write an interactive page for a browser",
         ),
-        ("compactd inspect session.jsonl --json | jq .used.percent", "how full it is, for a script"),
+        (
+            "compactd inspect session.jsonl --json | jq .used.percent",
+            "print how full the context is, for a script",
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`compactd install AGENT`: our hooks into an agent's settings, the change shown first."""
+"""`compactd install AGENT`: adds compactd's hooks to an agent's settings and shows the change."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from compactd.integrations.hooks.state import hooks_folder
 NAMES: dict[Agent, str] = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI"}
 
 ABOUT = """\
-Puts hooks into an agent's own settings: it tells compactd of its turns, and after each
-of its compactions gets back the facts that its summary lost. The change is shown; every
-other byte of the file stays, and `compactd uninstall AGENT` gives it back as it was.
+Adds hooks to an agent's settings. The agent then reports its turns to compactd, and
+after each of its own compactions it gets back the facts that its summary lost. Shows
+the change. The rest of the file stays byte for byte the same, and
+`compactd uninstall AGENT` restores the original.
 
-Nothing leaves the machine: sessions are mirrored into compactd's own folder.
+Nothing leaves the machine: sessions are copied into compactd's own folder.
 """
 
 AFTER: dict[Agent, tuple[str, ...]] = {
-    "claude-code": ("Sessions that are started from now on use it; `/hooks` in Claude Code lists it.",),
+    "claude-code": ("Sessions that start from now on use the hooks; `/hooks` in Claude Code lists them.",),
     "codex": (
-        "Codex passes over hooks that you did not say you trust, without a word: start `codex`, look at",
-        "them where it asks (or under `/hooks`), and trust them. compactd does not do that for you.",
+        "Codex silently ignores hooks that you have not trusted. Start `codex`, look at the hooks when it",
+        "asks (or under `/hooks`), and trust them. compactd does not do that for you.",
     ),
-    "gemini-cli": ("Sessions that are started from now on use it; `/hooks` in Gemini CLI lists it.",),
+    "gemini-cli": ("Sessions that start from now on use the hooks; `/hooks` in Gemini CLI lists them.",),
 }
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     agent: str
     dry_run: bool
@@ -53,21 +54,24 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def agent_of(name: str) -> Agent:
+    """Return the agent with this name, which the command line has already checked."""
     return next(agent for agent in AGENTS if agent == name)
 
 
 def settings_of(agent: Agent, given: str | None) -> Path:
-    """The file that is meant. Raises `Stop`."""
+    """Return the settings file to change: the given one, or the agent's default. Raise `Stop` if the home
+    folder is unknown.
+    """
     if given is not None:
         return Path(given).absolute()
     try:
         return place_of(agent, os.environ)
     except KeyError:
-        raise Stop("there is no home folder.", hint="Give the file: --settings FILE.") from None
+        raise Stop("the home folder is unknown.", hint="Name the settings file: --settings FILE.") from None
 
 
 def run(options: Options, page: Page) -> int:
-    """Shows what changes, and changes it."""
+    """Add the hooks and show the change."""
     agent = agent_of(options.agent)
     path = settings_of(agent, options.settings)
     wanted = Wanted(agent, program(), with_statusline=not options.no_statusline)
@@ -80,18 +84,18 @@ def run(options: Options, page: Page) -> int:
     done = change.is_needed and not options.dry_run
     exposed = exposed_program()
     if exposed is not None:
-        told = f"{exposed}, decides what these hooks run. Better: install compactd outside, and run that one."
+        told = f"{exposed}, decides what these hooks run. Install compactd outside of it, and use that one."
         change = replace(change, notes=(*change.notes, told))
-    show(page, change, agent, done=done, already="its hooks are there already")
+    show(page, change, agent, done=done, already="compactd's hooks are already installed")
     if done and not page.is_json:
-        page.line(f"what it was is kept in {hooks_folder(os.environ)}")
+        page.line(f"a copy of the previous settings is kept in {hooks_folder(os.environ)}")
         for text in AFTER[agent]:
             page.line(text)
     return DONE if change.is_needed else NOTHING_TO_DO
 
 
 def show(page: Page, change: Change, agent: Agent, *, done: bool, already: str) -> None:
-    """The change, for a person or a program."""
+    """Print the change of a settings file as a diff, or as JSON."""
     if page.is_json:
         page.json(
             {
@@ -121,12 +125,12 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("agent", ", ".join(AGENTS), choices=AGENTS),
-        Flag("--dry-run", "only show what would change"),
-        Flag("--no-statusline", "leave Claude Code's status line alone"),
-        Option("--settings", "another settings file than the user's", metavar="FILE", is_file=True),
+        Flag("--dry-run", "only show the change"),
+        Flag("--no-statusline", "do not change Claude Code's status line"),
+        Option("--settings", "change this settings file instead of the user's", metavar="FILE", is_file=True),
     ),
     examples=(
-        ("compactd install claude-code --dry-run", "what would change"),
-        ("compactd install codex", "and do it"),
+        ("compactd install claude-code --dry-run", "show what would change"),
+        ("compactd install codex", "add the hooks to Codex"),
     ),
 )

@@ -1,4 +1,6 @@
-"""`compactd mcp`: an agent's recall of what was said, as tools of an MCP server on stdin and stdout."""
+"""`compactd mcp`: an MCP server on stdin and stdout, with tools that let a model search what was compacted
+away.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,21 @@ from compactd.integrations.mcp.recall_sessions import Wanted
 from compactd.storage.paths import real_folder
 
 ABOUT = """\
-An MCP server on stdin and stdout, with three tools for a model that misses something
-from before a compaction: search_history, expand, context_state. They read the sessions
-stored here, also those that hooks mirror (`compactd install`); nothing leaves the
-machine.
+Runs an MCP server on stdin and stdout. It has three tools for a model that needs
+something from before a compaction: search_history, expand and context_state. They
+read the sessions stored on this machine, including those that hooks copy
+(`compactd install`). Nothing leaves the machine.
 
-Which session: the newest that was begun in this folder (with --agent, only that
-agent's). It is looked for at each call. Sessions of other folders are other projects:
-the model sees nothing of them, unless you name one session with --session or open all
-with --all-projects.
+Each call uses the newest session that was started in this folder (with --agent, the
+newest of that agent). Sessions of other folders belong to other projects. The model
+cannot see them unless you name one with --session or allow all with --all-projects.
 
 Needs the extra: pip install 'compactd[mcp]'
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     session: str | None
     agent: str | None
@@ -41,28 +42,28 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Serves until stdin ends."""
+    """Serve MCP until stdin ends."""
     if options.session is not None and (options.agent is not None or options.folder is not None):
-        raise Stop("--session names the session: --agent and --folder go without it.", exit_code=USAGE)
+        raise Stop("--session cannot be combined with --agent or --folder.", exit_code=USAGE)
     if find_spec("mcp") is None:
         raise Stop("the MCP library is not installed.", hint="pip install 'compactd[mcp]'")
     import asyncio
 
     from compactd.integrations.mcp.server import serve
 
-    # Resolved once: a link that is changed later leads to no other project.
+    # Links are resolved once, so that changing one later does not give access to another project.
     folder = real_folder(str(Path.cwd() / (options.folder or "")))
     if folder is None:
-        raise Stop(f"{options.folder!r} cannot be read as a folder.", exit_code=USAGE)
+        raise Stop(f"{options.folder!r} is not a folder that can be read.", exit_code=USAGE)
     wanted = Wanted(
         session_id=options.session, agent=options.agent, folder=folder, all_projects=options.all_projects
     )
 
     async def served() -> None:
-        # From here on Ctrl-C ends the server in an orderly way.
+        # From here on, Ctrl-C stops the server cleanly.
         if sys.stdin.isatty():
             sys.stderr.write(
-                "compactd mcp: waiting for an MCP client's messages on standard input. End it with Ctrl-C.\n"
+                "compactd mcp: waiting for an MCP client's messages on standard input. Ctrl-C ends it.\n"
             )
         await serve(wanted, dict(os.environ))
 
@@ -78,18 +79,23 @@ COMMAND = Command(
     params=(
         Option(
             "--session",
-            "this session, whatever its folder; a part of an id counts in this folder only",
+            "use this session, from any folder; a partial id only finds sessions of this folder",
             metavar="ID",
             completed=session_ids,
         ),
-        Option("--agent", "only this agent's mirrored sessions: claude-code, codex ...", metavar="NAME"),
-        Option("--folder", "where the agent works (the current folder)", metavar="DIR", is_file=True),
-        Flag("--all-projects", "sessions of every folder, and the model may choose one"),
+        Option("--agent", "use only this agent's sessions: claude-code, codex ...", metavar="NAME"),
+        Option(
+            "--folder",
+            "the folder in which the agent works (the current folder)",
+            metavar="DIR",
+            is_file=True,
+        ),
+        Flag("--all-projects", "let the model choose sessions of every folder"),
     ),
     examples=(
-        ("claude mcp add compactd -- compactd mcp --agent claude-code", "into Claude Code"),
-        ("codex mcp add compactd -- compactd mcp --agent codex", "into Codex"),
-        ("compactd mcp --session ID", "over one stored session"),
+        ("claude mcp add compactd -- compactd mcp --agent claude-code", "add the server to Claude Code"),
+        ("codex mcp add compactd -- compactd mcp --agent codex", "add the server to Codex"),
+        ("compactd mcp --session ID", "serve one stored session"),
     ),
     has_json=False,
 )

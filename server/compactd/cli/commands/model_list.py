@@ -1,4 +1,4 @@
-"""`compactd models` without a name: a provider's models, or how many each has; and learned windows."""
+"""`compactd models` without a name: lists the providers or a provider's models, and the learned windows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from compactd.cli.framework.page import Page, one_line, plural
 from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
 
 NUMBER = 10
-"""Columns of a number: `10,000,000` is the largest window there is."""
+"""Columns of a number. `10,000,000` is the largest known window."""
 
-HINT = "--provider NAME lists its models; `compactd models NAME` tells one model"
+HINT = "--provider NAME lists its models; `compactd models NAME` shows one model"
 
 
 def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
-    """The models of `provider`, or the providers. Raises `Stop` for a provider without any."""
+    """Print the models of `provider`, or the providers if it is None. Raise `Stop` if the provider has no
+    models.
+    """
     if provider is not None and not found.models:
         raise Stop(
-            f"no models of the provider {provider!r} are known.",
+            f"no model of the provider {provider!r} is known.",
             hint="`compactd models` lists the providers.",
         )
     if provider is None:
@@ -41,7 +43,7 @@ def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
 
 
 def _row(model: ModelInfo) -> str:
-    """Numbers first: they stand below each other however long an id is."""
+    """Return a model's row. Numbers come first so that they are aligned whatever the length of the id."""
     limits = (
         f"{'-' if limit is None else f'{limit:,}':>{NUMBER + 2}}"
         for limit in (model.input_limit, model.output_limit)
@@ -72,7 +74,7 @@ def _summary(page: Page, found: ListModelsResult) -> None:
 
 
 def _side_by_side(words: Sequence[str], columns: int) -> Iterator[str]:
-    """As many `words` on each line as `columns` have room for."""
+    """Yield lines with as many `words` as fit into `columns`."""
     line = ""
     for word in words:
         longer = f"{line} · {word}" if line else word
@@ -85,19 +87,19 @@ def _side_by_side(words: Sequence[str], columns: int) -> Iterator[str]:
 
 
 def _learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
-    """What servers taught, newest last; nothing where there is none."""
+    """Print the windows that were learned from servers, newest last; nothing if there are none."""
     if not observed:
         return
     page.line()
-    page.line(f"{plural(len(observed), 'window')} learned from servers; --forget forgets them")
+    page.line(f"{plural(len(observed), 'window')} learned from servers; --forget removes them")
     for one in sorted(observed, key=lambda one: one.at):
         when = datetime.fromtimestamp(one.at).strftime("%Y-%m-%d %H:%M")
         name = one.model if one.provider is None else f"{one.provider}/{one.model}"
         page.line(f"{one.window:>{NUMBER},}  {one_line(name)}: {one_line(one.source)}, {when}")
         if one.confirmed:
             until = datetime.fromtimestamp(one.until).strftime("%Y-%m-%d")
-            page.line(f"{'':{NUMBER}}  in force until {until}, unless a server says it again")
+            page.line(f"{'':{NUMBER}}  used until {until}, or longer if a server confirms it")
         else:
             page.line(
-                f"{'':{NUMBER}}  in force only in the session that saw it: {one_line(one.doubt)}", "due"
+                f"{'':{NUMBER}}  used only in the session that learned it: {one_line(one.doubt)}", "due"
             )

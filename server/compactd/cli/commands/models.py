@@ -1,4 +1,4 @@
-"""`compactd models [NAME]`: a model's window and limits, and where they come from; or which are known."""
+"""`compactd models [NAME]`: shows a model's window and limits and their source, or lists the known models."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from compactd.core.models.registry import Pricing
 from compactd.protocol.wire import ForgetResult, LadderStep, ListModelsResult, LookupResult
 
 ABOUT = """\
-What is known of a model, by whatever name: claude-opus-4-5, openai/gpt-5,
-qwen2.5-coder:7b. A number that nobody recorded is called a guess. Without NAME:
-the models of a provider, or the providers; and the windows that servers taught
-this machine, in a rejection or when they were asked.
+Shows what compactd knows about a model: claude-opus-4-5, openai/gpt-5,
+qwen2.5-coder:7b. A number without a source is marked as a guess. Without NAME, it
+lists the providers or a provider's models, and the windows that were learned on this
+machine, from a server's answer to a question or from its rejection of a request.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     name: str | None
     provider: str | None
@@ -36,10 +36,10 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Asks the daemon."""
+    """Ask the daemon and print the answer."""
     wrong = _wrong(options)
     if wrong:
-        raise Stop(wrong, hint="`compactd models --help` tells more.", exit_code=USAGE)
+        raise Stop(wrong, hint="See `compactd models --help`.", exit_code=USAGE)
     with Client() as client:
         if options.forget:
             return _forget(client, options, page)
@@ -63,15 +63,15 @@ def run(options: Options, page: Page) -> int:
 
 
 def _wrong(options: Options) -> str:
-    """What is wrong with the options together; empty if nothing is."""
+    """Return what is wrong with the combination of options; empty if nothing is."""
     if options.name == "":
         return "NAME is empty."
     if options.explain and options.forget:
-        return "--explain and --forget exclude each other."
+        return "--explain and --forget cannot be combined."
     if options.explain and options.name is None:
-        return "--explain wants a NAME: it tells how one model was found."
+        return "--explain needs a NAME: it shows how one model was found."
     if options.base_url is not None and options.name is None and not options.forget:
-        return "--base-url wants a NAME, or --forget."
+        return "--base-url needs a NAME or --forget."
     return ""
 
 
@@ -100,11 +100,11 @@ def _forget(client: Client, options: Options, page: Page) -> int:
 
 
 def show(page: Page, found: LookupResult) -> None:
-    """One fact a line."""
+    """Print one fact about the model per line."""
     is_guess = found.confidence == "guess"
     look: Look = "due" if is_guess else ""
     doubt, bound = ("?", "at most, a guess") if is_guess else ("", "at most")
-    most = ", at most: a local server may load less" if found.upper_bound else ""
+    most = ", at most: a local server may use less" if found.upper_bound else ""
     page.row("model", named(found) + (", retired" if found.retired else ""))
     page.figure("window", f"{found.context_window:,}{doubt}", origin_of(found) + most, look)
     for label, limit in (("input", found.input_limit), ("output", found.output_limit)):
@@ -113,14 +113,14 @@ def show(page: Page, found: LookupResult) -> None:
     pricing = pricing_of(found)
     if pricing is not None:
         page.row("price", price_text(pricing))
-    page.row("tokenizer", found.tokenizer or "not known: tokens are estimated")
+    page.row("tokenizer", found.tokenizer or "unknown: tokens are estimated")
     if found.steps is not UNSET:
         page.line()
         _show_steps(page, found.steps)
 
 
 def _show_steps(page: Page, steps: Sequence[LadderStep]) -> None:
-    """What was looked for, step by step, and what it gave; the last word counts."""
+    """Print each step of the lookup and what it found. The last step decides."""
     columns = max((len(step.step) + 2 for step in steps), default=LABEL)
     for step in steps:
         looked_for = f"{one_line(step.key)}: " if step.key else ""
@@ -128,7 +128,7 @@ def _show_steps(page: Page, steps: Sequence[LadderStep]) -> None:
 
 
 def origin_of(found: LookupResult) -> str:
-    """Where the window comes from, in a few words."""
+    """Return where the window comes from, in a few words."""
     source = f"({found.source}; {found.how})"
     match found.confidence:
         case "guess" if found.source == "default":
@@ -146,12 +146,12 @@ def origin_of(found: LookupResult) -> str:
 
 
 def pricing_of(found: LookupResult) -> Pricing | None:
-    """The model's prices, where they are known."""
+    """Return the model's prices; None if they are unknown."""
     return msgspec.json.decode(found.pricing, type=Pricing | None)
 
 
 def price_text(pricing: Pricing) -> str:
-    """Prices in US dollars for a million tokens."""
+    """Return the prices as text, in US dollars per million tokens."""
     parts = [f"${pricing.input:g} in", f"${pricing.output:g} out"]
     if pricing.cache_read is not None:
         parts.append(f"${pricing.cache_read:g} cache read")
@@ -168,19 +168,19 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("name", "the model, also as provider/name", required=False, completed=models),
-        Option("--provider", "who serves it; without NAME: lists its models", completed=providers),
-        Option("--base-url", "the endpoint it is served from", metavar="URL"),
-        Flag("--explain", "every step of the lookup, and what it found"),
+        Argument("name", "the model's name, or provider/name", required=False, completed=models),
+        Option("--provider", "the provider; without NAME, list its models", completed=providers),
+        Option("--base-url", "the address that serves the model", metavar="URL"),
+        Flag("--explain", "show every step of the lookup and what it found"),
         Flag(
             "--forget",
-            "forget windows learned from servers: of NAME, --provider, --base-url, or all",
+            "remove learned windows: of NAME, --provider, --base-url, or all",
         ),
     ),
     examples=(
-        ("compactd models claude-opus-4-5", "its window, limits and price, and where the numbers come from"),
-        ("compactd models qwen2.5-coder:7b --explain", "how a name was understood"),
-        ("compactd models --provider anthropic", "a provider's models"),
+        ("compactd models claude-opus-4-5", "show its window, limits and prices, and their source"),
+        ("compactd models qwen2.5-coder:7b --explain", "show how the name was understood"),
+        ("compactd models --provider anthropic", "list a provider's models"),
     ),
     is_paged=True,
 )

@@ -1,4 +1,6 @@
-"""A journal of ours that is damaged: what can be read of it, as a journal that can be opened."""
+"""Repair a damaged compactd journal: copy the records that can be read into a new journal that can be
+opened.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,12 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 
 def salvaged(data: bytes) -> tuple[bytes, int] | None:
-    """(a whole journal of the records in `data` that can be read, how many those are); none where the first
-    is not among them. Entries keep their order and are numbered anew; what named a lost one names its
-    neighbour. O(bytes)."""
+    """Return (a new journal of the readable records in `data`, the number of records); None if the first
+    record is lost.
+
+    Entries keep their order and get new numbers. A reference to a lost entry becomes a reference to a
+    neighbour of that entry, or is removed. O(bytes).
+    """
     found = scan(data)
     after = () if found.damage is None else found.damage.after
     entries: list[Entry] = []
@@ -48,33 +53,33 @@ def salvaged(data: bytes) -> tuple[bytes, int] | None:
 
 
 class _Names:
-    """What the entries are called now."""
+    """A map from the old ids of entries to their new ids."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = numbers
 
     def same(self, entry_id: str | None) -> str | None:
-        """The entry itself; none where it is lost."""
+        """Return the new id of the entry; None if the entry is lost."""
         at = bisect_left(self._numbers, _number(entry_id))
         there = at < len(self._numbers) and self._numbers[at] == _number(entry_id)
         return f"e{at + 1}" if there and entry_id is not None else None
 
     def before(self, entry_id: str | None) -> str | None:
-        """The entry, or the nearest one before it."""
+        """Return the new id of the entry, or of the nearest entry before it; None if there is none."""
         at = bisect_right(self._numbers, _number(entry_id))
         return f"e{at}" if at and entry_id is not None else None
 
     def behind(self, entry_id: str | None) -> str | None:
-        """The entry, or the nearest one after it."""
+        """Return the new id of the entry, or of the nearest entry after it; None if there is none."""
         at = bisect_left(self._numbers, _number(entry_id))
         return f"e{at + 1}" if at < len(self._numbers) and entry_id is not None else None
 
     def those(self, entry_ids: Sequence[str]) -> tuple[str, ...]:
-        """Those that are not lost."""
+        """Return the new ids of the entries that are not lost."""
         return tuple(name for name in map(self.same, entry_ids) if name is not None)
 
     def stubs(self, stubs: Sequence[Stub]) -> tuple[Stub, ...]:
-        """The stubs of entries that are not lost."""
+        """Return the stubs of entries that are not lost."""
         named = [(self.same(stub.entry_id), stub) for stub in stubs]
         return tuple(replace(stub, entry_id=name) for name, stub in named if name is not None)
 
@@ -96,7 +101,7 @@ def _renumbered(entries: Sequence[Entry]) -> list[Entry]:
         if isinstance(renamed, Appended | Compacted | Pruned):
             count += 1
             parent = f"e{count - 1}" if entry_parent(entry) is not None and count > 1 else None
-            # A parent that is lost was the entry before it, or before that.
+            # A lost parent is replaced by the nearest entry before it.
             parent = names.before(entry_parent(entry)) or parent
             renamed = replace(renamed, id=f"e{count}", parent=parent)
             if not isinstance(renamed, Appended):
@@ -108,12 +113,14 @@ def _renumbered(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def entry_parent(entry: Entry) -> str | None:
-    """The entry that `entry` follows; none for the first, and for what stands beside the path."""
+    """Return the id of the entry that `entry` follows; None for the first entry and for records that are not
+    on a branch.
+    """
     return entry.parent if isinstance(entry, Appended | Compacted | Pruned) else None
 
 
 def _renamed(entry: Entry, names: _Names) -> Entry | None:
-    """The entry with the names that others have now; none where it is about a lost one."""
+    """Return the entry with new ids in its references; None if it is about a lost entry."""
     match entry:
         case UsageReported() | Snapshot():
             return replace(entry, entry_id=names.same(entry.entry_id))

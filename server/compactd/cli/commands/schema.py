@@ -1,4 +1,4 @@
-"""`compactd schema`: the protocol for programs, or the files of a checkout brought up to date."""
+"""`compactd schema`: prints the protocol for programs, or updates the generated files of a checkout."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from compactd.cli.framework.exit_codes import DONE, FAILED, Stop
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
-The protocol, generated from the daemon's own table of methods: `json` (JSON Schema
-2020-12), `openrpc`, `typescript`, `lua` (LuaLS annotations), `elisp`, `python`.
+Prints the protocol in a form for programs, generated from the daemon's table of
+methods: `json` (JSON Schema 2020-12), `openrpc`, `typescript`, `lua` (LuaLS
+annotations), `elisp` or `python`. Without KIND: `json`.
 """
 
 CHECKOUT = Path(__file__).parents[4]
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     kind: str | None
     write: bool
@@ -30,14 +31,14 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Prints, writes or checks."""
+    """Print a schema, or write or check the generated files."""
     if not (options.write or options.check):
         sys.stdout.write(KINDS[options.kind or "json"]())
         return DONE
     if not is_checkout(CHECKOUT):
         raise Stop(
-            f"{CHECKOUT} is no checkout of compactd.",
-            hint="Install it with `pip install --editable .` there.",
+            f"{CHECKOUT} is not a checkout of compactd.",
+            hint="Run `pip install --editable .` in a checkout, then run this command again.",
         )
     stale = tuple(stale_files(CHECKOUT))
     names = [file.path.relative_to(CHECKOUT).as_posix() for file in stale]
@@ -49,7 +50,7 @@ def run(options: Options, page: Page) -> int:
         page.json({"written" if options.write else "stale": names})
     else:
         for name in names:
-            page.line(f"written: {name}" if options.write else f"stale: {name} (mend: {MENDING})")
+            page.line(f"written: {name}" if options.write else f"stale: {name} (update it with: {MENDING})")
     return FAILED if stale and not options.write else DONE
 
 
@@ -60,12 +61,15 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("kind", ", ".join(KINDS), required=False, choices=tuple(KINDS)),
-        Flag("--write", "bring the files of this checkout up to date"),
-        Flag("--check", "say which of them are stale; exit code 1 then"),
+        Flag("--write", "update the generated files of this checkout"),
+        Flag("--check", "list the stale generated files; exit code 1 if there are any"),
     ),
     examples=(
-        ("compactd schema > compactd.schema.json", "JSON Schema of every request, answer and event"),
-        ("compactd schema typescript > compactd.ts", "the types for a client"),
+        (
+            "compactd schema > compactd.schema.json",
+            "write the JSON Schema of every request, answer and event",
+        ),
+        ("compactd schema typescript > compactd.ts", "write the types for a client"),
     ),
     is_paged=True,
 )

@@ -1,4 +1,4 @@
-"""`compactd search`: messages of every stored session that hold some words, the best first."""
+"""`compactd search`: finds messages in all stored sessions that contain given words, best match first."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from compactd.client import Client
 from compactd.protocol.wire import Hit, SearchResult
 
 ABOUT = """\
-Messages of every stored session that hold all of the words, compacted or not, the best
-first. What is written without a blank stands together (`src/loader.py`); the last word
-may be the beginning of one.
+Finds messages in all stored sessions that contain all of the words, also messages that
+were compacted away. The best match comes first. Text without a space matches as a
+whole (`src/loader.py`). The last word also matches the beginning of a longer word.
 """
 
 TIMEOUT_S = 600.0
-"""The first search reads every session there is."""
+"""Seconds. The first search reads all sessions."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     words: tuple[str, ...]
     session: str | None
@@ -34,9 +34,9 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Asks the daemon."""
+    """Ask the daemon and print the messages it found."""
     query = " ".join(options.words)
-    with Client() as client, Waiting("looking through the sessions"):
+    with Client() as client, Waiting("searching the sessions"):
         titles = {one.session_id: one.title for one in client.session_list().sessions}
         if options.session is not None:
             if options.session not in titles:
@@ -54,7 +54,7 @@ def run(options: Options, page: Page) -> int:
     elif found.hits:
         _show(page, found, titles, options.session)
     else:
-        page.line(f"no message holds {one_line(query)!r}")
+        page.line(f"no message contains {one_line(query)!r}")
     return DONE if found.hits else NOTHING_TO_DO
 
 
@@ -78,19 +78,19 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("words", "what to look for", is_many=True),
+        Argument("words", "the words to search for", is_many=True),
         Option(
             "--session",
-            "only in this one, for the text as it stands",
+            "search only this session, for exactly this text",
             metavar="ID",
             completed=session_ids,
         ),
-        Option("--limit", "hits at most (20)", metavar="N", read=sizes.count, default=20),
+        Option("--limit", "the most messages to show (20)", metavar="N", read=sizes.count, default=20),
     ),
     examples=(
-        ("compactd search ErrNoBranch refs", "messages with both words"),
-        ("compactd search src/loader.py --limit 5", "what stands together stays together"),
-        ("compactd search retry --session ID", "in one session"),
+        ("compactd search ErrNoBranch refs", "find messages that contain both words"),
+        ("compactd search src/loader.py --limit 5", "find a path, at most 5 messages"),
+        ("compactd search retry --session ID", "search one session"),
     ),
     is_paged=True,
 )

@@ -1,4 +1,4 @@
-"""`compactd serve --help`: the daemon itself is started in `__main__`, before anything is loaded."""
+"""`compactd serve --help`. The daemon itself is started in `__main__`, before anything else is imported."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from compactd.cli.framework.exit_codes import USAGE
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
-The daemon: JSON-RPC 2.0 on stdin and stdout, until stdin ends. Its log goes to
-stderr. Frames are LSP's (Content-Length) or one JSON object a line; the first byte
-decides.
+Runs the daemon: JSON-RPC 2.0 on stdin and stdout, until stdin ends. It logs to stderr.
+Messages are framed as in LSP (Content-Length) or as one JSON object per line; the
+first byte decides which.
 
-Sessions are kept below COMPACTD_HOME, by default the platform's data folder; settings
-are read from its configuration folder and from COMPACTD_... variables.
+Sessions are stored below COMPACTD_HOME, by default the platform's data folder. Settings
+are read from the platform's configuration folder and from COMPACTD_... variables.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     frame_limit: int | None
 
 
 def run(options: Options, page: Page) -> int:
-    """Only reached with options that the daemon does not have."""
+    """Return `USAGE`: the daemon itself is started in `__main__`, so only an invalid command line leads
+    here.
+    """
     return USAGE
 
 
@@ -38,7 +40,7 @@ COMMAND = Command(
     params=(
         Option(
             "--frame-limit",
-            "the largest message that is taken in, at least 1024 (64 MiB)",
+            "the largest accepted message in bytes, at least 1024 (64 MiB)",
             metavar="BYTES",
             read=sizes.count,
         ),
@@ -46,7 +48,7 @@ COMMAND = Command(
     examples=(
         (
             'printf \'{"jsonrpc":"2.0","id":1,"method":"daemon/info"}\\n\' | compactd serve',
-            "one question, one answer",
+            "ask one question and print the answer",
         ),
     ),
     has_json=False,

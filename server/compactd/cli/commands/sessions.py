@@ -1,4 +1,4 @@
-"""`compactd sessions`: the sessions that are stored; `sessions delete ID` removes one for good."""
+"""`compactd sessions`: lists the stored sessions; `sessions delete ID` deletes one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from compactd.client import Client
 from compactd.protocol.wire import DeleteResult, ListResult, SessionInfo
 
 ABOUT = """\
-The sessions that are stored here, newest first; `open`: a daemon has it open.
+Lists the sessions that are stored on this machine, newest first. `open` means that a
+daemon has the session open.
 """
 
 ID_SHOWN = 20
-"""Columns of an id in a terminal; a daemon's own ids are 16 characters long."""
+"""Columns of an id in a terminal. The daemon's own ids have 16 characters."""
 
 
 KEYS: Mapping[str, Callable[[SessionInfo], str | float]] = {
@@ -32,13 +33,15 @@ KEYS: Mapping[str, Callable[[SessionInfo], str | float]] = {
     "model": lambda one: one.model or "",
     "id": lambda one: one.session_id,
 }
-"""What the list can be sorted by; the numbers from the largest, the words from a."""
+"""Name of an order -> function that returns the sort key of a session. Numbers are sorted from the largest,
+words alphabetically.
+"""
 
 ASCENDING = ("title", "model", "id")
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Which of them, in which order."""
+    """The options of the list."""
 
     sort: str
     reverse: bool
@@ -47,14 +50,14 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class DeleteOptions(Struct, frozen=True, kw_only=True):
-    """Which one."""
+    """The options of `sessions delete`."""
 
     id: str
     yes: bool
 
 
 def run(options: Options, page: Page) -> int:
-    """Asks the daemon."""
+    """Print the list of sessions."""
     with Client() as client:
         stored = client.ask("session/list", None, ListResult).sessions
     sessions = chosen(stored, options)
@@ -63,7 +66,7 @@ def run(options: Options, page: Page) -> int:
     elif not stored:
         page.line("no sessions are stored")
     elif not sessions:
-        page.line(f"none of {plural(len(stored), 'session')} fits")
+        page.line(f"none of {plural(len(stored), 'session')} matches")
     elif page.is_drawn:
         _draw(page, sessions, with_size=options.sort == "size")
     else:
@@ -74,7 +77,7 @@ def run(options: Options, page: Page) -> int:
 
 
 def chosen(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionInfo, ...]:
-    """Those that fit, in the order that was asked for."""
+    """Return the sessions that match the filters, in the chosen order."""
     text = (options.filter or "").casefold()
     model = (options.model or "").casefold()
     fitting = [
@@ -119,14 +122,14 @@ def _draw(page: Page, sessions: Sequence[SessionInfo], *, with_size: bool) -> No
 
 
 def delete(options: DeleteOptions, page: Page) -> int:
-    """Asks the person, then the daemon."""
+    """Ask the user, then delete the session."""
     with Client() as client:
         sessions = client.ask("session/list", None, ListResult).sessions
         session = next((one for one in sessions if one.session_id == options.id), None)
         if session is None:
             raise Stop(
                 f"no session has the id {options.id!r}.",
-                hint="`compactd sessions` lists those there are.",
+                hint="`compactd sessions` lists the stored sessions.",
                 code=1001,
             )
         what = f"{session.session_id} ({plural(session.message_count, 'message')})"
@@ -144,7 +147,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
 
 
 def _confirmed(what: str) -> bool:
-    sys.stdout.write(f"delete {one_line(what)} for good? [y/N] ")
+    sys.stdout.write(f"delete {one_line(what)} permanently? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -157,33 +160,36 @@ COMMAND = CommandGroup(
     params=(
         Option(
             "--sort",
-            f"{', '.join(KEYS)}: the largest or newest first, words from a",
+            f"{', '.join(KEYS)}: largest or newest first, words alphabetically",
             metavar="KEY",
             choices=tuple(KEYS),
             default="updated",
         ),
-        Flag("--reverse", "the other way round"),
-        Option("--filter", "those with this in their id or title"),
-        Option("--model", "those whose model's name holds this", completed=models),
+        Flag("--reverse", "reverse the order"),
+        Option("--filter", "only sessions whose id or title contains this text"),
+        Option("--model", "only sessions whose model's name contains this text", completed=models),
     ),
     commands=(
         Command(
             "delete",
             DeleteOptions,
             delete,
-            about="Removes a session for good, with all that compactd keeps of it; names copies that are\n"
-            "not compactd's. Asks before, in a terminal.",
+            about="Deletes a session permanently, with everything that compactd keeps of it. Lists\n"
+            "copies that do not belong to compactd. In a terminal, it asks first.",
             params=(
-                Argument("id", "as the list shows it", completed=session_ids),
+                Argument("id", "the session's id, as listed", completed=session_ids),
                 Flag("--yes", "do not ask", also=("-y",)),
             ),
-            examples=(("compactd sessions delete ID --yes", "without a question"),),
+            examples=(("compactd sessions delete ID --yes", "delete without asking"),),
         ),
     ),
     examples=(
-        ("compactd sessions --sort messages", "the longest first"),
-        ("compactd sessions --filter parser --model claude", "about the parser, with one of Claude's models"),
-        ("compactd sessions --json | jq -r '.sessions[].session_id'", "their ids"),
+        ("compactd sessions --sort messages", "list the longest first"),
+        (
+            "compactd sessions --filter parser --model claude",
+            "list the sessions about the parser with a model of Claude",
+        ),
+        ("compactd sessions --json | jq -r '.sessions[].session_id'", "print the ids"),
     ),
     is_paged=True,
 )

@@ -1,4 +1,6 @@
-"""`compactd statusline --help`: the line itself is made in `__main__`, before anything is loaded."""
+"""`compactd statusline --help`. The line itself is printed in `__main__`, before anything else
+is imported.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,27 @@ from compactd.cli.framework.exit_codes import USAGE
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
-One line for Claude Code's status line, from what it tells on standard input: how full
-the context is, tokens, window, turns until it compacts, what the last compaction kept.
+Prints one line for Claude Code's status line, from the JSON that Claude Code writes to
+standard input: how full the context is, tokens and window, turns until compactd would
+compact, and what the last compaction kept (alone, and with what the hook added).
 
   ctx 41 % · 82k/200k · compacts in ~34 turns · kept 38 %, 61 % with what was put back
 
-A window that is a guess has a question mark. `compactd install claude-code` sets it,
-where there is no status line yet.
+A question mark after the window means that it is a guess. `compactd install
+claude-code` adds the status line if there is none yet.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     agent: str
 
 
 def run(options: Options, page: Page) -> int:
-    """Only reached with options that the status line does not have."""
+    """Return `USAGE`: the status line itself is printed in `__main__`, so only an invalid command line leads
+    here.
+    """
     return USAGE
 
 
@@ -36,6 +41,6 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(Argument("agent", "claude-code", choices=("claude-code",)),),
-    examples=(("compactd statusline claude-code < status.json", "as Claude Code runs it"),),
+    examples=(("compactd statusline claude-code < status.json", "run it as Claude Code does"),),
     has_json=False,
 )

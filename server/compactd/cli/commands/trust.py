@@ -1,4 +1,4 @@
-"""`compactd trust DIR`: lets a folder's `.compactd.toml` set what a stranger's may not."""
+"""`compactd trust DIR`: lets a folder's `.compactd.toml` set more than an untrusted file may."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from compactd.session.trust import Change, trust, trusted
 from compactd.storage.paths import data_folder
 
 ABOUT = """\
-Without your trust, a folder's .compactd.toml may only set sizes that make compactions
-earlier or smaller, within bounds. With it, the file may also decide whether and to
-which model the conversation is sent, what that may cost, and what the summary prompt
-says. It never sets addresses, headers, keys or commands.
+Trusts a folder's .compactd.toml. An untrusted file may only set sizes that make
+compactions earlier or smaller, within bounds. A trusted file may also decide whether
+and to which model the conversation is sent, what that may cost, and what the summary
+prompt says. No such file can set addresses, headers, keys or commands.
 
-Trust holds for this folder and for what the file holds now: when the file changes, it
-is untrusted again. Prints what the file sets and what that allows; read it first with
---dry-run. Sessions see it when they are started or resumed. Without DIR: lists the
-trusted folders.
+The trust is valid for this folder and the current content of the file: if the file
+changes, it is untrusted again. Prints what the file sets and what that allows; use
+--dry-run to read it first. Sessions read the file when they are started or resumed.
+Without DIR, it lists the trusted folders.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Which folder."""
+    """The command's options."""
 
     dir: str | None
     dry_run: bool
 
 
 def run(options: Options, page: Page) -> int:
-    """Reads the file, keeps its hash, says what it allows."""
+    """Trust the folder's file and print what it sets."""
     data = data_folder(os.environ)
     if options.dir is None:
         return list_folders(page)
@@ -52,7 +52,7 @@ def run(options: Options, page: Page) -> int:
 
 
 def list_folders(page: Page) -> int:
-    """Prints every folder that was trusted; fails where one of them is not any more."""
+    """Print every folder that was trusted. Return `FAILED` if one is no longer trusted."""
     folders, problem = trusted(data_folder(os.environ))
     stale = [one for one in folders if one.state != "trusted"]
     if page.is_json:
@@ -78,8 +78,8 @@ def list_folders(page: Page) -> int:
         for one in folders:
             told = {
                 "trusted": "trusted",
-                "changed": "changed since it was trusted: not trusted",
-                "missing": "its .compactd.toml is gone: not trusted",
+                "changed": "changed since it was trusted: no longer trusted",
+                "missing": "its .compactd.toml is gone: no longer trusted",
             }[one.state]
             page.line(f"{one_line(one.trust.path)}  {told}", "due" if one.state != "trusted" else "")
     return FAILED if stale or problem is not None else DONE
@@ -97,11 +97,11 @@ def _draw(page: Page, done: Change, *, dry_run: bool) -> None:
         page.line(one_line(warning), "due")
     folder = one_line(done.path)
     if dry_run:
-        page.line(f"nothing was changed; without --dry-run, {folder} is trusted with this")
+        page.line(f"nothing was changed; without --dry-run, {folder} would be trusted with these settings")
     elif done.changed:
-        page.line(f"{folder} is trusted with this file; a change of it ends that")
+        page.line(f"{folder} is trusted until its .compactd.toml changes")
     else:
-        page.line(f"{folder} was trusted with this file before")
+        page.line(f"{folder} was already trusted with this file")
 
 
 COMMAND = Command(
@@ -111,11 +111,11 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("dir", "the folder of the .compactd.toml", is_file=True, required=False),
-        Flag("--dry-run", "only show what the file sets and what trust would allow"),
+        Flag("--dry-run", "only show what the file sets and what trusting it would allow"),
     ),
     examples=(
-        ("compactd trust . --dry-run", "what this folder's file would be allowed"),
-        ("compactd trust .", "from now on, until the file changes"),
-        ("compactd trust", "every trusted folder; exit code 1 where a file has changed"),
+        ("compactd trust . --dry-run", "show what this folder's file would be allowed to do"),
+        ("compactd trust .", "trust it until the file changes"),
+        ("compactd trust", "list the trusted folders; exit code 1 if a file has changed"),
     ),
 )

@@ -1,4 +1,4 @@
-"""`compactd uninstall AGENT`: our hooks out of an agent's settings."""
+"""`compactd uninstall AGENT`: removes compactd's hooks from an agent's settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from compactd.integrations.hooks.events import AGENTS
 from compactd.integrations.hooks.install import CannotChange, removal, uninstall
 
 ABOUT = """\
-Takes compactd's hooks out of an agent's settings. Where nothing else was changed since
-`compactd install AGENT`, the file is byte for byte what it was before; else only what
-is compactd's goes. Mirrored sessions stay: `compactd sessions delete ID` removes one.
+Removes compactd's hooks from an agent's settings. If nothing else was changed since
+`compactd install AGENT`, the file is restored byte for byte. Otherwise only compactd's
+entries are removed. Copied sessions stay: `compactd sessions delete ID` deletes one.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     agent: str
     dry_run: bool
@@ -29,7 +29,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Shows what changes, and changes it."""
+    """Remove the hooks and show the change."""
     agent = agent_of(options.agent)
     path = settings_of(agent, options.settings)
     try:
@@ -39,7 +39,7 @@ def run(options: Options, page: Page) -> int:
     except CannotChange as error:
         raise Stop(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run
-    show(page, change, agent, done=done, already="no hooks of compactd's are in it")
+    show(page, change, agent, done=done, already="compactd's hooks are not installed")
     return DONE if change.is_needed else NOTHING_TO_DO
 
 
@@ -50,8 +50,8 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("agent", ", ".join(AGENTS), choices=AGENTS),
-        Flag("--dry-run", "only show what would change"),
-        Option("--settings", "another settings file than the user's", metavar="FILE", is_file=True),
+        Flag("--dry-run", "only show the change"),
+        Option("--settings", "change this settings file instead of the user's", metavar="FILE", is_file=True),
     ),
-    examples=(("compactd uninstall claude-code", "as it was before"),),
+    examples=(("compactd uninstall claude-code", "remove the hooks from Claude Code"),),
 )

@@ -1,4 +1,4 @@
-"""`compactd untrust DIR`: takes the trust in a folder's `.compactd.toml` back."""
+"""`compactd untrust DIR`: withdraws the trust in a folder's `.compactd.toml`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from compactd.session.trust import untrust
 from compactd.storage.paths import data_folder
 
 ABOUT = """\
-From now on the folder's .compactd.toml sets sizes alone, as a stranger's does. The
-folder need not be there any more. Sessions see it when they are started or resumed.
+Withdraws the trust in a folder's .compactd.toml. From now on the file may only set
+sizes, like any untrusted file. The folder need not exist any more. Sessions notice
+this when they are started or resumed.
 """
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Which folder."""
+    """The command's options."""
 
     dir: str
 
 
 def run(options: Options, page: Page) -> int:
-    """Takes it off the list."""
+    """Remove the folder from the list of trusted folders."""
     try:
         done = untrust(data_folder(os.environ), str(Path(options.dir).absolute()))
     except CompactdError as error:
@@ -36,7 +37,7 @@ def run(options: Options, page: Page) -> int:
         page.json(done)
     else:
         folder = one_line(done.path)
-        page.line(f"{folder} is not trusted any more" if done.changed else f"{folder} was not trusted")
+        page.line(f"{folder} is no longer trusted" if done.changed else f"{folder} was not trusted")
     return DONE if done.changed else NOTHING_TO_DO
 
 
@@ -46,5 +47,5 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(Argument("dir", "the folder of the .compactd.toml", is_file=True),),
-    examples=(("compactd untrust .", "this folder's file sets sizes alone"),),
+    examples=(("compactd untrust .", "allow this folder's file to set only sizes"),),
 )

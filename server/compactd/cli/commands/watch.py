@@ -1,4 +1,4 @@
-"""`compactd watch FILE`: how full a running agent's context is, in one line, as its session file grows."""
+"""`compactd watch FILE`: shows live, in one line, how full a running agent's context is."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from compactd.core.text.visible import visible_json
 from compactd.protocol.wire import LookupResult, StartResult, StateResult
 
 ABOUT = """\
-Says how full the context of a running agent is: in one line that changes with its
-session file, or once (--once), for a status line. The file may be written, cut,
-replaced or not there yet; nothing is changed and nothing sent anywhere.
+Shows how full the context of a running agent is, in one line that is updated when the
+session file changes, or once (--once), for a status line. The file may grow, shrink,
+be replaced, or not exist yet. Changes nothing and sends nothing anywhere.
 
   ctx 41 % · 82k/200k · compacts in ~34 turns
 
-A guess shows its doubt, as in `ctx ~63 % · 81k/128k?`; `~200k` is an estimate from what
-the file shows. `compacts in ~34 turns` says how many more turns fit before compactd
-would compact, at the size of the turns so far. The agent's own limit may differ.
-With --agent and no FILE: the session that agent wrote last in this folder, and each
-that follows it.
+A question mark means that the window is a guess, as in `ctx ~63 % · 81k/128k?`. `~200k`
+means that it was estimated from the file. `compacts in ~34 turns` is the number of
+turns until compactd would compact, if they are as large as the turns so far. The
+agent's own limit may differ. With --agent instead of FILE, it follows the newest
+session of that agent in this folder.
 """
 
 POLL_S = 0.5
-"""Between two looks: a `stat` each."""
+"""Seconds between two looks at the file; each is one `stat`."""
 
 SEARCHES = 10
-"""Looks between two searches for an agent's newer session."""
+"""Number of looks between two searches for a newer session of the agent."""
 
 SOON = 3
-"""Turns before a compaction from which on it is due soon."""
+"""The line is highlighted if a compaction is due in at most this many turns."""
 
 _STYLES = {"": "", "due": "yellow", "bad": "red"}
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was chosen."""
+    """The command's options."""
 
     file: str | None
     agent: str | None
@@ -66,11 +66,11 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Looks once, or until it is interrupted."""
+    """Show the line once, or until interrupted."""
     if (options.file is None) == (options.agent is None):
         raise Stop(
-            "watch wants a FILE, or --agent NAME.",
-            hint=f"Agents: {', '.join(AGENTS)}. `compactd watch --help` tells more.",
+            "name a FILE, or an agent with --agent NAME.",
+            hint=f"The agents are: {', '.join(AGENTS)}. See `compactd watch --help`.",
             exit_code=USAGE,
         )
     known = _Known(options.model, options.window)
@@ -110,7 +110,7 @@ def _once(options: Options, known: _Known, page: Page) -> int:
 
 
 def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
-    """Looks again and again. Only Ctrl-C ends it, or nobody who reads."""
+    """Look at the file again and again, until Ctrl-C or until nobody reads the output."""
     watched: Watched | None = None
     looks = 0
     while True:
@@ -126,7 +126,7 @@ def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
                 case Reading() as reading:
                     out.show(reading)
                 case Unreadable(reason=reason, is_gone=is_gone):
-                    # A document is none for a moment while it is written.
+                    # A JSON document is incomplete for a moment while it is being written.
                     if is_gone or not out.has_shown:
                         out.missing(f"{one_line(str(watched.path))}: {reason}")
                 case None:
@@ -135,7 +135,7 @@ def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
 
 
 class _Known:
-    """What a daemon knows of a model; each is asked for once."""
+    """What the daemon knows about models. Each model is looked up once."""
 
     def __init__(self, model: str | None, window: int | None) -> None:
         self._model = model
@@ -146,8 +146,11 @@ class _Known:
     def limits(
         self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
     ) -> Limits:
-        """Of the model that was given, else of `model`; the window is the one that was given, else what the
-        file shows, else what is known of the model. The daemon runs no longer than for the answer."""
+        """Return the limits of the model given on the command line, otherwise of `model`.
+
+        The window is the one given on the command line, otherwise the one that the file shows, otherwise the
+        model's registered one. A daemon is started only for the lookup.
+        """
         name = self._model or model
         recorded = NOTHING_RECORDED
         if self._window is None and name == model and (evidence or accepted):
@@ -193,7 +196,7 @@ def _asked(client: Client, model: str | None, window: int | None) -> tuple[Limit
 
 
 def line(reading: Reading) -> str:
-    """`ctx 41 % · 82k/200k · compacts in ~34 turns`."""
+    """Return the line, such as `ctx 41 % · 82k/200k · compacts in ~34 turns`."""
     return " · ".join(_parts(reading))
 
 
@@ -217,7 +220,9 @@ def _parts(reading: Reading) -> list[str]:
 
 
 def look_of(reading: Reading) -> Look:
-    """Whether it needs attention: red over, yellow due, due soon, or a guess."""
+    """Return the line's colour: red if over the window; yellow if a compaction is due or soon, or for a
+    guess.
+    """
     limits, soon = reading.limits, reading.forecast
     if limits.window is not None and reading.used > limits.window:
         return "due" if limits.is_guess else "bad"
@@ -227,7 +232,7 @@ def look_of(reading: Reading) -> Look:
 
 
 def fitting(reading: Reading, columns: int) -> tuple[str, Look]:
-    """The line in so many columns: its last parts are left out where there is no room."""
+    """Return the line and its colour. The line loses its last parts if it has more than `columns` columns."""
     parts = _parts(reading)
     while len(parts) > 1 and len(" · ".join(parts)) > columns:
         parts.pop()
@@ -235,7 +240,7 @@ def fitting(reading: Reading, columns: int) -> tuple[str, Look]:
 
 
 def facts_of(reading: Reading) -> dict[str, object]:
-    """The same for `--json`. Tokens."""
+    """Return the reading for `--json`. Sizes are in tokens."""
     limits, percent = reading.limits, reading.percent
     return {
         "file": encodable(str(reading.file)),
@@ -255,22 +260,24 @@ def facts_of(reading: Reading) -> dict[str, object]:
 
 
 class _Out(Protocol):
-    """Where the readings go."""
+    """An output for readings: lines, JSON lines, or one line of a terminal."""
 
     has_shown: bool
 
     def show(self, reading: Reading) -> None:
-        """A new one."""
+        """Show a new reading."""
 
     def missing(self, why: str) -> None:
-        """There is none."""
+        """Show why there is no reading."""
 
     def end(self) -> None:
-        """Leaves the terminal as it was."""
+        """Restore the terminal."""
 
 
 class _Lines:
-    """One line for each that differs; on standard error, once, what is missing."""
+    """An output that prints the line whenever it has changed. If there is no reading, it says why on standard
+    error, once.
+    """
 
     def __init__(self) -> None:
         self.has_shown = False
@@ -297,11 +304,11 @@ class _Lines:
             sys.stderr.flush()
 
     def end(self) -> None:
-        """Each line was written whole."""
+        """Do nothing: each line was written completely."""
 
 
 class _JsonLines(_Lines):
-    """One object a line."""
+    """An output that prints each reading as one line of JSON."""
 
     def _text(self, reading: Reading) -> str:
         return visible_json(msgspec.json.encode(facts_of(reading)).decode())
@@ -312,7 +319,7 @@ class _JsonLines(_Lines):
 
 
 class _Line:
-    """One line of a terminal, drawn again where it changed."""
+    """An output that redraws one line of a terminal when the line has changed."""
 
     def __init__(self, page: Page) -> None:
         from rich.live import Live
@@ -332,7 +339,7 @@ class _Line:
         self._draw((shortened(f"ctx – · waiting: {why}", self._columns()), ""))
 
     def _columns(self) -> int:
-        """As they are now: a window may be drawn narrower."""
+        """Return the current number of columns; the window may have been made narrower."""
         return min(self._page.width, get_terminal_size().columns)
 
     def _draw(self, seen: tuple[str, Look]) -> None:
@@ -353,20 +360,22 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "the session file; it need not be there yet", required=False, is_file=True),
-        Option("--agent", "whose newest session of this folder is watched", metavar="NAME", choices=AGENTS),
-        Flag("--once", "print the line once and end: for a status line"),
+        Argument("file", "the session file; it need not exist yet", required=False, is_file=True),
+        Option(
+            "--agent", "watch the newest session of this agent in this folder", metavar="NAME", choices=AGENTS
+        ),
+        Flag("--once", "print the line once and exit, for a status line"),
         Option(
             "--model",
-            "the conversation's model, if the file does not name it",
+            "the session's model, if the file does not name it",
             metavar="ID",
             completed=models,
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
     ),
     examples=(
-        ("compactd watch --agent claude-code", "the session that runs in this folder"),
-        ("compactd watch session.jsonl --once", "one line, for a status line"),
-        ("compactd watch --agent codex --json", "an object for each change, for a program"),
+        ("compactd watch --agent claude-code", "watch Claude Code's session in this folder"),
+        ("compactd watch session.jsonl --once", "print one line for a status line"),
+        ("compactd watch --agent codex --json", "print a JSON object for each change, for a program"),
     ),
 )

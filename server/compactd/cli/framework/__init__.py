@@ -1,1 +1,1 @@
-"""What commands share: parsing, output, files, exit codes, completion."""
+"""Code that several commands share: parsing, output, input files, exit codes, shell completion."""

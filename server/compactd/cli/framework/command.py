@@ -1,11 +1,11 @@
-"""How a command is declared: what it takes, what its help says, what it does. On `click`.
+"""How a command declares its arguments, options, help text and function. Built on click.
 
-Why click: of the frameworks that bring completion for bash, zsh and fish it starts the fastest. Above the
-bare interpreter a program of one command takes 37 ms of processor time with click 8.5.1, 82 with cyclopts
-5.4.0, 199 with typer 0.29.2, which is click and rich (Python 3.11, measured 2026-11). It depends on nothing,
-and its parameters are values: a module declares them beside the struct they end in. What changed between its
-releases is how flags with values combine with defaults (pallets/click #3030, 8.3): no option here has a
-`flag_value`, and none is told that its default is None.
+click was chosen because it starts fastest of the frameworks that generate completion for bash, zsh and fish,
+and because it has no dependencies. A module declares its parameters as values next to the struct that
+receives them.
+
+click changed how a default combines with an option whose value is optional (pallets/click #3030, 8.3,
+2026-11). Therefore no option here uses `flag_value`, and `default=None` is never passed to click.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from compactd.cli.framework.pager import paged
 
 Chosen = TypeVar("Chosen", bound=Struct)
 Read = Callable[[str], object]
-"""Of the text that was given, the value; raises `ValueError` with what is wrong."""
+"""A function that converts the text of an option to its value. It raises `ValueError` with a message for the
+user.
+"""
 Completed = Callable[[str], Sequence[tuple[str, str]]]
-"""Of the beginning that was typed, (value, what it is) of what it may become."""
+"""A function that returns (value, description) of each completion of the typed text."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "auto_envvar_prefix": None}
 
 
 class Argument(click.Argument):
-    """What is told by its place. `told`: what it is, for `--help`."""
+    """A positional argument. `told` is its description in `--help`."""
 
     def __init__(
         self,
@@ -59,13 +61,15 @@ class Argument(click.Argument):
         self.is_many = is_many
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """`FILE`, `[NAME]`, `WORDS...`."""
+        """Return how the usage line shows the argument: `FILE`, `[NAME]` or `WORDS...`."""
         name = self.metavar or self.name or ""
         return (name if self.required else f"[{name}]") + ("..." if self.is_many else "")
 
 
 class Option(click.Option):
-    """`--name VALUE`; `read` makes the value of the text. Several names: each means the same."""
+    """An option with a value: `--name VALUE`. `read` converts the text to the value. The names in `also` are
+    synonyms of `name`.
+    """
 
     def __init__(
         self,
@@ -94,12 +98,12 @@ class Option(click.Option):
             shell_complete=None if choices else _completing(completed, is_file=is_file),
         )
         if default is not None:
-            # Not handed over as None: click takes that for a value that was given (pallets/click #3030).
+            # click treats an explicit None as a given value (pallets/click #3030).
             self.default = default
 
 
 class Flag(click.Option):
-    """`--name`: true where it is given."""
+    """An option without a value. It is true if `--name` is given."""
 
     def __init__(self, name: str, told: str, *, also: Sequence[str] = ()) -> None:
         field = name.lstrip("-").replace("-", "_")
@@ -107,7 +111,9 @@ class Flag(click.Option):
 
 
 class Command(click.Command):
-    """A command: `run` gets what was chosen as the struct `options`, fills a page and gives an exit code."""
+    """One command. `run` gets the values of the parameters as an instance of `options`, prints to a `Page`
+    and returns an exit code.
+    """
 
     def __init__(
         self,
@@ -130,15 +136,15 @@ class Command(click.Command):
         )
         self.about = about
         self.examples = tuple(examples)
-        """(command line, what it does) of each."""
+        """(command line, what it does) for each example."""
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Usage, what it does, what it takes, examples."""
+        """Write the help: usage, description, arguments, options, examples."""
         _write_help(self, self.about, self.examples, ctx, formatter)
 
 
 class CommandGroup(click.Group):
-    """A command with commands of its own; without one of them, it does what `run` does."""
+    """A command that has subcommands. Without a subcommand it calls `run`."""
 
     def __init__(
         self,
@@ -166,7 +172,7 @@ class CommandGroup(click.Group):
         self.examples = tuple(examples)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Usage, what it does, what it takes, its commands, examples."""
+        """Write the help: usage, description, arguments, options, subcommands, examples."""
         _write_help(self, self.about, self.examples, ctx, formatter)
 
 
@@ -175,9 +181,9 @@ def _with_common(
 ) -> list[click.Parameter]:
     common: list[click.Parameter] = []
     if has_json:
-        common.append(Flag("--json", "one JSON object with the same facts"))
+        common.append(Flag("--json", "print the result as one JSON object"))
     if is_paged:
-        common.append(Flag("--no-pager", "print long output at once, without $PAGER"))
+        common.append(Flag("--no-pager", "print long output directly instead of through $PAGER"))
     return [*params, *common]
 
 
@@ -213,7 +219,7 @@ def _reading(
 
 
 def _as_it_is(ctx: click.Context, param: click.Parameter, text: object) -> object:
-    """File names are made of whatever bytes."""
+    """Return the text unchanged: a file name may contain any bytes."""
     return text
 
 

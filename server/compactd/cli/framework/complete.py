@@ -1,4 +1,6 @@
-"""What a shell offers for an argument: stored sessions and known models, read without a daemon."""
+"""Shell completion of arguments: stored sessions and known models. The functions read files directly, without
+a daemon.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,17 @@ from compactd.models.files import PACKAGED
 from compactd.storage.paths import data_folder
 
 MOST = 200
-"""More do not fit on a screen."""
+"""The most suggestions that are offered; more do not fit on a screen."""
 
 _ROW = re.compile(rb'^\{"provider":"([^"]*)","id":"([^"]*)"', re.M)
-"""How each line of models.jsonl begins, without escapes in either."""
+"""A pattern for the beginning of each line of models.jsonl. Providers and ids contain no JSON escapes."""
 
 
 def session_ids(begin: str) -> list[tuple[str, str]]:
-    """(id, last used) of the stored sessions whose id begins so, newest first. One small read each."""
+    """Return (id, time of last use) of the stored sessions whose id starts with `begin`, newest first.
+
+    The beginning of each session file is read. The list is empty if the folder cannot be read.
+    """
     from datetime import datetime
 
     from compactd.protocol.errors import CompactdError
@@ -34,13 +39,15 @@ def session_ids(begin: str) -> list[tuple[str, str]]:
 
 
 def providers(begin: str) -> list[tuple[str, str]]:
-    """The providers whose name begins so."""
+    """Return (name, empty description) of the providers whose name starts with `begin`."""
     names = {provider for provider, _ in _models()}
     return [(name, "") for name in sorted(names) if name.startswith(begin)]
 
 
 def models(begin: str) -> list[tuple[str, str]]:
-    """What `begin` may become: an id, or `provider/`; behind a slash `provider/id`."""
+    """Return (name, empty description) of the models that complete `begin`: `provider/id` if `begin` contains
+    a slash, otherwise ids and `provider/`.
+    """
     if "/" in begin:
         found = {f"{provider}/{model}" for provider, model in _models() if begin.startswith(f"{provider}/")}
     else:
@@ -50,7 +57,7 @@ def models(begin: str) -> list[tuple[str, str]]:
 
 
 def _models() -> list[tuple[str, str]]:
-    """(provider, id) of every packaged row. About 10 ms."""
+    """Return (provider, id) of every model in the packaged registry. Takes about 10 ms."""
     try:
         data = (PACKAGED / "models.jsonl").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and the error that a person is told."""
+"""The exit codes of commands, and how a command prints an error."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ FAILED = 1
 USAGE = 2
 NOTHING_TO_DO = 3
 INTERRUPTED = 130
-"""By Ctrl-C; 128 + SIGINT, as shells have it."""
+"""Ended by Ctrl-C: 128 + SIGINT, as in shells."""
 
 
 INTERNAL_ERROR = -32603
 
 
 def last_words(stderr: str) -> str:
-    """What a daemon's log ends with, for a person: its last line."""
+    """Return a sentence that quotes the last line of a daemon's log (`stderr`)."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return f"The daemon's log ends: {lines[-1]}" if lines else "The daemon's log is empty."
 
 
 def blame(error: RpcError) -> str:
-    """What to do about an error that the daemon did not expect itself."""
+    """Return a hint for an internal error of the daemon (the end of its log); empty for other errors."""
     return f"{last_words(error.stderr)}\nPlease report it." if error.code == INTERNAL_ERROR else ""
 
 
 class Stop(Exception):
-    """The command ends here: what happened, with which thing; `hint` says what to do."""
+    """An error that ends a command. `message` says what happened and to what; `hint` says what to do."""
 
     def __init__(
         self,
@@ -48,12 +48,14 @@ class Stop(Exception):
         self.hint = hint
         self.exit_code = exit_code
         self.code = code
-        """The contract's, where the daemon said it."""
+        """The protocol's error code, if the daemon sent one."""
         self.data = dict(data or {})
 
 
 def acted(page: Page, act: Callable[[], int]) -> int:
-    """The exit code of `act`. What it raises that a person can do something about is told in two lines."""
+    """Call `act` and return its exit code. If it raises an error that a user can do something about, print
+    the error and return its exit code.
+    """
     try:
         return act()
     except Stop as stop:
@@ -65,11 +67,11 @@ def acted(page: Page, act: Callable[[], int]) -> int:
     except DaemonGone as error:
         return told(page, Stop(f"{error}.", hint=last_words(error.stderr)))
     except TimeoutError as error:
-        return told(page, Stop(f"{error}.", hint="The daemon was ended; nothing was written."))
+        return told(page, Stop(f"{error}.", hint="The daemon was stopped; nothing was written."))
 
 
 def told(page: Page, stop: Stop) -> int:
-    """Its exit code, once it was told."""
+    """Print an error, as text on stderr or as JSON on stdout, and return its exit code."""
     message = encodable(stop.message)
     if page.is_json:
         page.json({"error": {"code": stop.code, "message": message, "hint": stop.hint, "data": stop.data}})

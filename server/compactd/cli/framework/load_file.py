@@ -1,4 +1,4 @@
-"""From a session file to a session in a daemon: read, mend what no daemon takes, hand it over."""
+"""Load a session file into a daemon: read it, repair what a daemon rejects, and append its messages."""
 
 from __future__ import annotations
 
@@ -31,51 +31,56 @@ from compactd.protocol.errors import CompactdError, FormatNotSupported, LimitExc
 from compactd.protocol.wire import AppendResult, LookupResult, StartResult
 
 BATCH_BYTES = 8_000_000
-"""Of one append: far below the daemon's limit for a frame."""
+"""The largest total size in bytes of the messages in one `session/append`. It is far below the daemon's limit
+for a frame.
+"""
 
 TIMEOUT_S = 600.0
-"""Of one request: a session file may be very large."""
+"""Timeout of one request, in seconds. A session file may be very large."""
 
 KNOWN = """\
-Known are session files of Claude Code, pi, Codex CLI, Gemini CLI, Cline, OpenCode,
-SWE-agent, mini-swe-agent, OpenHands, aider, klaude, Opal and compactd, and messages
-in OpenAI's, Anthropic's, Gemini's or the neutral shape, as a list or one a line."""
+compactd reads session files of Claude Code, pi, Codex CLI, Gemini CLI, Cline,
+OpenCode, SWE-agent, mini-swe-agent, OpenHands, aider, klaude, Opal and compactd. It
+also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's
+neutral format, as a JSON list or as one message per line."""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A session file that was read, as it is handed to a daemon."""
+    """A session file that was read and repaired, ready to be appended to a session."""
 
     format: str
     name: str
-    """Its session's id, shortened where that is long; else the file's name."""
+    """The session's id, shortened if it is a UUID. The file's name if the file has no id."""
     session_id: str | None
     title: str | None
     model: str | None
     messages: tuple[Line, ...]
-    """All of them, oldest first, without a leading system prompt."""
+    """All messages, oldest first, without a leading system prompt."""
     live: tuple[Line, ...]
-    """Those that are still in the context: from the last summary on; of our own journals, the view."""
+    """The messages that are still in the context: those from the last summary on. For a compactd journal, the
+    view.
+    """
     live_numbers: tuple[int, ...]
-    """Of each of `live`, its place in `messages` counted from 1; 0 for a summary of ours."""
+    """The number of each message of `live` in `messages`, from 1. 0 for a summary that compactd wrote."""
     system_prompt: str | None
     tools: tuple[Raw, ...]
     working_dir: str | None
     compactions: int
     compacted_after: tuple[int, ...]
-    """Numbers of the messages after which one happened, where no summary stands among `messages`."""
+    """The numbers of the messages after which a compaction happened whose summary is not in `messages`."""
     context_window: int | None
-    """Where the file tells what its session was given."""
+    """The context window that the file records for its session, in tokens."""
     evidence: tuple[Evidence, ...]
-    """What the file tells of the window of `model`."""
+    """What the file shows about the window of `model`."""
     accepted: tuple[int, ...]
-    """The sizes of the requests that `model` answered, by its reports in the file. Tokens."""
+    """Sizes in tokens of the requests that `model` answered, from the usage reports in the file."""
     recorded: Recorded | None = None
-    """Of our own journals: what they keep of the window that an imported file showed."""
+    """For a compactd journal: what it recorded about the window when the session was imported."""
     warnings: tuple[str, ...]
 
 
 def checked(path: str) -> Path:
-    """`path`, if it could be a session file; `-` is standard input. Raises `Stop`."""
+    """Return the path of a session file. `-` is standard input. Raise `Stop` if there is no such file."""
     file = Path("/dev/stdin") if path == "-" else Path(path)
     try:
         mode = file.stat().st_mode
@@ -89,7 +94,10 @@ def checked(path: str) -> Path:
 
 
 def bytes_at(path: Path) -> bytes:
-    """What a session file holds, or a pipe until it ends. Raises `Stop`, for one that is too large too."""
+    """Return the bytes of a session file, or of a pipe until it ends.
+
+    Raise `Stop` if the file cannot be read or is larger than `FILE_BYTES`.
+    """
     try:
         if path.is_file():
             return gathered(path, bytes_of(path))
@@ -103,18 +111,20 @@ def bytes_at(path: Path) -> bytes:
             f"cannot read {path}: {error.strerror}.", hint="Check its permissions, or copy it."
         ) from error
     except LimitExceeded as error:
-        raise Stop(f"{error.message}.", hint="Cut it, or give a part of it.", code=error.code) from error
+        raise Stop(
+            f"{error.message}.", hint="Split the file, or give only a part of it.", code=error.code
+        ) from error
     except CompactdError as error:
         told = error.message.removeprefix(f"{path} cannot be read: ").removesuffix(" - at `$.path`")
         raise Stop(f"cannot read {path}: {told}.", hint="Check its permissions, or copy it.") from error
 
 
 def file_in(path: Path, data: bytes, format: str = "auto") -> SessionFile:
-    """The session in `data`, which stood at `path`. Raises `Stop` where there is none."""
+    """Parse `data`, the contents of `path`, as a session file. Raise `Stop` if it contains no session."""
     if not data.strip():
         raise Stop(f"{path} is empty.", hint=KNOWN)
     if b"".join(data[:16].split()) in (b"[]", b"{}"):
-        raise Stop(f"{path} holds no messages.", hint=KNOWN)
+        raise Stop(f"{path} contains no messages.", hint=KNOWN)
     try:
         file = read(data, format)
     except FormatNotSupported as error:
@@ -124,18 +134,20 @@ def file_in(path: Path, data: bytes, format: str = "auto") -> SessionFile:
     except CompactdError as error:
         raise Stop(f"cannot read {path}: {error.message}.", hint=KNOWN, code=error.code) from error
     if not file.messages:
-        raise Stop(f"{path} holds no messages.", hint=KNOWN)
+        raise Stop(f"{path} contains no messages.", hint=KNOWN)
     return file
 
 
 def load(path: Path) -> Conversation:
-    """The conversation in a session file. Raises `Stop` where there is none."""
+    """Read and parse a session file. Raise `Stop` if it contains no session."""
     data = bytes_at(path)
     return loaded(path, data, file_in(path, data))
 
 
 def loaded(path: Path, data: bytes, file: SessionFile) -> Conversation:
-    """The conversation in `data`, which was read as `file`."""
+    """Return the conversation of `file`, which was parsed from `data`, the contents of `path`. For a compactd
+    journal, messages, context and window come from the journal's own entries.
+    """
     conversation = conversation_of(path, file)
     journal = read_journal(data) if file.format == "compactd" else None
     if journal is None:
@@ -156,7 +168,9 @@ def loaded(path: Path, data: bytes, file: SessionFile) -> Conversation:
 
 
 def conversation_of(path: Path, file: SessionFile) -> Conversation:
-    """The session that was read from `path`, as it is handed to a daemon."""
+    """Return the conversation of `file`, which was parsed from `path`: the repaired messages, and those of
+    them that are still in the context.
+    """
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
     lines = tuple(mended(messages, warnings))
@@ -188,17 +202,17 @@ def conversation_of(path: Path, file: SessionFile) -> Conversation:
 
 
 def _shortened(session_id: str) -> str:
-    """The first part of a UUID, as people tell sessions apart; other ids as they are."""
+    """Return the first part of a UUID; other ids unchanged."""
     parts = session_id.split("-")
     return parts[0] if [len(part) for part in parts] == [8, 4, 4, 4, 12] else session_id
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """A session in a daemon, without messages."""
+    """A session that was started in a daemon and has no messages yet."""
 
     started: StartResult
     recorded: Recorded
-    """What the file tells of its window."""
+    """What the file shows about the session's window."""
 
     @property
     def session_id(self) -> str:
@@ -207,17 +221,19 @@ class Begun(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What starting it told, and what of the file's window is not believed."""
+        """The warnings of `session/start`, and the reasons why parts of the file's window evidence are not
+        believed.
+        """
         return (*self.started.warnings, *self.recorded.doubts)
 
 
 class Fed(Struct, frozen=True, kw_only=True):
-    """A conversation in a daemon."""
+    """A conversation that was appended to a session of a daemon."""
 
     session_id: str
     begun: Begun
     entry_ids: tuple[str, ...]
-    """Of each message."""
+    """One entry id per message."""
 
 
 def feed(
@@ -228,10 +244,10 @@ def feed(
     window: int | None,
     live_only: bool = False,
 ) -> Fed:
-    """Starts a session that is kept in memory alone, and appends the messages.
+    """Start a session that is kept in memory only, and append the messages.
 
-    `model` and `window` (tokens) replace what the file says. `live_only`: no messages that were compacted
-    away before.
+    `model` and `window` (tokens) replace what the file says. With `live_only`, only the messages that are
+    still in the context are appended.
     """
     begun = begin(client, conversation, model=model, window=window)
     lines = conversation.live if live_only else conversation.messages
@@ -240,10 +256,10 @@ def feed(
 
 
 def begin(client: Client, conversation: Conversation, *, model: str | None, window: int | None) -> Begun:
-    """Starts a session that is kept in memory alone, without its messages; see `feed`.
+    """Start a session that is kept in memory only, and append nothing yet. `feed` also appends the messages.
 
-    Its window is the one that is given, or what the file shows (`core/budget/recorded_window.py`), or what is
-    known of the model.
+    Its window is `window` if given, otherwise the one that the file shows (`core/budget/recorded_window.py`),
+    otherwise the model's registered window.
     """
     given = window or conversation.context_window
     recorded = NOTHING_RECORDED
@@ -258,7 +274,8 @@ def begin(client: Client, conversation: Conversation, *, model: str | None, wind
             "context_window": given or recorded.window,
             "system_prompt": conversation.system_prompt,
             "tools": conversation.tools or None,
-            # Not the folder that the file names: its settings, which the user may trust, are not this file's.
+            # No `cwd`: the folder that the file names may have trusted settings, and those are not meant for
+            # this file.
             "title": conversation.title,
             "client": {"name": "compactd command line", "version": __version__},
         },
@@ -271,7 +288,9 @@ def begin(client: Client, conversation: Conversation, *, model: str | None, wind
 def recorded_of(
     client: Client, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
-    """What a session's file tells of its window, beside what is known of its model."""
+    """Return what a session's file shows about its window, compared with the daemon's facts
+    about its model.
+    """
     found = None if model is None else client.ask("models/lookup", {"model": model}, LookupResult)
     return recorded_beside(found, evidence, accepted)
 
@@ -279,7 +298,9 @@ def recorded_of(
 def recorded_beside(
     found: LookupResult | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
-    """The same, beside what was `found` of the model; none if no model is named."""
+    """Return the same as `recorded_of`, without asking the daemon. `found`: the answer of `models/lookup`;
+    None if no model is named.
+    """
     if found is None or found.confidence == "guess":
         guess = DEFAULT_WINDOW if found is None else found.context_window
         return window_by_file(evidence, accepted, None, guess)
@@ -291,7 +312,7 @@ def recorded_beside(
 
 
 def append(client: Client, session_id: str, lines: Sequence[Line]) -> tuple[str, ...]:
-    """Hands messages over; the id of each one's entry."""
+    """Append messages in batches. Return the entry id of each."""
     entry_ids: list[str] = []
     for batch in _batches(lines):
         params = {"session_id": session_id, "messages": batch}
@@ -314,7 +335,7 @@ def _batches(lines: Sequence[Line]) -> Iterator[list[Raw]]:
 
 
 def about(conversation: Conversation, *, in_context: bool = False) -> str:
-    """What the file is, in one line. `in_context`: also how many of its messages the context holds."""
+    """Describe the file in one line. With `in_context`, also say how many messages are in the context."""
     count = plural(len(conversation.messages), "message")
     if in_context and len(conversation.live) != len(conversation.messages):
         count = f"{count}, {len(conversation.live):,} in context"
@@ -325,7 +346,7 @@ def about(conversation: Conversation, *, in_context: bool = False) -> str:
 
 
 def facts_of(conversation: Conversation) -> dict[str, object]:
-    """The same for `--json`."""
+    """Return the description of the file for `--json`."""
     return {
         "id": conversation.session_id,
         "format": conversation.format,

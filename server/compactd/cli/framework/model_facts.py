@@ -1,4 +1,4 @@
-"""What the daemon knows of a session's model: window, source, prices, and how tokens are counted."""
+"""What the daemon knows about a session's model: window and its source, prices, token counter."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from compactd.models.tokenizers.counters import counter_for
 from compactd.protocol.messages import Confidence, Tool
 from compactd.protocol.wire import LookupResult, StateResult
 
-NAME_IT = "--model ID or --window N tells it"
-"""What to do about a window that nobody knows."""
+NAME_IT = "set it with --model ID or --window N"
+"""What the user can do about an unknown window."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """A session's model, as far as it is known."""
+    """What is known about a session's model."""
 
     state: StateResult
     recorded: Recorded
-    """What the session's file tells of the window."""
+    """What the session's file shows about the window."""
     lookup: LookupResult | None
-    """None where no model is named."""
+    """What the registry says about the model; None if neither the file nor the user names a model."""
     counter: Counter
-    """The session's own."""
+    """The token counter of the session."""
     system_tokens: int
     tools_tokens: int
 
     @property
     def fixed_tokens(self) -> int:
-        """Of system prompt and tools, as far as the file holds them."""
+        """Tokens of the system prompt and tools that the file contains."""
         return self.system_tokens + self.tools_tokens
 
     @property
     def lookup_how(self) -> str:
-        """How the registry came to its answer."""
+        """How the registry found the model; empty if no model is named."""
         return "" if self.lookup is None else self.lookup.how
 
     @property
     def window(self) -> int | None:
-        """Tokens."""
+        """The context window in tokens."""
         return self.state.token_usage.context_window
 
     @property
     def is_by_file(self) -> bool:
-        """The window is the one that the session's file shows."""
+        """True if the window is the one that the session's file shows."""
         return self.recorded.window is not None and self.recorded.window == self.window
 
     @property
     def confidence(self) -> Confidence:
-        """Of the window."""
+        """How reliable the window is."""
         if self.is_by_file:
             return "guess" if self.recorded.is_guess else "observed"
         return self.state.token_usage.context_window_confidence
 
     @property
     def is_guess(self) -> bool:
-        """True where nobody recorded the window."""
+        """True if no source states the window."""
         return self.confidence == "guess"
 
     @property
     def is_estimate(self) -> bool:
-        """True where the window is worked out from what happened in the session."""
+        """True if the window was estimated from what happened in the session."""
         return self.is_by_file and self.recorded.is_estimate
 
     @property
@@ -75,14 +75,16 @@ class Known(Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str | None:
-        """`provider/model` as the registry spells it; as the session names it where that has none."""
+        """`provider/model` as the registry spells it. If the registry does not know the model, the session's
+        own name for it.
+        """
         if self.lookup is None or self.is_guess:
             return self.state.model
         return named(self.lookup)
 
     @property
     def window_number(self) -> str:
-        """`200,000`; `~200,000` for an estimate, `128,000?` for a guess."""
+        """The window as text: `200,000`; `~200,000` for an estimate, `128,000?` for a guess."""
         if self.window is None:
             return "unknown"
         return f"{'~' if self.is_estimate else ''}{self.window:,}{'?' if self.is_guess else ''}"
@@ -104,7 +106,9 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 def known(client: Client, begun: Begun, conversation: Conversation) -> Known:
-    """Asks the daemon what it knows of a session's model."""
+    """Ask the daemon what it knows about the model of the session `begun`, and count the tokens of the
+    conversation's system prompt and tools.
+    """
     state = client.ask("agent/state", {"session_id": begun.session_id}, StateResult)
     lookup = None
     if state.model is not None:
@@ -122,7 +126,7 @@ def known(client: Client, begun: Begun, conversation: Conversation) -> Known:
 
 
 def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
-    """What counts a session's texts, as its settings and its model have it."""
+    """Return the token counter that the session's settings and model select."""
     settings = state.compaction.settings
     estimator = msgspec.json.decode(settings["estimator"].value, type=str)
     if estimator == "chars4":
@@ -132,5 +136,5 @@ def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
 
 
 def named(found: LookupResult) -> str:
-    """`provider/model`."""
+    """Return `provider/model`, or the model alone if the provider is unknown."""
     return found.model if found.provider is None else f"{found.provider}/{found.model}"

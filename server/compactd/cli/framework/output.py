@@ -1,4 +1,6 @@
-"""`--output`: the compacted context as a file that can be inspected, compacted and imported again."""
+"""Write output files: the compacted context for `--output`, checks before overwriting, atomic
+replacement.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ from compactd.cli.framework.page import one_line
 from compactd.client import Client
 from compactd.protocol.wire import ContextResult
 
-FORCE = Flag("--force", "replace a file that exists, without asking")
-"""Of each command that writes a file which the person named."""
+FORCE = Flag("--force", "replace an existing file without asking")
+"""The flag of every command that writes to a file which the user names."""
 
 
 def writable(path: str, source: Path, *, force: bool) -> Path:
-    """Where to write, if that is possible, not the file that is read, and no file that is to stay. Raises
-    `Stop`."""
+    """Check that the file `path` may be written, and return its path. Raise `Stop` if it cannot be written,
+    is the file `source` that the command reads, or exists and may not be replaced (see
+    `refuse_to_overwrite`).
+    """
     target = Path(path)
     try:
         is_folder, has_place = target.is_dir(), target.parent.is_dir()
@@ -47,28 +51,31 @@ def writable(path: str, source: Path, *, force: bool) -> Path:
 
 
 def refuse_to_overwrite(target: Path, *, force: bool) -> None:
-    """Keeps a file that exists: asks in a terminal, and refuses elsewhere. `force`: the person said so
-    already. Raises `Stop`. What is no regular file, such as a pipe, has nothing to lose."""
+    """Raise `Stop` if `target` exists, unless `force` is true or the user agrees to replace it. The user is
+    asked only in a terminal.
+
+    Only regular files are protected: a pipe or device has no contents to lose.
+    """
     if force or not target.is_file():
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Stop(
             f"cannot write {target}: the file exists.",
-            hint="Nothing was written. Give another file, or --force to replace this one.",
+            hint="Nothing was written. Name another file, or use --force to replace this one.",
             exit_code=USAGE,
         )
     sys.stderr.write(f"{one_line(str(target))} exists. Replace it? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Stop(f"{target} stays as it is.", hint="Nothing was written.", exit_code=NOTHING_TO_DO)
+        raise Stop(f"{target} was not changed.", hint="Nothing was written.", exit_code=NOTHING_TO_DO)
 
 
 def refuse_links(target: Path) -> None:
-    """Refuses a link that would make us write somewhere else than `target` says. Raises `Stop`.
+    """Raise `Stop` if a symbolic link would make the program write somewhere other than `target` says.
 
-    That is `target` itself if it is a link out of its folder, or a folder above it if that is a link out of
-    the project we stand in. A folder from a stranger may hold such links under the names one would choose.
-    Links of the system in `/dev` and `/proc` are followed.
+    That is the case if `target` is a link to another folder, or if a folder above it is a link to outside the
+    current project. A folder that came from somebody else may contain such links under common file names.
+    Links of the system in `/dev` and `/proc` are allowed.
     """
     written = Path(os.path.abspath(target))  # noqa: PTH100 - `resolve` would follow the links
     if written.parts[1:2] in (("dev",), ("proc",)):
@@ -78,20 +85,21 @@ def refuse_links(target: Path) -> None:
         leaves_folder = written.is_symlink() and folder not in real.parents
         leaves_project = project in written.parents and project not in real.parents
     except (OSError, RuntimeError) as error:
-        raise Stop(f"cannot write {target}: its links lead nowhere.", exit_code=USAGE) from error
+        raise Stop(f"cannot write {target}: its links cannot be resolved.", exit_code=USAGE) from error
     if leaves_folder or leaves_project:
         raise Stop(
-            f"cannot write {target}: it is, or is behind, a link to {real}.",
+            f"cannot write {target}: it is a link to {real}, or is inside a linked folder.",
             hint="Nothing was written. If you mean that file, give its own path; otherwise remove the link.",
             exit_code=USAGE,
         )
 
 
 def write_context(client: Client, session_id: str, target: Path, source_format: str) -> str:
-    """Writes what the next request must contain; what was written, in a few words.
+    """Write the messages of the next request to `target`. Return a short description of what was written.
 
-    OpenAI messages as a JSON array where the session came so; else neutral messages, one a line, the system
-    prompt as the first. The file is there whole or not at all. Raises `Stop`.
+    A session that was read from OpenAI messages is written as a JSON array of OpenAI messages. Every other
+    session is written as neutral messages, one per line, with the system prompt first. The file is written
+    completely or not at all. Raise `Stop` if it cannot be written.
     """
     shape = "openai" if source_format == "openai" else "neutral"
     params = {"session_id": session_id, "format": shape}
@@ -104,12 +112,12 @@ def write_context(client: Client, session_id: str, target: Path, source_format: 
         write_beside(target, data)
     except OSError as error:
         raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
-    kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one a line"
+    kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one per line"
     return f"{len(messages):,} {kind}"
 
 
 def _without_report(raw: Raw) -> Raw:
-    """The message without its usage report, which would be taken for one of this context."""
+    """Return the message without its usage report, which does not describe the new context."""
     fields = msgspec.json.decode(raw, type=dict[str, Raw])
     return Raw(msgspec.json.encode(fields)) if fields.pop("usage", None) is not None else raw
 
@@ -119,14 +127,16 @@ def _array(messages: Sequence[Raw]) -> bytes:
 
 
 def _lines(messages: Sequence[Raw]) -> bytes:
-    # A user's own JSON may hold line ends, but only between its tokens.
+    # A message is written as the daemon sent it. It may contain line breaks, but only between JSON tokens.
     return b"".join(bytes(raw).replace(b"\n", b" ") + b"\n" for raw in messages)
 
 
 def write_beside(target: Path, data: bytes) -> None:
-    """Writes `data` to `target`: whole or not at all, a new file for its owner alone. Raises `OSError`."""
+    """Write `data` to `target` completely or not at all. A new file is readable by its owner only. Raise
+    `OSError`.
+    """
     if target.exists() and not target.is_file():
-        # A pipe or a device: nothing to put in its place.
+        # A pipe or a device cannot be replaced by a file.
         target.write_bytes(data)
         return
     place = target.resolve()

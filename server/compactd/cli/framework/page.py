@@ -1,4 +1,6 @@
-"""What a command prints: the same text in a terminal and in a pipe; there without bars and colours."""
+"""Standard output of a command: text lines, label rows, numbers, JSON. Bars and colours are used only in a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -17,43 +19,47 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 80
-"""Columns where nobody says how many there are."""
+"""Columns if the terminal's width is unknown."""
 WIDEST = 100
-"""Longer lines are hard to read, however wide the terminal."""
+"""The widest line: longer ones are hard to read, even in a wide terminal."""
 LABEL = 10
-"""Columns of a row's label."""
+"""Columns of the label of a row."""
 TAB = 4
 NUMBER = 9
-"""Columns of a row's number."""
+"""Columns of the number in a row."""
 
 Look = Literal["", "due", "bad"]
-"""What needs attention: due soon or a guess; over or failed. Everything reads the same without it."""
+"""The colour of a line: `due` if a compaction is due soon or a number is a guess, `bad` if a limit is
+exceeded or something failed. The text of the line does not depend on it.
+"""
 
 _STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
 
 
 def cleaned(text: str) -> str:
-    """`text` without what could command a terminal; line ends stay."""
+    """Return `text` without control characters that a terminal would act on. Line ends stay."""
     return text.replace("\r\n", "\n").translate(sanitize.NOTHING)
 
 
 def encodable(text: str) -> str:
-    """`text` without the lone surrogates that stand for a file name's bytes where they are no UTF-8."""
+    """Return `text` with U+FFFD for lone surrogates (the bytes of a file name that are not UTF-8)."""
     return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str) -> str:
-    """`text` as one line: all white space is one blank."""
+    """Return `text` as one line: each run of white space becomes one space."""
     return " ".join(cleaned(text).split())
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`1 message`, `2,000 messages`."""
+    """Return a count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def shortened(text: str, columns: int) -> str:
-    """`text` in so many columns: without its end, or a path's middle, for its end tells most."""
+    """Return `text` in at most `columns` columns. A longer text loses its end; a longer path loses its
+    middle, because the end of a path says most.
+    """
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= columns:
@@ -68,20 +74,22 @@ def shortened(text: str, columns: int) -> str:
 
 
 class Held(io.StringIO):
-    """Standard output that ends in a terminal, kept until all of it is known."""
+    """A buffer that stands in for standard output until a command has printed everything; see
+    `cli/framework/pager.py`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.notes: list[str] = []
-        """For standard error, once the output was shown."""
+        """Lines for standard error, to be written after the output."""
 
     def isatty(self) -> bool:
-        """True: where it ends."""
+        """Return True: the output is meant for a terminal."""
         return True
 
 
 class Page:
-    """Standard output, as a command fills it from the top."""
+    """The standard output that a command writes to, line by line."""
 
     def __init__(self, *, is_json: bool = False) -> None:
         self.is_json = is_json
@@ -89,12 +97,12 @@ class Page:
         self.is_drawn = (
             not is_json and os.environ.get("TERM") != "dumb" and (sys.stdout.isatty() or is_forced)
         )
-        """True in a terminal: lines are wrapped, bars are drawn, what needs attention has a colour."""
+        """True in a terminal: lines are wrapped, bars are drawn, colours are used."""
         self._console: Console | None = None
 
     @property
     def console(self) -> Console:
-        """The terminal; only where `is_drawn`."""
+        """The rich console of the terminal. Use it only if `is_drawn`."""
         if self._console is None:
             from rich.console import Console
 
@@ -105,11 +113,11 @@ class Page:
 
     @property
     def width(self) -> int:
-        """Columns there are."""
+        """The number of columns."""
         return self.console.width if self.is_drawn else WIDTH
 
     def line(self, text: str = "", look: Look = "") -> None:
-        """One line; in a terminal wrapped."""
+        """Print one line, wrapped in a terminal."""
         text = cleaned(text)
         if self.is_drawn:
             self._wrapped(text, 0, look)
@@ -117,7 +125,9 @@ class Page:
             sys.stdout.write(f"{text}\n")
 
     def row(self, label: str, text: str, look: Look = "", *, columns: int = LABEL) -> None:
-        """A label and what there is to say; in a terminal wrapped, with the rest under its beginning."""
+        """Print a label and a text. In a terminal, the text is wrapped, and further lines begin below its
+        first word. `columns`: the width of the label.
+        """
         line = f"{label:<{columns}}{cleaned(text)}".replace("\n", " ")
         if self.is_drawn:
             self._wrapped(line, columns, look)
@@ -125,7 +135,7 @@ class Page:
             sys.stdout.write(f"{line}\n")
 
     def figure(self, label: str, number: str, text: str, look: Look = "") -> None:
-        """A row with a number, right-aligned, and where it comes from."""
+        """Print a row: a label, a right-aligned number, and a text that says where the number comes from."""
         head = f"{label:<{LABEL}}{number:>{NUMBER}}   "
         line = head + one_line(text)
         if self.is_drawn:
@@ -134,7 +144,7 @@ class Page:
             sys.stdout.write(f"{line}\n")
 
     def text(self, text: str) -> None:
-        """A text of several lines; in a terminal wrapped, a list's points with the rest indented."""
+        """Print a text of several lines. In a terminal, lines are wrapped and list items indented."""
         for line in cleaned(text).split("\n"):
             if not self.is_drawn:
                 sys.stdout.write(f"{line}\n")
@@ -157,8 +167,11 @@ class Page:
             begin = Text(" " * indent)
 
     def json(self, value: object) -> None:
-        """The one object of `--json`; over several lines where a person looks at it. What could command a
-        terminal or hide in a line is written as `\\uXXXX`: the same JSON value."""
+        r"""Print the JSON object of `--json`, indented if standard output is a terminal.
+
+        Characters that could command a terminal or hide in a line are written as `\uXXXX`, which is the same
+        JSON value.
+        """
         data = msgspec.json.encode(value)
         if sys.stdout.isatty():
             data = msgspec.json.format(data, indent=2)
@@ -166,7 +179,9 @@ class Page:
 
 
 def note(lines: Sequence[str], most: int = 3) -> None:
-    """Warnings, on standard error, after all else: the first of them, and how many more there are."""
+    """Print the first `most` warnings to standard error after all other output, and how many
+    more there are.
+    """
     shown = [f"note: {one_line(line)}\n" for line in lines[:most]]
     if len(lines) > most:
         shown.append(f"note: {plural(len(lines) - most, 'more note', 'more notes')}; --json lists them\n")

@@ -1,4 +1,4 @@
-"""Output longer than the terminal goes through the reader's pager, as git's and man's does."""
+"""Send output that is longer than the terminal through the user's pager, as git and man do."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from compactd._runtime.programs import resolved_command
 from compactd.cli.framework.page import Held
 
 LESS = "FRX"
-"""What `less` is told where the reader's own `LESS` does not: end where all fits, show colours, leave the
-screen as it is. As git sets it (its core.pager)."""
+"""Options of `less` if `LESS` is not set: quit if everything fits, show colours, do not clear the screen. git
+uses the same (core.pager).
+"""
 
 
 @contextmanager
 def paged(*, is_wanted: bool) -> Iterator[None]:
-    """What is printed inside is shown at its end: through `PAGER` where it has more lines than the terminal.
+    """Collect what the `with` block prints, then print it: through the program that `PAGER` names if it has
+    more lines than the terminal, otherwise directly.
 
-    Prints at once where standard output is no terminal, or `PAGER` is empty or `cat`, or there is none.
+    No pager is used without `is_wanted`, if standard output is not a terminal, if `PAGER` is empty or `cat`,
+    or if its program is not found.
     """
     pager = _pager() if is_wanted and sys.stdout.isatty() else []
     if not pager:
@@ -43,7 +46,7 @@ def paged(*, is_wanted: bool) -> Iterator[None]:
 
 
 def _pager() -> list[str]:
-    """The pager's command; empty for none."""
+    """Return the pager's command as words; an empty list if no pager is to be used."""
     if os.environ.get("TERM", "dumb") == "dumb":
         return []
     try:
@@ -56,12 +59,14 @@ def _pager() -> list[str]:
         program = resolved_command(words[0], os.environ.get("PATH"), Path.cwd())
     except OSError:
         return []
-    # A relative path means another program in each folder: it is not run.
+    # A relative path would run a different program in each folder, so it is refused.
     return [program, *words[1:]] if Path(program).is_absolute() else []
 
 
 def _shown(pager: list[str], text: str) -> bool:
-    """Whether the pager could be started. Waits until the reader leaves it."""
+    """Show `text` in the pager, and wait until the user quits it. Return False if the pager could not be
+    started.
+    """
     environment = {**os.environ, "LESS": os.environ.get("LESS", LESS)}
     try:
         process = subprocess.Popen(pager, stdin=subprocess.PIPE, env=environment)
@@ -70,7 +75,7 @@ def _shown(pager: list[str], text: str) -> bool:
     try:
         process.communicate(text.encode("utf-8", "replace"))
     except KeyboardInterrupt:
-        # The pager has seen it too, and decides itself what it means.
+        # The pager also received Ctrl-C and decides itself what to do.
         _wait(process)
     return True
 

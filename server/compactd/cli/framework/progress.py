@@ -1,4 +1,4 @@
-"""What is shown while something takes long: a word and a spinner on standard error, gone when it is done."""
+"""Progress of a long operation: a text and a spinner on standard error, removed at the end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 PATIENCE_S = 0.5
-"""What is done sooner shows nothing."""
+"""Seconds before the spinner appears. A shorter operation shows nothing."""
 
 
 class Waiting:
-    """Shows what is going on, if it takes longer than `PATIENCE_S` and standard error is a terminal."""
+    """A context manager that shows a text and a spinner while its block runs, if that takes longer than
+    `PATIENCE_S` and standard error is a terminal.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -25,7 +27,7 @@ class Waiting:
         self._timer: threading.Timer | None = None
 
     def say(self, text: str) -> None:
-        """What is going on now. From any thread."""
+        """Change the shown text. May be called from any thread."""
         with self._lock:
             self._text = text
             if self._status is not None:

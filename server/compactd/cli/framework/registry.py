@@ -1,4 +1,4 @@
-"""Runs a command line: parses it, loads the command, and ends well when something goes wrong."""
+"""Run a command line: parse it, load the command, and turn every failure into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from compactd.cli.framework.page import Page, encodable, one_line
 
 
 class Lazy(click.Group):
-    """All commands; the module of one is loaded when that one is asked for."""
+    """The group of all commands. It imports a command's module only when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of the help."""
+        """Return the names of all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """`COMMAND` of the module with that name."""
+        """Return `COMMAND` of the command's module; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"compactd.cli.commands.{cmd_name}").COMMAND
@@ -33,7 +33,7 @@ class Lazy(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so. Loads none of them."""
+        """Return the command names that start with `incomplete`. No command's module is imported."""
         return [
             CompletionItem(name, help=about.told)
             for name, about in COMMANDS.items()
@@ -42,22 +42,24 @@ class Lazy(click.Group):
 
 
 VARIABLE = "_COMPACTD_COMPLETE"
-"""By which the script asks."""
+"""The environment variable with which a completion script asks for suggestions."""
 
 GROUP = Lazy("compactd", context_settings=dict(SETTINGS))
 
 
 def run_command(arguments: list[str]) -> int:
-    """The exit code of a line that begins with a command. Nothing that goes wrong leaves a traceback."""
+    """Run the command that `arguments` start with. Return its exit code. Errors are printed without a
+    traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A pipe gets the same text whatever the locale; a terminal what it can show.
+            # A pipe gets UTF-8 whatever the locale is. A terminal gets its own encoding.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
         code = _ended(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough.
+        # The reader of the pipe has closed it.
         _let_go_of_stdout()
         return FAILED
     except OSError as error:
@@ -68,7 +70,9 @@ def run_command(arguments: list[str]) -> int:
 
 
 def complete(instruction: str) -> int:
-    """Answers a shell's script; the exit code."""
+    """Print the suggestions that a completion script asked for. Return the exit code. `instruction`: the
+    value of the environment variable `VARIABLE`.
+    """
     return shell_complete(GROUP, {}, "compactd", VARIABLE, instruction)
 
 
@@ -83,7 +87,7 @@ def _ended(arguments: list[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "compactd"
         told_as = one_line(encodable(error.format_message()))
         message = f"{where}: {told_as[:1].lower()}{told_as[1:]}"
-        stop = Stop(message, hint=f"`{where} --help` tells more.", exit_code=USAGE)
+        stop = Stop(message, hint=f"See `{where} --help`.", exit_code=USAGE)
         return told(Page(is_json="--json" in arguments), stop)
     except (KeyboardInterrupt, Abort):
         sys.stderr.write("\n")
@@ -91,5 +95,5 @@ def _ended(arguments: list[str]) -> int:
 
 
 def _let_go_of_stdout() -> None:
-    # Python would flush it once more at its end, and complain.
+    # Python would flush stdout again at exit and print an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

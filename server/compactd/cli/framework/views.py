@@ -1,4 +1,6 @@
-"""A compaction as a change of the view: what was in the context before it, and what is after it."""
+"""What a compaction changed in the view: for each message its tokens before and after, and its fate (kept,
+pinned, pruned or summarised).
+"""
 
 from __future__ import annotations
 
@@ -24,49 +26,51 @@ FATES: tuple[Fate, ...] = ("kept", "pinned", "pruned", "summarised")
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A message of the view before a compaction, and what became of it."""
+    """A message of the view before a compaction, and what happened to it."""
 
     entry_id: str
     fate: Fate
     kind: str
     what: str
     tokens: int
-    """Before."""
+    """Tokens before the compaction."""
     tokens_after: int
-    """0 where it is in the summary."""
+    """Tokens after the compaction. 0 if the message was summarised."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a compaction changed. Tokens."""
+    """What a compaction changed. Sizes are in tokens."""
 
     rows: tuple[Row, ...]
-    """The view before, in its order."""
+    """The messages of the view before the compaction, oldest first."""
     summary: str
-    """Empty where nothing was summarised."""
+    """The text of the summary; empty if nothing was summarised."""
     summary_tokens: int
     tokens_before: int
-    """Of the whole request."""
+    """Size of the whole request before the compaction."""
     tokens_after: int
     beside: int
-    """Of both, system prompt and tools, in the file or not."""
+    """Size of the rest of the request: system prompt and tools, whether or not the file contains them."""
     messages_before: int
     messages_after: int
     at: float
-    """Unix seconds."""
+    """Time of the compaction, in Unix seconds."""
     result: CompactionResult | None
-    """None for one that pruned only."""
+    """The result of the compaction; None for a prune."""
 
     def of(self, fate: Fate) -> tuple[int, int, int]:
-        """(how many messages have this fate, their tokens before, and after)."""
+        """Return (number of messages with this fate, their tokens before, their tokens after)."""
         rows = [row for row in self.rows if row.fate == fate]
         return len(rows), sum(row.tokens for row in rows), sum(row.tokens_after for row in rows)
 
 
 def last_change(data: bytes, working_dir: str | None = None, used: int | None = None) -> Change | None:
-    """What the last compaction in force of the journal `data` changed; none where there is none.
+    """Find the last compaction or prune in the journal `data` that was not undone. Return what it changed;
+    None if there is none.
 
-    `used`: the tokens of the request before it; by default what the journal tells. Raises `ValueError` where
-    the journal is damaged or of another version. O(bytes), twice.
+    `used`: tokens of the request before that compaction; by default the size in the journal. Raise
+    `ValueError` if the journal is damaged or has another version. O(bytes): the entries of the journal are
+    applied twice.
     """
     found = scan(data)
     if found.damage is not None or not found.records:

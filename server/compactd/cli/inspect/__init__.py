@@ -1,1 +1,1 @@
-"""Pictures of a context window as files: an SVG, and a page whose plots can be hovered."""
+"""The analysis behind `compactd inspect`: what uses the tokens, as text, SVG and web page."""

@@ -1,4 +1,4 @@
-"""Where the tokens of a conversation are: its parts, and its largest entries."""
+"""What uses the tokens of a conversation: its parts and its largest entries."""
 
 from __future__ import annotations
 
@@ -24,56 +24,58 @@ from compactd.protocol.messages import (
 )
 
 PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "reasoning", "calls", "results")
-"""In the order of a request: what is fixed, what was said, what tools were asked and gave back."""
+"""The parts in the order of a request: fixed parts, messages, tool calls and results."""
 
 TARGETS = ("command", "cmd", "pattern", "query", "url", "script", "description", "prompt", "name", "task")
-"""Arguments that tell what a call was about, where it names no file."""
+"""Names of arguments that say what a tool call is about, if it names no file. The first one with a text
+counts.
+"""
 
 WHAT_CHARS = 200
 
 
 class Place(Struct, frozen=True):
-    """Where a message stands in the whole conversation."""
+    """The position of a message in the whole conversation."""
 
     number: int
-    """Counted from 1; 0 for a summary of ours."""
+    """The message's number, from 1. 0 for a summary that compactd wrote."""
     turn: int
-    """The request it belongs to, counted from 1; 0 before the first."""
+    """The number of the user's request that the message belongs to, from 1. 0 before the first request."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One block of a message, as a person looks for it."""
+    """One block of a message, as a user would describe it."""
 
     kind: str
-    """`tool result`, `tool call`, `text`, `thinking`, `user`, `summary`, `image`, `document`, `system`."""
+    """`tool result`, `tool call`, `text`, `thinking`, `user`, `summary`, `image`, `document` or `system`."""
     tokens: int
     turn: int
     message: int
     what: str
     note: str = ""
-    """`failed`, `read 4 times, last in turn 61`."""
+    """For example `failed` or `read 4 times, last in turn 61`."""
     failed: bool = False
 
 
 class Anatomy(Struct, frozen=True, kw_only=True):
-    """Where the tokens are, all by our estimate."""
+    """What uses the tokens, as this process estimates it, without the daemon."""
 
     parts: Mapping[str, int]
-    """Each of `PARTS` to its tokens."""
+    """Tokens of each of `PARTS`."""
     largest: tuple[Entry, ...]
     count: int
-    """Of all entries that take any tokens."""
+    """The number of entries with at least one token."""
     by_message: Mapping[int, int]
-    """Of each message's number, its tokens: what was counted once is not counted again."""
+    """Message number -> its tokens, so that no caller counts the same message again."""
 
     @property
     def tokens(self) -> int:
-        """Of all parts."""
+        """Tokens of all parts."""
         return sum(self.parts.values())
 
 
 def places_of(messages: Iterable[Message]) -> list[Place]:
-    """The place of each message of a whole conversation, oldest first."""
+    """Return the place of each message of a whole conversation, oldest first."""
     places: list[Place] = []
     turn = 0
     for number, message in enumerate(messages, start=1):
@@ -92,7 +94,9 @@ def dissect(
     working_dir: str | None = None,
     most: int = 10,
 ) -> Anatomy:
-    """The parts of the context that `messages` are, and its `most` largest entries. O(messages)."""
+    """Return the parts of the context that consists of `messages`, and its `most` largest entries.
+    O(messages).
+    """
     parts = dict.fromkeys(PARTS, 0)
     parts["system"], parts["tools"] = system_tokens, tools_tokens
     calls: dict[str, ToolCall] = {}
@@ -126,7 +130,9 @@ def dissect(
 
 
 def divided(message: Message, tokens: int) -> Mapping[str, int]:
-    """The parts of one message of `tokens` tokens, by our estimate of its blocks. They add up to `tokens`."""
+    """Divide the `tokens` of one message among its parts by an estimate of its blocks. The parts add up to
+    `tokens`.
+    """
     estimates: dict[str, int] = {}
     for block in message.content:
         part = part_of(block, message)
@@ -135,7 +141,7 @@ def divided(message: Message, tokens: int) -> Mapping[str, int]:
     parts: dict[str, int] = {}
     done = given = 0
     for part, estimate in estimates.items():
-        # Rounded as a running sum, so that nothing is left over.
+        # Rounding the running sum leaves no remainder.
         done += estimate
         until = round(tokens * done / whole) if whole else 0
         parts[part], given = until - given, until
@@ -143,9 +149,9 @@ def divided(message: Message, tokens: int) -> Mapping[str, int]:
 
 
 def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | None) -> tuple[str, str]:
-    """(kind, what) of a whole message, as a person looks for it: of its first block that tells something.
+    """Return (kind, description) of a message, from its first block that says something.
 
-    `calls`: those before it, by id.
+    `calls`: the tool calls before it, by id.
     """
     kind, what = "", ""
     for block in message.content:
@@ -163,7 +169,7 @@ def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | 
 
 
 def part_of(block: Block, message: Message) -> str:
-    """Which of `PARTS` a block belongs to."""
+    """Return which of `PARTS` a block belongs to."""
     if isinstance(block, ToolCall):
         return "calls"
     if isinstance(block, ToolResult):
@@ -243,7 +249,7 @@ def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[
 
 
 def target_of(call: ToolCall, working_dir: str | None) -> str:
-    """What a call was about: the file it names, its command, what it looked for."""
+    """Return what a call is about: the file it names, its command, or what it searches for."""
     arguments = arguments_of(call)
     if not is_search(call.name):
         paths = paths_in(arguments)
@@ -261,7 +267,7 @@ def _first_text(arguments: Mapping[str, Json]) -> str:
 
 
 def _below(path: str, working_dir: str | None) -> str:
-    """`path` as seen from the conversation's own folder."""
+    """Return `path` relative to the conversation's folder, or unchanged if it is not in that folder."""
     if working_dir and path.startswith(working_dir.rstrip("/") + "/"):
         return path[len(working_dir.rstrip("/")) + 1 :]
     return path

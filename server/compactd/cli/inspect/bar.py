@@ -1,4 +1,4 @@
-"""The bar that shows a window: what fills it, and where a compaction comes."""
+"""The bar that shows a context window: what fills it, and the compaction threshold."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ GROUPS = (
     ("▒", ("calls",)),
     ("░", ("summary", "user", "text", "reasoning")),
 )
-"""How each part is drawn: distinct without colour."""
+"""(shade, the parts that are drawn with it). The shades differ even without colour."""
 
 FREE = "·"
 MARK = "│"
 EDGES = 2
 PERCENT_COLUMNS = 7
-"""Room at the right for `  100 %`."""
+"""Columns at the right for `  100 %`."""
 CELLS = 100
-"""Of the bar where there is room: one for each percent of the window."""
+"""The number of cells if there is room: one per percent of the window."""
 FEWEST_CELLS = 8
 WHOLE_BAR = CELLS + EDGES + PERCENT_COLUMNS
-"""Columns of a bar of so many cells."""
+"""Columns of a bar with all cells."""
 
 NAMES = {NOT_IN_FILE: "system prompt and tools (not in the file)"}
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
-    """A window as it is filled. Tokens."""
+    """The contents of a context window, as a bar shows them. Sizes are in tokens."""
 
     parts: Mapping[str, int]
-    """Part to tokens; they add up to `used`."""
+    """Tokens of each part. They add up to `used`."""
     used: int
     window: int | None
     threshold: int | None
@@ -43,15 +43,17 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
     @property
     def percent_text(self) -> str:
-        """`41 %`; `~41 %` of a window that is a guess or an estimate."""
+        """The fill such as `41 %`, or `~41 %` if the window is a guess or an estimate."""
         if not self.window:
             return ""
         return f"{'~' if self.is_guess or self.is_estimate else ''}{100 * self.used / self.window:.0f} %"
 
 
 def bar(gauge: Gauge, width: int) -> list[str]:
-    """The bar, of `CELLS` or fewer where `width` is too small, the mark below it, and what its shades mean:
-    two or three lines."""
+    """Return the bar, the threshold mark below it, and the legend: two or three lines.
+
+    The bar has `CELLS` cells, or fewer if `width` is too small.
+    """
     inner = max(FEWEST_CELLS, min(CELLS, width - EDGES - PERCENT_COLUMNS))
     whole = max(1, gauge.window or 0, gauge.used)
     cells: list[str] = []
@@ -76,7 +78,9 @@ def bar(gauge: Gauge, width: int) -> list[str]:
 
 
 def legend_of(gauge: Gauge, *, shades: bool = True) -> str:
-    """What fills the window, in shares of it, each group behind its shade if those were drawn."""
+    """Return a legend: the parts and their shares of the window. With `shades`, each group of parts has its
+    shade in front.
+    """
     groups = []
     for shade, names in GROUPS:
         shares = [f"{NAMES.get(name, name)} {share(gauge, name)}" for name in names if gauge.parts.get(name)]
@@ -86,14 +90,14 @@ def legend_of(gauge: Gauge, *, shades: bool = True) -> str:
 
 
 def share(gauge: Gauge, name: str) -> str:
-    """A part's share of the window; of all that is used, where no window is known."""
+    """Return a part's share of the window, or of the used tokens if the window is unknown."""
     whole = gauge.window or gauge.used or 1
     percent = 100 * gauge.parts.get(name, 0) / whole
     return f"{percent:.0f} %" if percent >= 0.5 else "<1 %"
 
 
 def _mark(gauge: Gauge, at: int, width: int) -> str:
-    """`↑ compacts at 80 %` below its column, counted from 0."""
+    """Return `↑ compacts at 80 %` with the arrow at column `at`, from 0."""
     percent = 100 * (gauge.threshold or 0) / (gauge.window or gauge.used or 1)
     text = f"compacts at {percent:.0f} %"
     if at + 2 + len(text) <= width:

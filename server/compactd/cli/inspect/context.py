@@ -1,8 +1,8 @@
-"""The next request of a session: how many tokens it has, and what they are.
+"""Divide the size of the next request into parts, so that all commands show the same numbers.
 
-One function, `fill`, divides the size of the next request into parts. All commands show its numbers, so that
-they agree. A total is the next request with all that it holds. A part, an entry or a message is counted by
-our estimate. What a provider's report shows beyond that is not in the file.
+The total is the size of the whole next request, from the provider's report if there is one. The size of a
+part, entry or message is this process's own estimate. The tokens of the total that no estimate explains are
+the part `NOT_IN_FILE`.
 """
 
 from __future__ import annotations
@@ -15,35 +15,42 @@ from msgspec.structs import replace
 from compactd.protocol.messages import CompactionResult
 
 NOT_IN_FILE = "not_in_file"
-"""The part that only a provider's report shows: the agent's system prompt and tools, and what it adds to a
-request without writing it down."""
+"""The part that only a provider's report shows: the agent's system prompt and tools, and whatever the agent
+adds to a request without recording it.
+"""
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The next request, divided. Tokens."""
+    """The next request, divided into parts. Sizes are in tokens."""
 
     used: int
-    """All of it."""
+    """The whole request."""
     parts: Mapping[str, int]
-    """They add up to `used`."""
+    """Tokens of each part. They add up to `used`."""
     estimate: int
-    """What we estimate for all that is in the file. `parts` hold it as it is, or shrunk to `used`."""
+    """The estimate for everything in the file. If it is larger than `used`, the sizes in `parts` are the
+    estimates scaled down; otherwise they are the estimates.
+    """
 
     @property
     def not_in_file(self) -> int:
-        """What only a report shows."""
+        """Tokens that only the provider's report shows."""
         return self.parts[NOT_IN_FILE]
 
     def shown(self, estimate: int) -> int:
-        """What `parts` hold of something that we estimate at so many tokens."""
+        """Return the size to show for something with this estimate: scaled down if the sizes in `parts`
+        are.
+        """
         return estimate if self.estimate <= self.used else round(estimate * self.used / self.estimate)
 
     def shown_each(self, estimates: Sequence[int]) -> list[int]:
-        """The same of each of `estimates`, so that they add up as all of them do."""
+        """Return the size to show for each of `estimates`. These sizes add up to `shown` of the sum of the
+        estimates.
+        """
         shown: list[int] = []
         done = given = 0
         for tokens in estimates:
-            # Rounded as a running sum, so that nothing is left over.
+            # Rounding the running sum leaves no remainder.
             done += tokens
             until = self.shown(done)
             shown.append(until - given)
@@ -51,16 +58,19 @@ class Context(Struct, frozen=True, kw_only=True):
         return shown
 
     def compacted(self, result: CompactionResult) -> CompactionResult:
-        """A compaction of this context, with sizes of the whole request. What is not in the file stays."""
+        """Return `result` with the sizes of the whole request before and after the compaction. The part
+        `NOT_IN_FILE` stays as large as it is.
+        """
         saved = min(self.used, self.shown(result.tokens_saved))
         return replace(result, tokens_before=self.used, tokens_after=self.used - saved, tokens_saved=saved)
 
 
 def fill(estimates: Mapping[str, int], used: int) -> Context:
-    """The next request of `used` tokens, divided into parts that we estimate. O(parts).
+    """Divide the next request of `used` tokens into parts with the given estimates. O(parts).
 
-    The estimates stay as they are, and the rest is not in the file. If they are larger than the request, they
-    are shrunk to it: a report is right, and our estimate is not.
+    The estimates stay unchanged, and the remaining tokens become the part `NOT_IN_FILE`. If the estimates add
+    up to more than `used`, they are scaled down to it, because the provider's report is right and the
+    estimates are not.
     """
     estimate = sum(estimates.values())
     context = Context(used=used, parts={}, estimate=estimate)

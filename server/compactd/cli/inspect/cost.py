@@ -1,4 +1,4 @@
-"""What a conversation cost so far, from its usage reports and the registry's prices."""
+"""What a conversation has cost so far, from its usage reports and the registry's prices."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MILLION = 1_000_000
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """US dollars of all requests that have a report."""
+    """The cost of all requests that have a usage report, in US dollars."""
 
     dollars: float
     reports: int
     cached_share: float
-    """Of all input, what was read from the cache; 0 to 1."""
+    """The share of all input that was read from the cache, 0 to 1."""
 
 
 def cost_of(messages: Iterable[Message], pricing: Pricing) -> Cost | None:
-    """None where no message has a report. O(messages)."""
+    """Return the cost of the conversation; None if no message has a usage report. O(messages)."""
     dollars, reports, whole, cached = 0.0, 0, 0, 0
     for message in messages:
         if message.usage is None:
@@ -39,7 +39,7 @@ def cost_of(messages: Iterable[Message], pricing: Pricing) -> Cost | None:
 
 
 def price_of(usage: Usage, pricing: Pricing) -> float:
-    """US dollars of one request with this report."""
+    """Return the price of one request with this usage, in US dollars."""
     size = context_size(usage)
     read, write, into, out = pricing.cache_read, pricing.cache_write, pricing.input, pricing.output
     for step in pricing.steps:

@@ -1,4 +1,4 @@
-"""How a context grew: its size turn by turn, the compactions between, and when the next one comes."""
+"""How a context grew: its size turn by turn, its compactions, and a forecast of the next one."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from compactd.protocol.messages import Message
 
 LEVELS = "▁▂▃▄▅▆▇█"
 LEAST = 3
-"""Sizes that a growth is told from, at least."""
+"""The least number of sizes for a forecast."""
 
 
 class Size(Struct, frozen=True):
-    """The size of the context after an answer. Tokens."""
+    """The size of the context after an answer, in tokens."""
 
     turn: int
     tokens: int
     since: int
-    """Which compaction it comes after, counted from 0."""
+    """The number of compactions before the answer."""
 
 
 class Growth(Struct, frozen=True, kw_only=True):
     """How a context grew."""
 
     sizes: tuple[Size, ...]
-    """After each answer, oldest first."""
+    """The size after each answer, oldest first."""
     compactions: tuple[int, ...]
-    """The turn in which each happened."""
+    """The turn of each compaction."""
     measured: bool
-    """The sizes are the provider's reports; else our estimate."""
+    """The sizes are the provider's reports; otherwise they are estimates."""
 
     @property
     def by_turn(self) -> tuple[Size, ...]:
-        """The last size of each turn; a compaction within a turn parts it."""
+        """The last size of each turn. A compaction splits the turn in which it happens."""
         last = {(size.since, size.turn): size for size in self.sizes}
         return tuple(last.values())
 
 
 class Forecast(Struct, frozen=True, kw_only=True):
-    """When the next compaction comes, if the context grows on as it did since the last one."""
+    """When the next compaction is due, if the context keeps growing as it did since the last one."""
 
     steps: int
     unit: str
-    """`turn`; `answer` where there were too few turns."""
+    """`turn`, or `answer` if there were too few turns."""
     tokens_each: int
 
 
@@ -60,10 +60,11 @@ def growth_of(
     compacted_after: Sequence[int] = (),
     counted: Mapping[int, int] = {},
 ) -> Growth:
-    """The growth of a whole conversation. O(messages).
+    """Return the growth of a whole conversation. O(messages).
 
-    `fixed_tokens`: system prompt and tools. `compacted_after`: the numbers of messages after which there was
-    a compaction that left no summary among `messages`. `counted`: the tokens of some, by number.
+    `fixed_tokens`: system prompt and tools. `compacted_after`: numbers of the messages after which a
+    compaction happened that left no summary in `messages`. `counted`: message number -> tokens of the
+    message, if they are known already.
     """
     sizes = [_reported(message) for message in messages]
     answers = sum(message.role == "assistant" for message in messages)
@@ -76,7 +77,7 @@ def growth_of(
             compactions.append(place.turn)
             total = fixed_tokens
         if measured:
-            # Where the provider's reports tell, nothing is counted.
+            # The provider's reports give the sizes, so nothing is counted.
             if size is not None:
                 found.append(Size(place.turn, size, len(compactions)))
             continue
@@ -90,7 +91,7 @@ def growth_of(
 
 
 def _reported(message: Message) -> int | None:
-    """The context after an answer, as the provider reports it."""
+    """Return the size of the context after an answer, as the provider reported it."""
     if message.role != "assistant" or message.usage is None:
         return None
     usage, _ = normalise(message.usage)
@@ -99,7 +100,9 @@ def _reported(message: Message) -> int | None:
 
 
 def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | None:
-    """None where the context does not grow, or nobody can tell."""
+    """Return when the next compaction is due; None if the context does not grow, if too little is known, or
+    if a compaction is due already. `used`: tokens of the next request.
+    """
     if threshold is None or used >= threshold:
         return None
     for unit, sizes in (("turn", growth.by_turn), ("answer", growth.sizes)):
@@ -113,7 +116,9 @@ def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | Non
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """`values` as a line of bars, at most `width` of them: each the largest of its share."""
+    """Return `values` as a line of at most `width` bars. If there are more values than bars, each bar shows
+    the largest of several values.
+    """
     if not values:
         return ""
     count = min(width, len(values))

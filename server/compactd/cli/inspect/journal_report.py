@@ -1,4 +1,4 @@
-"""What a journal of ours tells beyond its messages: the context as it stands, the tools, the window."""
+"""Read a compactd journal: messages, current context, tools and window."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from compactd.storage.records import scan
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A session as its journal leaves it."""
+    """A session as its journal describes it."""
 
     messages: tuple[Line, ...]
-    """All of the branch it stands at, oldest first, each with the report of its request."""
+    """All messages of the current branch, oldest first, each with the usage report of its request."""
     live: tuple[Line, ...]
-    """What the next request holds: summary, pinned, tail. Only reports of this context stand in it."""
+    """What the next request contains: summary, pinned messages, recent messages. A message has its usage
+    report only if that report describes this context.
+    """
     live_numbers: tuple[int, ...]
-    """Of each of `live`, its place in `messages` counted from 1; 0 for a summary."""
+    """The number of each message of `live` in `messages`, from 1. 0 for a summary."""
     compacted_after: tuple[int, ...]
-    """How many of `messages` were there at each compaction in force."""
+    """For each compaction that was not undone: how many of `messages` came before it."""
     system_prompt: str | None
     tools: tuple[Raw, ...]
     context_window: int | None
     recorded: Recorded
-    """The window that the file showed, if the session was imported."""
+    """The window that the imported file showed, if the session was imported."""
 
 
 def read_journal(data: bytes) -> Journal | None:
-    """The session in `data`; none where the journal is damaged or of another version. O(bytes)."""
+    """Return the session in `data`; None if the journal is damaged or has another version. O(bytes)."""
     found = scan(data)
     if found.damage is not None or not found.records:
         return None
@@ -80,7 +82,9 @@ def _compacted_after(state: Fold) -> tuple[int, ...]:
 
 
 def _line(message: Message, source: Raw | None, report: UsageReported | None) -> Line:
-    """The message with the report that counts for it, and no other."""
+    """Return the message with the usage of `report`. Without a report that describes a whole request
+    (`is_base`), return it without usage.
+    """
     if report is not None and report.is_base:
         whole = replace(message, usage=Raw(msgspec.json.encode(report.usage)))
     elif message.usage is not None:

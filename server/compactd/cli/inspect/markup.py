@@ -1,4 +1,4 @@
-"""Text from sessions in XML and HTML: whatever a tool printed, it is text and nothing else."""
+"""Escape text from sessions for XML and HTML."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import html
 
 from compactd.cli.framework.page import encodable, one_line
 
-# What XML 1.0 does not allow beside what `one_line` takes away (its section 2.2).
+# Characters that XML 1.0 (section 2.2) forbids and that `one_line` does not remove.
 _NOT_XML = {0xFFFE: None, 0xFFFF: None}
 
 
 def escaped(text: str) -> str:
-    """`text` in one line, for an element's content or a quoted attribute. O(characters)."""
+    """Return `text` in one line, escaped for an element's content or a quoted attribute. O(characters)."""
     return html.escape(encodable(one_line(text)).translate(_NOT_XML), quote=True)
 
 
 def clipped(text: str, most: int) -> str:
-    """The beginning of `text`, at most `most` characters of it."""
+    """Return the beginning of `text`, at most `most` characters."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: max(0, most - 1)].rstrip()}…"
 
 
 def short(tokens: int) -> str:
-    """`950`, `82k`, `1.2M`."""
+    """Return a short number: `950`, `82k`, `1.2M`."""
     if tokens < 1_000:
         return f"{tokens}"
     if tokens < 999_500:

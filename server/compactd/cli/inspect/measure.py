@@ -1,4 +1,4 @@
-"""How full a context is, message by message, as a session grows."""
+"""Measure how full a context is, message by message, as a session grows."""
 
 from __future__ import annotations
 
@@ -21,37 +21,40 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
 LOOKED_BACK = 64
-"""Messages at the end that may have changed since the last look: an answer's report comes after its calls."""
+"""How many of the last messages are compared with those of the last call. They may have changed: an answer's
+usage report comes after its tool calls.
+"""
 
 
 class Weighed(Struct, frozen=True):
-    """A message with what is known of it by itself."""
+    """A message with its token estimate, its usage report and its turn."""
 
     message: Message
     raw: Raw
     tokens: int
-    """Estimated."""
+    """The message's own tokens, as an estimate."""
     report: Report | None
     turn: int
 
     @property
     def request(self) -> int:
-        """Tokens of the request that it answered, by its report; 0 if it has none."""
+        """Tokens of the request that the message answered, from its usage report; 0 if it has no report."""
         return context_size(self.report[0]) if self.report is not None else 0
 
 
 class Meter:
-    """Takes the messages of one session as they come. Its sizes are those that a daemon has for the messages
-    that are in the context."""
+    """A meter for the context of one session. It takes the messages as they arrive, and computes the same
+    sizes as a daemon with the same context.
+    """
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
         self._all: list[Weighed] = []
         self._live: list[int] = []
-        """Places of the messages that are in the context."""
+        """Positions of the messages that are in the context."""
         self._fixed = 0
         self._fold = Fold(decode_message)
-        """Of those messages."""
+        """The state that the messages in the context add up to."""
 
     def take(
         self,
@@ -61,11 +64,11 @@ class Meter:
         pinned: Mapping[int, Sequence[int]],
         fixed_tokens: int,
     ) -> None:
-        """All messages so far; `begun`: an answer that is not whole. O(new messages), and after a change of
-        what was there O(messages in the context).
+        """Take all messages so far. `begun`: an answer that is not complete.
 
-        `kept`, `pinned`: of a summary's place, that of the first message before it that stayed, and those of
-        older ones. `fixed_tokens`: of the system prompt and tools.
+        O(new messages); if earlier messages changed, O(messages in the context). `kept`: position of a
+        summary -> position of the first message before it that stays in the context. `pinned`: position of a
+        summary -> positions of older messages that stay. `fixed_tokens`: system prompt and tools.
         """
         unchanged = self._unchanged(lines)
         for message, raw in lines[unchanged:]:
@@ -83,7 +86,9 @@ class Meter:
             self._weigh(self._all[at])
 
     def _unchanged(self, lines: Sequence[Line]) -> int:
-        """Drops what is not so any more; how many messages are known."""
+        """Drop the messages of the last call from the first one on that differs from `lines`. Return how many
+        remain.
+        """
         known = min(len(self._all), len(lines))
         for at in range(max(0, known - LOOKED_BACK), known):
             if self._all[at].message is not lines[at][0]:
@@ -98,7 +103,7 @@ class Meter:
         self._all.append(Weighed(message, raw, tokens, _report_of(message), turn))
 
     def _weigh(self, one: Weighed) -> None:
-        """Takes a message into the context, as a daemon does."""
+        """Add a message, and its usage report, to the state as a daemon would."""
         fold, estimator = self._fold, self._counter.name
         entry_id = fold.next_id
         entry = Appended(
@@ -121,29 +126,34 @@ class Meter:
 
     @property
     def used(self) -> int:
-        """Tokens of the next request: the last report in the context and what came after it, or an estimate
-        of all of it."""
+        """Tokens of the next request: the last usage report in the context plus what came after it, or an
+        estimate.
+        """
         size = size_of(self._fold, scale_of(self._fold, self._counter))
         return max(0, size.estimated if size.base is None else size.base + size.trailing)
 
     @property
     def source(self) -> str:
-        """`measured`, `mixed`: a report and what came after it, or `estimated`."""
+        """Where `used` comes from: `measured` (a usage report), `mixed` (a report plus an estimate of the
+        messages after it) or `estimated`.
+        """
         if self._fold.base is None:
             return "estimated"
         return "measured" if self._all[-1].request else "mixed"
 
     @property
     def count(self) -> int:
-        """Messages so far."""
+        """The number of messages so far."""
         return len(self._all)
 
     def accepted(self, start: int) -> list[int]:
-        """The sizes of the requests that were answered, from the message at `start` on."""
+        """Return the sizes in tokens of the answered requests, from the message at position `start` on, as
+        usage reports say them.
+        """
         return [one.request for one in self._all[start:] if one.request]
 
     def forecast(self, threshold: int | None) -> Forecast | None:
-        """When a compaction comes, as the context grew since the last one. O(messages)."""
+        """Return when a compaction is due, from the growth since the last one. O(messages)."""
         answers = [one for one in self._all if one.message.role == "assistant"]
         measured = 2 * sum(one.request > 0 for one in answers) > len(answers)
         start = max((at for at, one in enumerate(self._all) if is_summary(one.message)), default=0)

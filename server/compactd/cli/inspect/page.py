@@ -1,4 +1,6 @@
-"""The context window as one page that stands by itself: nothing is fetched, its plots can be hovered."""
+"""The context window as one self-contained web page with interactive plots. The page loads nothing from
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _HERE = Path(__file__).parent
 
 
 def page(picture: Picture) -> str:
-    """The page. No text of the session's is markup or script in it, whatever it holds. O(entries)."""
+    """Return the page as HTML. Text of the session can never become markup or script in it. O(entries)."""
     style = (_HERE / "page.css").read_text("utf-8")
     script = (_HERE / "page.js").read_text("utf-8")
     policy = (
@@ -48,12 +50,12 @@ def page(picture: Picture) -> str:
 
 
 def _hash(text: str) -> str:
-    """As Content Security Policy 3 names an inline block that may be used."""
+    """Return the hash of an inline block in the form that Content Security Policy 3 requires to allow it."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _facts(picture: Picture) -> str:
-    """The data as JSON in which nothing can end the script element or begin another."""
+    """Return the data as JSON that cannot end the script element or begin another."""
     entries = [
         {**msgspec.to_builtins(entry), "colour": kind_of(entry), "what": encodable(entry.what)}
         for entry in picture.entries
@@ -117,7 +119,7 @@ def _figures(picture: Picture) -> str:
 
 
 def _tables(picture: Picture) -> str:
-    """The ten largest; behind a click the others."""
+    """Return a table of the ten largest entries, and a collapsed table of the others."""
     hint = '<p class="hint">Tab reaches the plots, arrow keys go through them.</p>'
     first, others = picture.entries[:LARGEST], picture.entries[LARGEST:]
     more = ""

@@ -1,4 +1,4 @@
-"""What a picture of a context window shows, in numbers: for the SVG and the page to draw."""
+"""The numbers that a picture of a context window shows, for the SVG and the web page."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ KINDS = {
     "text": "text",
     "reasoning": "text",
 }
-"""The colour of each part."""
+"""Part -> the name of its colour, which is a CSS class."""
 
 ORDER = ("system", "tools", "not_in_file", "results", "calls", "summary", "user", "text", "reasoning")
-"""Along the bar: as a terminal's shades have it."""
+"""The parts in their order along the bar, which is the same as in the terminal."""
 
 _ENTRY_KINDS = {"tool result": "results", "tool call": "calls", "system": "fixed"}
 
 POINTS = 2_000
-"""Most sizes that a curve has; of more, evenly many are left out."""
+"""The most points of a curve. If there are more, they are thinned out evenly."""
 
 
 class Part(Struct, frozen=True):
@@ -53,53 +53,53 @@ class Part(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """The context after an answer."""
+    """The size of the context after an answer."""
 
     turn: int
     tokens: int
     since: int
-    """Compactions before it."""
+    """The number of compactions before the answer."""
 
 
 class Spent(Struct, frozen=True):
-    """What was spent until an answer, in US dollars."""
+    """The cost up to an answer, in US dollars."""
 
     turn: int
     dollars: float
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """A context window, its growth and its cost. Tokens, but where a name says dollars."""
+    """A context window, its growth and its cost. Sizes are in tokens."""
 
     title: str
     about: str
     percent: str
-    """Of the window; empty where none is known."""
+    """The fill in percent of the window; empty if the window is unknown."""
     used: int
     window: int | None
     threshold: int | None
     is_guess: bool
     parts: tuple[Part, ...]
-    """Those that take any tokens, in the order of the bar."""
+    """The parts with at least one token, in the order of the bar."""
     figures: tuple[Figure, ...]
     entries: tuple[Entry, ...]
-    """The largest first."""
+    """The largest entries, largest first."""
     rest_count: int
-    """Entries beyond those."""
+    """The number of entries that are not in `entries`."""
     rest_tokens: int
     points: tuple[Point, ...]
     measured: bool
-    """The points are a provider's reports."""
+    """True if the points come from a provider's reports; otherwise they are estimates."""
     compactions: tuple[int, ...]
-    """The turn of each."""
+    """The turn of each compaction."""
     spent: tuple[Spent, ...]
     preview: tuple[str, ...]
-    """What a compaction now would do, a sentence each."""
+    """What a compaction now would do, one sentence each."""
     warnings: tuple[str, ...]
 
 
 def picture_of(seen: Inspected) -> Picture:
-    """All that is drawn. O(messages)."""
+    """Return everything that the picture shows. O(messages)."""
     conversation = seen.conversation
     entries = seen.anatomy.largest[:TILES]
     parts = seen.context.parts
@@ -133,12 +133,12 @@ def picture_of(seen: Inspected) -> Picture:
 
 
 def kind_of(entry: Entry) -> str:
-    """The colour of an entry."""
+    """Return the name of an entry's colour, which is a CSS class."""
     return _ENTRY_KINDS.get(entry.kind, entry.kind if entry.kind in PARTS else "text")
 
 
 def thinned(values: Sequence[T], most: int) -> list[T]:
-    """At most `most` of `values`, evenly chosen, the last one among them."""
+    """Return at most `most` of `values`, evenly chosen, including the last."""
     if len(values) <= most:
         return list(values)
     return [values[(at + 1) * len(values) // most - 1] for at in range(most)]

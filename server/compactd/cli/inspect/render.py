@@ -1,4 +1,4 @@
-"""What `compactd inspect` tells: as JSON, in a terminal, in a pipe."""
+"""Print the result of `compactd inspect` as text, in a terminal or a pipe, and build its JSON."""
 
 from __future__ import annotations
 
@@ -22,57 +22,59 @@ from compactd.core.models.registry import Pricing
 from compactd.protocol.messages import CompactionResult
 
 POINTS = 48
-"""Of the line that shows the growth."""
+"""The most bars of the line that shows the growth in a terminal."""
 
 POINTS_IN_A_PIPE = 12
 _BAR_STYLES = {"": "", "due": "yellow", "bad": "red"}
 LARGEST = 10
-"""Entries that are named."""
+"""How many of the largest entries are listed."""
 TILES = 400
-"""Entries that a page shows one by one: the rest is a sum."""
+"""The number of entries that a web page shows one by one. The others are summed up."""
 GAP = 3
 CLAUDE_CODE_LEAST = 2 * CLAUDE_CODE_BUFFER
-"""Tokens of a window from which on it is said when Claude Code compacts by itself."""
+"""The smallest window in tokens for which the output says when Claude Code itself compacts."""
 
 
 class Smaller(Struct, frozen=True, kw_only=True):
-    """What a compaction to a target would free at least. Tokens."""
+    """The least that a compaction to a target would free, in tokens."""
 
     target_tokens: int
     tokens_saved: int
 
 
 class Inspected(Struct, frozen=True, kw_only=True):
-    """A session file, as far as its tokens go."""
+    """The analysis of a session file."""
 
     conversation: Conversation
     known: Known
     anatomy: Anatomy
-    """Its largest entries have the tokens that `context` holds of them."""
+    """What uses the tokens. The sizes of its largest entries are scaled like the parts of `context`."""
     context: Context
-    """The next request, divided."""
+    """The next request, divided into parts."""
     gauge: Gauge
     report_message: int | None
-    """The message whose report the current size starts from, counted from 1."""
+    """The number of the message whose usage report the current size is based on, from 1."""
     growth: Growth
     forecast: Forecast | None
     cost: Cost | None
     pricing: Pricing | None
     preview: CompactionResult = CompactionResult(compacted=False)
-    """What a compaction now would do, once it was tried."""
+    """What a compaction now would do, once it was tried; until then, `compacted` is false."""
     is_exact: bool = True
-    """Its summary was made; else it is counted as the most that it may take."""
+    """True if the summary of `preview` was written, so that its sizes are exact. Otherwise they assume the
+    largest possible summary.
+    """
     smaller: Smaller | None = None
-    """What one with a target would free, where one without frees nothing."""
+    """What a compaction with a target would free, if one without a target frees nothing."""
     places: Mapping[str, Place]
-    """Of the messages in the context, by entry."""
+    """The place of each message in the context, by entry id."""
     all_places: tuple[Place, ...]
-    """Of all messages, oldest first."""
+    """The place of each message of the file, oldest first."""
     warnings: tuple[str, ...]
 
 
 def facts_of(seen: Inspected) -> dict[str, object]:
-    """The same facts for `--json`. Tokens."""
+    """Return the analysis for `--json`. Sizes are in tokens."""
     usage, known, growth = seen.known.state.token_usage, seen.known, seen.growth
     return {
         "session": {**facts_of_file(seen.conversation), "messages_in_context": len(seen.conversation.live)},
@@ -117,7 +119,7 @@ def facts_of(seen: Inspected) -> dict[str, object]:
 
 
 def show(page: Page, seen: Inspected) -> None:
-    """One glance: the gauge, the figures, the largest entries, the growth."""
+    """Print the gauge, the figures, the largest entries and the growth."""
     if page.is_drawn:
         _bar(page, seen)
     _figures(page, seen)
@@ -128,7 +130,7 @@ def show(page: Page, seen: Inspected) -> None:
 
 
 def _bar(page: Page, seen: Inspected) -> None:
-    """The bar: of 100 cells, or of fewer where the terminal is narrower."""
+    """Print the bar with 100 cells, or fewer in a narrow terminal."""
     columns = min(get_terminal_size().columns, WHOLE_BAR)
     first, *rest = bar(seen.gauge, max(page.width, columns) if page.width == WIDEST else page.width)
     look = look_of(seen)
@@ -137,7 +139,7 @@ def _bar(page: Page, seen: Inspected) -> None:
         for line in rest:
             page.line(line)
     else:
-        # Wider than text may be: the bar alone, a cell for each percent.
+        # The bar may be wider than text: one cell per percent.
         for line, style in ((first, _BAR_STYLES[look]), *((line, "") for line in rest)):
             if len(line) > page.width and not line.startswith("▐") and "↑" not in line:
                 page.line(line)  # the legend, which may be longer
@@ -147,7 +149,7 @@ def _bar(page: Page, seen: Inspected) -> None:
 
 
 def look_of(seen: Inspected) -> Look:
-    """Whether the fill of the window needs attention."""
+    """Return the colour of the gauge."""
     if seen.known.state.budget["over"].value:
         return "due" if seen.known.is_guess else "bad"
     threshold = seen.gauge.threshold
@@ -155,7 +157,7 @@ def look_of(seen: Inspected) -> Look:
 
 
 class Figure(Struct, frozen=True):
-    """A number, what it is, and where it comes from."""
+    """A number, its label, and where it comes from."""
 
     label: str
     number: str
@@ -164,7 +166,7 @@ class Figure(Struct, frozen=True):
 
 
 def figures_of(seen: Inspected) -> list[Figure]:
-    """Used, window, when a compaction comes, cost: as far as they are known."""
+    """Return the known figures: used tokens, window, compaction threshold, cost."""
     window, look = _window(seen)
     figures = [
         Figure("used", f"{seen.gauge.used:,}", _used(seen)),
@@ -190,7 +192,7 @@ def _figures(page: Page, seen: Inspected) -> None:
 def _used(seen: Inspected) -> str:
     usage = seen.known.state.token_usage
     if not usage.last_prompt_tokens:
-        return "estimated from the texts: the file holds no provider's report of this context"
+        return "estimated from the text: the file contains no provider's report of this context"
     message = f" of message {seen.report_message:,}" if seen.report_message else ""
     trailing = seen.known.state.budget["trailing"].value
     if not trailing:
@@ -205,13 +207,16 @@ def _window(seen: Inspected) -> tuple[str, Look]:
     known = seen.known
     match known.confidence:
         case _ if known.is_by_file:
-            return f"{known.window_origin}{'; --window N says it' if known.is_guess else ''}", (
+            return f"{known.window_origin}{'; set it with --window N' if known.is_guess else ''}", (
                 "due" if known.is_guess else ""
             )
         case "guess" if known.lookup is None:
             return f"a guess: the file names no model; {NAME_IT}", "due"
         case "guess":
-            return f"a guess: nobody recorded {known.model} ({known.lookup_how}); --window N says it", "due"
+            return (
+                f"a guess: {known.model} is not in the registry ({known.lookup_how}); set it with --window N",
+                "due",
+            )
         case "fact" | "disputed" if known.lookup is not None:
             limit = known.lookup.input_limit
             most = "" if limit is None else f", at most {limit:,} of it input"
@@ -241,7 +246,9 @@ def _compacts(seen: Inspected) -> tuple[str, str, Look]:
 
 
 def _rule(seen: Inspected) -> str:
-    """Whose rule the threshold is: another agent compacts by its own."""
+    """Return a text that names the rule that sets compactd's threshold, and when Claude Code itself
+    compacts.
+    """
     rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
     window = seen.known.window
     if seen.conversation.format == "claude-code" and window is not None and window > CLAUDE_CODE_LEAST:
@@ -280,16 +287,16 @@ def _growth(page: Page, growth: Growth) -> None:
 
 
 class Turns(Struct, frozen=True, kw_only=True):
-    """What a compaction now would keep, in turns."""
+    """Which turns a compaction now would keep."""
 
     kept_from: int | None
-    """Every word from this one on; none where nothing is kept so."""
+    """All messages from this turn on are kept word for word; None if there is no such turn."""
     pinned: tuple[int, ...]
-    """Those of the messages that are pinned."""
+    """The turns of the pinned messages."""
 
 
 def turns_of(seen: Inspected) -> Turns:
-    """The turns that a compaction now would keep."""
+    """Return which turns a compaction now would keep."""
     first, places = seen.preview.first_kept_entry_id, seen.places
     return Turns(
         kept_from=places[first].turn if first is not None and first in places else None,
@@ -298,7 +305,7 @@ def turns_of(seen: Inspected) -> Turns:
 
 
 def preview_text(seen: Inspected) -> str:
-    """What a compaction now would free, in one line."""
+    """Return one line that says what a compaction now would free."""
     preview = seen.preview
     if not preview.compacted:
         reason = preview.reason.removeprefix("nothing to compact: ")
@@ -312,23 +319,26 @@ def preview_text(seen: Inspected) -> str:
 
 
 def preview_rows(seen: Inspected) -> list[tuple[str, str]]:
-    """What it would do, as verbs and what with; empty where it would do nothing."""
+    """Return what a compaction would do, as (verb, text); empty if it would do nothing."""
     preview, turns = seen.preview, turns_of(seen)
     if not preview.compacted:
         return []
     kept = f" from turn {turns.kept_from:,} on" if turns.kept_from else ""
     pinned, pruned = len(preview.pinned_entry_ids), preview.pruned_tool_results
     rows = [
-        ("removes", f"{plural(preview.messages_removed, 'message')} for a summary by {preview.strategy}"),
+        (
+            "removes",
+            f"{plural(preview.messages_removed, 'message')}, replaced by a summary ({preview.strategy})",
+        ),
         ("keeps", f"{plural(preview.kept_messages, 'message')} word for word{kept}"),
-        ("pins", f"{plural(pinned, 'message')}, the newest request among them" if pinned else ""),
+        ("pins", f"{plural(pinned, 'message')}, including the newest request" if pinned else ""),
         ("shortens", plural(pruned, "tool result") if pruned else ""),
     ]
     return [(verb, text) for verb, text in rows if text]
 
 
 def show_preview(page: Page, seen: Inspected, *, what: bool) -> None:
-    """What a compaction now would do: in one line, or with `what` in a few."""
+    """Print what a compaction now would do, in one line, or in detail with `what`."""
     rows, free = preview_rows(seen), preview_text(seen)
     if not rows:
         page.line(free)

@@ -1,4 +1,4 @@
-"""The context window as an SVG that stands by itself: read in light and in dark."""
+"""The context window as a self-contained SVG picture for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WIDTH = 840
 EDGE = 28
 INNER = WIDTH - 2 * EDGE
 CHAR = 7.25
-"""Width of a character of 12 pixels in the usual fixed fonts, at most (0.6 of its height)."""
+"""The largest width of a 12-pixel character in common monospace fonts (0.6 of its height)."""
 LINE = 20
 CELL = INNER / CELLS
 CURVE = 96
-"""Height of the growth's curve."""
+"""The height of the growth curve."""
 
 _STYLE = """\
 text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2733}
@@ -35,7 +35,7 @@ text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 
 
 def svg(picture: Picture) -> str:
-    """The picture; every text of the session's escaped. Its height depends on what there is to tell."""
+    """Return the picture as SVG. All text of the session is escaped. The height depends on the contents."""
     body: list[str] = []
     y = _head(body, picture)
     y = _bar(body, picture, y)
@@ -74,7 +74,9 @@ def _head(body: list[str], picture: Picture) -> float:
 
 
 def _bar(body: list[str], picture: Picture, y: float) -> float:
-    """Cells of one percent each; below them the threshold and what the colours mean."""
+    """Append the bar to `body`: one cell per percent of the window, and below it the threshold and the
+    legend. Return the y coordinate below them.
+    """
     whole = max(1, picture.window or 0, picture.used)
     cells = _cells(picture.parts, whole)
     for place, name in enumerate([*cells, *["free"] * (CELLS - len(cells))]):
@@ -122,7 +124,9 @@ def _figures(body: list[str], picture: Picture, y: float) -> float:
 
 
 def _largest(body: list[str], picture: Picture, y: float) -> float:
-    """A bar each, its length in relation to the largest."""
+    """Append the largest entries to `body`, each with a bar that is relative to the largest. Return the y
+    coordinate below them.
+    """
     entries = picture.entries[:LARGEST]
     if not entries:
         return y
@@ -177,6 +181,6 @@ def _growth(body: list[str], picture: Picture, y: float) -> float:
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
-    """The points between compactions, each with its place."""
+    """Split `points` at the compactions. Yield each part as (index in `points`, point) of its points."""
     for _, run in groupby(enumerate(points), key=lambda one: one[1].since):
         yield list(run)

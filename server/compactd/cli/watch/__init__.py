@@ -1,1 +1,1 @@
-"""What `compactd watch` knows and shows of a running agent."""
+"""Follow a running agent's session file, for `compactd watch`."""

@@ -1,14 +1,15 @@
-"""Where coding agents keep the session of the folder one is in.
+"""Find the session file that a coding agent wrote last for a folder.
 
-Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`; the folder's name is the
-path with `-` for all that is no letter or digit (code.claude.com, "Hooks", its `transcript_path`, 2026-11).
-Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`; the folder stands
-in its header (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11). pi:
+Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`. The folder's name is the
+path with `-` for everything that is not a letter or digit (code.claude.com, "Hooks", `transcript_path`,
+2026-11). Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`. The
+file's header names the folder (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11). pi:
 `~/.pi/agent/sessions/--<path>--/*.jsonl`, or below `PI_CODING_AGENT_DIR`, with `-` for `/`, backslash and
 colon (badlogic/pi-mono, packages/coding-agent/docs/session.md and src/core/session-manager.ts, read 2026-11).
-Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`, `GEMINI_CLI_HOME` in place of the home; the
-project is the path's SHA-256, since 2026 a short name whose folder holds the path in `.project_root`
-(google-gemini/gemini-cli, packages/core/src/config/storage.ts and projectRegistry.ts, utils/paths.ts).
+Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`; `GEMINI_CLI_HOME` replaces the home folder. The
+project is the SHA-256 of the path; since 2026 it is a short name, and the file `.project_root` in its folder
+contains the path (google-gemini/gemini-cli, packages/core/src/config/storage.ts, projectRegistry.ts and
+utils/paths.ts, read 2026-11).
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from pathlib import Path
 AGENTS = ("claude-code", "codex", "pi", "gemini")
 
 HEADERS_READ = 20
-"""Of Codex's newest files: which of them are of this folder."""
+"""How many of Codex's newest session files are opened to see whether they belong to the folder."""
 _HEADER_BYTES = 16_384
 
 
 def newest(agent: str, folder: Path, environ: Mapping[str, str]) -> Path | None:
-    """The session file of `agent` that was written last: of `folder`, or of any where that has none.
+    """Return the session file that `agent` wrote last for `folder`; if there is none, the one that it wrote
+    last for any folder. Return None if the agent has written no session file.
 
-    `environ` names the user's home and where an agent keeps its files, if not there.
+    `environ` contains the user's home, and where the agent keeps its files if not in the default place.
     """
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
     return _FINDERS[agent](home, folder, environ)
@@ -37,7 +39,7 @@ def newest(agent: str, folder: Path, environ: Mapping[str, str]) -> Path | None:
 def _claude_code(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
     root = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
     own = root / re.sub(r"[^A-Za-z0-9]", "-", str(folder))
-    # Files that begin with `agent-` are those of sub-agents.
+    # Files that begin with `agent-` belong to sub-agents.
     return _last(_sessions(own)) or _last(path for one in _folders(root) for path in _sessions(one))
 
 
@@ -47,7 +49,7 @@ def _sessions(folder: Path) -> Iterable[Path]:
 
 def _codex(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
     root = Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"
-    # Their folders and names begin with the time: the last by name are the last begun.
+    # Only the files that were written last are opened.
     found = sorted(_matching(root, "*/*/*/rollout-*.jsonl"), key=_written)[-HEADERS_READ:]
     for path in reversed(found):
         if _names(path, folder):
@@ -56,7 +58,7 @@ def _codex(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def _names(path: Path, folder: Path) -> bool:
-    """Whether a rollout's header says that it was begun in `folder`."""
+    """Return whether the header of the Codex file `path` names `folder` as its working directory."""
     from compactd.formats.files.lines import records
     from compactd.formats.files.session_file import text_field
     from compactd.formats.messages.lenient_json import object_in
@@ -111,7 +113,7 @@ def _matching(root: Path, pattern: str) -> list[Path]:
 
 
 def _last(paths: Iterable[Path]) -> Path | None:
-    """The one that was written last."""
+    """Return the file that was written last; None if `paths` is empty."""
     return max(paths, key=_written, default=None)
 
 
@@ -130,4 +132,4 @@ def _content(path: Path) -> str:
 
 
 def _unsaid(text: str) -> None:
-    """What is wrong with a line does not matter here."""
+    """Ignore a warning about a damaged line: only the header is looked for."""

@@ -1,4 +1,4 @@
-"""A session file as it grows: how full its context is after each look."""
+"""Compute how full the context of a session is while an agent appends to the session's file."""
 
 from __future__ import annotations
 
@@ -23,53 +23,65 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Confidence
 
 END_BYTES = 4_000_000
-"""Of a longer file only the beginning and so much of the end are read, where the end holds a report."""
+"""Of a file with more bytes than this, only the beginning and this many bytes of the end are parsed, if that
+end contains a usage report.
+"""
 HEAD_BYTES = 65_536
-"""Of the beginning: what says which format and whose session it is."""
+"""The size in bytes of the beginning that is parsed of a longer file (see `END_BYTES`). It shows the
+session's model and system prompt.
+"""
 BOUNDARY = b'"compactMetadata"'
 REPORT = b'"usage"'
 PATIENCE = 50
-"""A file that has to be read whole is not read again before so many times as long as it took have passed."""
+"""A file that must be parsed as a whole is parsed again only after a pause: this many times as long as
+parsing it took.
+"""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What is known of a model: its window, and where a compaction comes. Tokens."""
+    """The known limits of a model: its window and the compaction threshold. Sizes are in tokens."""
 
     model: str | None
     window: int | None
     confidence: Confidence
     threshold: int | None
-    """None where automatic compaction is off."""
+    """The size at which compactd compacts; None if automatic compaction is off."""
     counter: Counter
     source: str = ""
     """Where `window` comes from, in words."""
     is_estimate: bool = False
-    """`window` is worked out from what happened in the session."""
+    """True if `window` was estimated from what happened in the session."""
 
     @property
     def is_guess(self) -> bool:
-        """Nobody recorded the window."""
+        """True if no source states the window."""
         return self.confidence == "guess"
 
 
 class LimitsOf(Protocol):
-    """Answers for a model's name, or none, and what a session's file tells of its window."""
+    """A function that returns the limits for a model's name and for what the session's file shows about its
+    window.
+    """
 
     def __call__(
         self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
     ) -> Limits:
-        """The limits of a session."""
+        """Return the limits of `model`, or of an unknown model if it is None. `evidence` and `accepted`
+        (sizes in tokens of answered requests) are what the file shows about its window.
+        """
         ...
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How full the context is. Tokens."""
+    """How full the context is. Sizes are in tokens."""
 
     file: Path
     format: str
     used: int
     source: str
-    """`measured`, `mixed`: a report and what came after it, or `estimated`."""
+    """Where `used` comes from: `measured` (the provider's usage report), `mixed` (that report plus an
+    estimate of the messages after it) or `estimated`.
+    """
     limits: Limits
     forecast: Forecast | None
     compactions: int
@@ -77,21 +89,21 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> float | None:
-        """Of the window."""
+        """The fill in percent of the window; None if the window is unknown."""
         window = self.limits.window
         return 100 * self.used / window if window else None
 
 
 class Unreadable(Struct, frozen=True):
-    """No session could be read: why."""
+    """Why no session could be read."""
 
     reason: str
     is_gone: bool = False
-    """There is no file, or nothing in it: what was shown is so no more."""
+    """True if the file is missing or empty, so that the last `Reading` is out of date."""
 
 
 class Watched:
-    """One session file, looked at again and again."""
+    """One session file that another process writes. Call `look` repeatedly to follow it."""
 
     def __init__(self, path: Path, limits_of: LimitsOf) -> None:
         self.path = path
@@ -101,17 +113,24 @@ class Watched:
         self._growing: Growing | None = None
         self._meter: Meter | None = None
         self._skipped: list[int] = []
-        """The sizes of accepted requests in the part of a long file that is not read."""
+        """Sizes in tokens of the answered requests in the beginning of a long file, which `_meter` does not
+        know.
+        """
         self._model: str | None = None
         self._rest = b""
-        """A line that has no end yet."""
+        """The end of the file, if it is a line that is not complete yet."""
         self._not_before = 0.0
         self._is_behind = False
-        """Something came that was not read yet."""
+        """True if the file has changed, but the pause before it is parsed again is not over."""
 
     def look(self) -> Reading | Unreadable | None:
-        """How it stands, if anything is new. Costs a `stat` where nothing is, else O(new bytes); for formats
-        whose lines cannot be read one by one O(bytes), at most a fiftieth of the time."""
+        """Return a reading, or why there is none, if the file has changed since the last call; None if it has
+        not.
+
+        Costs one `stat` if nothing is new, otherwise O(new bytes). A file whose format cannot be parsed line
+        by line is parsed as a whole: O(bytes), but because of `PATIENCE` at most a fiftieth of the elapsed
+        time.
+        """
         if self._is_behind and monotonic() < self._not_before:
             return None
         news = self._tail.forget() if self._is_behind else self._tail.look()
@@ -134,20 +153,20 @@ class Watched:
     def _taken(self, data: bytes, *, is_anew: bool) -> Reading | Unreadable | None:
         if self._format is None:
             if not is_anew:
-                # It said nothing so far: the whole of it is looked at.
+                # The format was not recognised so far, so the whole file is examined again.
                 return self._again()
             self._format = detect(data)
             if self._format is None:
                 if not data.strip():
                     return Unreadable("it is empty", is_gone=True)
-                return Unreadable("its format is not known")
+                return Unreadable("its format is unknown")
             self._growing = growing(self._format)
         if self._growing is None:
             return self._whole(data if is_anew else None)
         try:
             return self._grown(self._growing, data, is_anew=is_anew)
         except Branched:
-            # The path to the newest entry is another one: it is found in the whole file.
+            # The newest entry is on another branch, which only the whole file shows.
             self._growing, self._meter = None, None
             return self._again() if not is_anew else self._whole(data)
 
@@ -177,7 +196,9 @@ class Watched:
             session.feed(lines[:end])
 
     def _ends(self, data: bytes) -> Growing | None:
-        """What the beginning and the end of a long file tell; none where the end holds no report."""
+        """Parse only the beginning and the end of a long file. Return the state of the end, with what the
+        beginning says about the session; None if the end contains no usage report.
+        """
         head, end = growing(self._format or ""), growing(self._format or "")
         start = data.find(b"\n", len(data) - END_BYTES) + 1
         if head is None or end is None or not start:
@@ -187,7 +208,7 @@ class Watched:
             head.feed(line)
         self._feed(end, data[start:])
         if end.session.model in (None, head.session.model):
-            # What tells of the window may stand in the part that is not read.
+            # The beginning, too, may contain evidence of the window's size.
             end.session.evidence = [*head.session.evidence, *end.session.evidence]
             begun = () if head.begun is None else (head.begun,)
             self._skipped = accepted_sizes([*(message for message, _ in head.session.messages), *begun])
@@ -211,14 +232,14 @@ class Watched:
         try:
             file = read(gathered(self.path, data), self._format or "auto")
         except CompactdError as error:
-            # A document that is being written is none for a moment.
+            # A JSON document is incomplete for a moment while it is being written.
             return Unreadable(error.message.partition(";")[0])
         conversation = loaded(self.path, data, file)
         counter = self._limits_of(conversation.model).counter
         meter = Meter(counter)
         fixed = system_tokens(conversation.system_prompt, counter)
         fixed += sum(tool_tokens(decode_tool(raw), counter) for raw in conversation.tools)
-        # Those that are in the context, as all other commands take it.
+        # Only messages that are in the context are measured, as in all other commands.
         meter.take(conversation.live, None, {}, {}, fixed)
         limits = self._limits_of(conversation.model, conversation.evidence, conversation.accepted)
         self._not_before = monotonic() + PATIENCE * (monotonic() - began)
@@ -233,7 +254,7 @@ class Watched:
         collected = session.session
         counter = self._limits_of(collected.model).counter
         if self._meter is None or self._model != collected.model:
-            # Another model counts otherwise.
+            # Another model counts tokens differently.
             self._model = collected.model
             self._meter = Meter(counter)
         fixed = system_tokens(collected.system_prompt, counter)
@@ -244,7 +265,7 @@ class Watched:
 
     def _read_from(self, meter: Meter, limits: Limits, compactions: int) -> Reading | Unreadable:
         if not meter.count:
-            return Unreadable("it holds no messages yet")
+            return Unreadable("it contains no messages yet")
         return Reading(
             file=self.path,
             format=self._format or "",
@@ -258,7 +279,9 @@ class Watched:
 
 
 def _compactions(data: bytes) -> Iterator[bytes]:
-    """Claude Code's lines that tell of a compaction, each after the last answer before it. O(bytes)."""
+    """Yield the lines of a Claude Code file that record a compaction. Before each, yield the line of the last
+    usage report before it. O(bytes).
+    """
     at = 0
     while (at := data.find(BOUNDARY, at)) >= 0:
         report = data.rfind(REPORT, 0, at)
@@ -270,7 +293,9 @@ def _compactions(data: bytes) -> Iterator[bytes]:
 
 
 def is_whole_object(line: bytes) -> bool:
-    """Whether the last line, which has no end, is whole all the same: an object ends where it says."""
+    """Return whether `line`, the last line of a file, is a complete JSON object although it has no line
+    end.
+    """
     if not line.rstrip().endswith(b"}"):
         return False
     from msgspec import DecodeError, Raw

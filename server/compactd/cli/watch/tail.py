@@ -1,4 +1,4 @@
-"""What is new in a file that another process writes: appended, cut, replaced, or not there yet."""
+"""Read what is new in a file that another process appends to, shortens, replaces or has not created yet."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from msgspec import Struct
 from compactd.formats.files.source import FILE_BYTES
 
 GUARD_BYTES = 256
-"""Of the beginning, and before the place that was read to: changed, the file was written anew."""
+"""How many bytes at the beginning of the file and before the read position are compared with what was read
+there. If they differ, the file was rewritten.
+"""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """What came since the last look."""
+    """What is new since the last look."""
 
     data: bytes
-    """From where was read to until now; the file's beginning where it `is_anew`."""
+    """The bytes after those that were read last; the whole file if `is_anew`."""
     is_anew: bool
-    """Another file stands there, or this one was cut or written anew: what was known is void."""
+    """True if the file is new, or was replaced, shortened or rewritten, so that what was read from it before
+    no longer counts.
+    """
 
 
 class Gone(Struct, frozen=True):
-    """There is no file that could be read."""
+    """There is no file that can be read."""
 
     reason: str
 
@@ -40,7 +44,7 @@ class _Look(NamedTuple):
 
 
 class Tail:
-    """One file, looked at again and again."""
+    """One file that another process writes. Each call of `look` returns what is new in it."""
 
     def __init__(self, path: Path, limit: int = FILE_BYTES) -> None:
         self.path = path
@@ -51,7 +55,9 @@ class Tail:
         self._before = b""
 
     def look(self) -> News | Gone | None:
-        """What is new; none where nothing is, which costs one `stat`. O(new bytes)."""
+        """Return what was added since the last call; None if nothing was. Costs O(new bytes), or one `stat`
+        if nothing is new.
+        """
         try:
             seen = _seen(self.path.stat())
             if seen == self._seen:
@@ -64,7 +70,7 @@ class Tail:
             return Gone((refused.strerror if isinstance(refused, OSError) else "") or "it cannot be read")
 
     def forget(self) -> News | Gone | None:
-        """All of the file, as if it were new."""
+        """Forget what was read so far, and return the whole file as if it were new."""
         self._forget()
         return self.look()
 
@@ -77,7 +83,7 @@ class Tail:
             facts = os.fstat(fd)
             seen = _seen(facts)
             if not stat.S_ISREG(facts.st_mode):
-                return Gone("it is no file")
+                return Gone("it is not a regular file")
             if seen.size > self._limit:
                 return Gone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
             is_anew = self._is_anew(fd, seen)

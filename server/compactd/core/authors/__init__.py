@@ -1,1 +1,1 @@
-"""Who wrote each stretch of a message."""
+"""Authorship: who wrote each stretch of a message."""

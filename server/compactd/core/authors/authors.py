@@ -1,9 +1,13 @@
-"""Who wrote each stretch of a message: a person, the model, a tool, a file, a program.
+"""Determine who wrote each stretch of a message: a person, the model, a tool, a file, or a program.
 
-An author is decided where the text enters. An importer or a client that knows says so (`meta.author` of a
-message or a block). Otherwise the role decides, and inside a user's text the form: tagged blocks and frames
-that programs write, fenced code and quotations are not the person's words. Only the author `user` makes
-constraints, goals and requests. docs/authors.md has the rule of each file format.
+The first of these that names an author decides: `meta.author` of the block or of the message, which an
+importer or a client sets if it knows the author; the role of the message; in a message of role `user`, the
+form of the text. There, tagged blocks (`<system-reminder>…`), stretches that begin with a fixed line of a
+program (frames, such as `[read_file for 'x'] Result:`), fenced code and quotations are not the person's
+words.
+
+Only text with the author `user` can state constraints, goals and requests. docs/authors.md has the rule for
+each file format.
 """
 
 from __future__ import annotations
@@ -35,17 +39,17 @@ query question objective prompt request
 """
 TYPED_TAGS: Final = frozenset(_TYPED.split())
 """Tags whose content a person typed: Cline's `<task>`, `<feedback>` and `<answer>`, Cursor's `<user_query>`,
-and names that say the same (seen 2026-11). They are an allow-list: any other tag that begins a line opens a
-block that a program wrote."""
+and names with the same meaning (seen 2026-11). This is an allow-list: a tag at the beginning of a line that
+is neither here nor in the next three sets opens a block that a program wrote."""
 
 _PROMPT_TAGS: Final = frozenset(
     ("requirements", "requirement", "constraints", "constraint", "important", "critical", "rule", "limits")
 )
 _EMPHASIS_TAGS: Final = frozenset(("b", "strong", "em", "i", "u", "mark"))
-"""Tags that only set words off: they open no block."""
+"""Tags that only mark emphasis; they open no block."""
 _RULE_TAGS: Final = frozenset(("instructions", "rules"))
-"""Names by which people part their prompts. Agents put files under the second two: those are typed only
-behind the person's own first words, and not beside a tag for what was typed."""
+"""Tags that people and agents use: people to structure a prompt, agents to insert files. Their content counts
+as the person's only if the message begins with untagged words and contains no tag of `TYPED_TAGS`."""
 
 _TAGS_BY_AUTHOR: Final[tuple[tuple[Author, str], ...]] = (
     (
@@ -96,14 +100,17 @@ _TAGS_BY_AUTHOR: Final[tuple[tuple[Author, str], ...]] = (
 _TAG_AUTHORS: Final[dict[str, Author]] = {
     tag: author for author, tags in _TAGS_BY_AUTHOR for tag in tags.split()
 }
-"""Tags that programs put into users' messages, and who wrote what they hold (Claude Code, Codex, Cline, Roo,
-Cursor, OpenHands, Gemini CLI, Copilot; seen 2026-11). A block with another name is nobody's we know."""
+"""Tags that programs put into users' messages, and the author of their content (Claude Code, Codex, Cline,
+Roo, Cursor, OpenHands, Gemini CLI, Copilot; seen 2026-11). A block with any other tag has the author
+`unknown`."""
 
 _OWN_NAMES: Final = frozenset(tag for tag in _TAG_AUTHORS if "-" in tag or "_" in tag)
-"""Of those, the names that nobody writes in prose: they open a block anywhere, closed or not."""
+"""Tags of `_TAG_AUTHORS` that nobody writes in prose, because they contain `-` or `_`. They open a block
+anywhere in a text, even if no closing tag follows."""
 
 _UNSEEN: Final = "\ufeff\u00ad\u200b-\u200f\u2060-\u2064"
-"""Signs without width, which could stand before what begins a line."""
+"""Zero-width characters, for a character class. At the beginning of a line they are ignored, because they
+could hide a tag."""
 _BLANKS: Final = (
     "\ufeff\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064 \t\r\n\f\v\xa0\u3000"
 )
@@ -111,12 +118,12 @@ _BLANKS: Final = (
 _NAME: Final = r"[A-Za-z][\w.-]*(?::[\w.-]+)*"
 _MARKER: Final = r"(?:[-*+•‣–]|\(?(?:\d{1,3}|[A-Za-z])[.)]|\[[ xX]\])"
 _LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*+(?:{_MARKER}[ \t]++[{_UNSEEN}]*+)*+"
-"""What may stand on a line before the sign that opens a block: blanks, and a list's markers."""
+"""What may be on a line before the sign that opens a block: white space and list markers."""
 _TAG_END_CHARS: Final = 64
-"""How far behind a closing tag's name its `>` is looked for."""
+"""The `>` of a closing tag must be within this many characters after the tag's name."""
 _CLOSING: Final = re.compile(rf"[<＜][/／]\s*({_NAME})")
 _REST: Final = re.compile(r"(?P<attributes>[^<>＜＞]{0,1000})[>＞](?P<blank>[ \t\r]*(?:\n|\Z))?")
-"""An opening tag behind its name, and whether its line holds nothing more."""
+"""The rest of an opening tag after its name, and whether the line ends after the tag."""
 
 _WRAPPED: Final = re.compile(rf"[\s{_UNSEEN}]*[<＜]({_NAME})[\s>＞]")
 
@@ -129,7 +136,7 @@ _EVENTS: Final = (
     "|FileChanged|Worktree(?:Create|Remove)|InstructionsLoaded|Elicitation(?:Result)?"
     "|(?:Before|After)(?:Tool|Agent|Model)|BeforeToolSelection"
 )
-"""The events that hooks are run at (Claude Code, Gemini CLI; 2026-11)."""
+"""Names of the events at which agents run hooks (Claude Code, Gemini CLI; 2026-11)."""
 _RESULT: Final = r"\[(?:tool|[a-z]+(?:_[a-z]+)+)(?: for '[^\n]*?')?\] Result:"
 
 _OPENING: Final = re.compile(
@@ -150,17 +157,19 @@ _FRAME: Final = re.compile(rf"^{_RESULT.replace('(?:tool|', '(tool|', 1)}", re.M
 _TYPED_TAG: Final = re.compile(
     rf"[\s{_UNSEEN}]*(?:(?:The user|New |You seem)[^\n<]*)?\s*<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
 )
-"""How a text of Cline's begins that holds what a person typed; a fixed sentence may stand before the tag."""
+"""The beginning of a text from Cline that contains words a person typed: a tag of `TYPED_TAGS`, sometimes
+after a fixed sentence such as `The user …`."""
 _FEEDBACK: Final = "<feedback"
-"""The only tag in which Cline puts a person's words after the result of a tool that does not ask."""
+"""The tag in which Cline adds a person's comment to the result of a tool. (The tools in `ASKING_TOOLS` use
+other tags too.)"""
 ASKING_TOOLS: Final = frozenset(("ask_followup_question", "plan_mode_respond", "attempt_completion"))
-"""Tools of Cline's whose result is what the person answered."""
+"""Cline's tools that ask the person something. Their result is the person's answer."""
 
 _KNOWN: Final = re.compile(
     rf"[<＜]({'|'.join(sorted(map(re.escape, _TAG_AUTHORS), key=len, reverse=True))})(?=[\s/>＞／])",
     re.IGNORECASE,
 )
-"""A known block's opening tag, wherever it stands."""
+"""An opening tag of `_TAG_AUTHORS`, anywhere in a text."""
 
 _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
     (re.compile(r"\s*Caveat: The messages below were generated by the user while running"), REMINDER),
@@ -181,29 +190,31 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
     (re.compile(r"\s*I ran the following shell command:\n```"), TOOL),
     (re.compile(r"\s*Here is (?:the|a summary of changes in the) user's editor context\b"), FILE),
 )
-"""How texts begin that a program wrote as a whole (Claude Code, Codex, Gemini CLI,
-SWE-agent; seen 2026-11)."""
+"""(pattern, author): a text that begins with the pattern was written completely by a program, with this
+author (Claude Code, Codex, Gemini CLI, SWE-agent; seen 2026-11)."""
 
 _OBSERVATION: Final = re.compile(rf"[\s{_UNSEEN}*_]*observation(?:[ \t]?#?\d+)?[*_]*:[*_]*\s", re.IGNORECASE)
-"""How agents without tool calls give output back (SWE-agent, ReAct loops; seen 2026-11). A person may begin a
-message so too: it is the person's if the message, or its format, names the user as its author."""
+"""The label `Observation:`, with which agents without tool calls begin tool output (SWE-agent, ReAct loops;
+seen 2026-11). A person may begin a message like this too. The text counts as the person's only if
+`meta.author` of the block or of the message is `user`."""
 
 _INVOKED: Final = ("<command-message>", "<command-name>")
-"""How Claude Code begins the message for a slash command (seen 2026-11)."""
+"""Tags with which Claude Code begins the message for a slash command (seen 2026-11)."""
 _COMMAND: Final = re.compile(
     r"\s*<command-(?:name|message)>[^<]*</command-(?:name|message)>\s*"
     r"(?:<command-(?:name|message)>[^<]*</command-(?:name|message)>\s*)?"
     r"<command-args>(?P<typed>.*)</command-args>\s*",
     re.DOTALL,
 )
-"""A slash command of Claude Code's, from the text's first character to its last: the person typed the
-arguments (2.1.39, 2.1.330; seen 2026-11). In the middle of a text the same tags are a program's."""
+"""A text that consists only of a slash command of Claude Code. The person typed the arguments (2.1.39,
+2.1.330; seen 2026-11). If there is other text around these tags, a program wrote them."""
 
 _IDE: Final = ("# Context from my IDE setup:", "# Files mentioned by the user:")
 _IDE_REQUEST: Final = re.compile(r"^## My request(?: for Codex)?:[ \t]*\n?", re.MULTILINE)
-"""Codex's editor extension and app: what the editor shows, or the names and paths of files (a pasted text has
-its first words as its name), and after the last such heading what was typed. The app writes
-`## My request:` since 2026-08 (public transcripts, seen 2026-11)."""
+"""The heading before the words that the person typed, in messages from Codex's editor extension and app.
+Before the last such heading, these programs write what the editor shows, or names and paths of files (a
+pasted text has its first words as its name). The app writes `## My request:` since 2026-08 (public
+transcripts, seen 2026-11)."""
 
 _REFERENCED_END: Final = "--- End of content ---"
 
@@ -220,19 +231,20 @@ BY_PROGRAM: Final = frozenset(
         "custom_message",
     )
 )
-"""Values of `meta.kind` and `meta.type` that say that a program wrote a message of role `user`."""
+"""Values of `meta.kind` and `meta.type` that mark a message of role `user` as written by a program."""
 
 
 class Span(Struct, frozen=True, array_like=True, gc=False):
-    """A stretch of a text."""
+    """A stretch of a text that has one author, by position."""
 
     author: Author
     start: int
-    """Code points from the text's beginning, inclusive."""
+    """Where the stretch begins (inclusive), in code points of the text."""
     end: int
-    """The same, exclusive."""
+    """Where the stretch ends (exclusive), in code points of the text."""
     pasted: bool = False
-    """A person put it there by its form: fenced code or a quotation. It counts as asked, not as said."""
+    """Whether the stretch is fenced code or a quotation, which a person inserted. It makes the message a
+    request, but it does not count as the person's own words."""
 
 
 class Stretch(Struct, frozen=True, array_like=True, gc=False):
@@ -243,8 +255,12 @@ class Stretch(Struct, frozen=True, array_like=True, gc=False):
 
 
 def author_of(message: Message, block: Text | Document | None = None) -> Author:
-    """Who wrote a message, or a block of it, as far as role and marks say: what stands inside a text is not
-    looked at. `user` only for the role `user`, and never for what a program or a summariser wrote. O(1)."""
+    """Return the author of `message`, or of its block `block`, from the role and `meta`.
+
+    The result is `user` only if the role is `user` and `meta` does not say that a program or a summariser
+    wrote the text. A text block that continues a tool result which an earlier block announced has the author
+    `tool` (`_under_frames`). O(1), without the cost of `_under_frames`.
+    """
     meta = message.meta
     given = None if block is None or block.meta is None else block.meta.author
     if meta is not None:
@@ -273,9 +289,14 @@ _newest: list[tuple[tuple[Block, ...], frozenset[int]]] = []
 
 
 def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
-    """The ids of the texts that an earlier text's `[read_file for 'x'] Result:` announces: all that follow,
-    except a `<feedback>` right after the first one, and up to what a tag says a person typed if the tool
-    asks. O(characters), once for each message whose blocks are asked about one after the other."""
+    """Return the ids (`id()`) of the text blocks that continue a tool result which an earlier block announced
+    (`[read_file for 'x'] Result:`).
+
+    After the announcement, every text block continues the result, except a `<feedback>` block directly after
+    its first part. The result of a tool in `ASKING_TOOLS` ends before the first block that begins with a tag
+    for typed words. O(characters). The last answer is cached, so a message whose blocks are examined one
+    after another costs this only once.
+    """
     if len(content) < 2:
         return frozenset()
     if _newest and (known := _newest[0])[0] is content:
@@ -289,7 +310,7 @@ def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
         if tool and not given and tool in ASKING_TOOLS and _TYPED_TAG.match(text) is not None:
             tool = ""
         if tool and author_of_wrapped(text) != REMINDER:
-            # What a person adds to a result comes right after it. Later texts may be parts of the result.
+            # What a person adds to a result comes directly after it. Later texts may be parts of the result.
             is_added = held == 1 and _TYPED_TAG.match(text) is not None and _FEEDBACK in text
             if not given and not is_added:
                 under.add(id(block))
@@ -302,7 +323,8 @@ def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
 
 
 def _open_frame(text: str) -> tuple[str, bool] | None:
-    """(the tool whose result runs to the text's end, whether the text holds any of it)."""
+    """Return (tool, whether the text contains a part of the result) if `text` announces a tool result that
+    extends to the end of the text; otherwise None."""
     if _FRAME.search(text) is None:
         return None
     last = spans(text)[-1]
@@ -311,19 +333,19 @@ def _open_frame(text: str) -> tuple[str, bool] | None:
 
 
 def known_author(name: str) -> Author:
-    """The author of this name; `unknown` for a name that this version does not know."""
-    return name if name in AUTHORS else UNKNOWN  # type: ignore[return-value]  # told by the set
+    """Return `name` as an author; `unknown` if this version does not know the name."""
+    return name if name in AUTHORS else UNKNOWN  # type: ignore[return-value]  # AUTHORS has only authors
 
 
 def stretches(message: Message) -> Iterator[Stretch]:
-    """What the message says, stretch by stretch in its order, each with its author. Calls and pictures are
-    left out. O(characters)."""
+    """Yield the texts of a message in order, split into stretches with one author each. Tool calls and images
+    are left out. O(characters)."""
     for block in message.content:
         yield from stretches_of(message, block)
 
 
 def stretches_of(message: Message, block: Block) -> Iterator[Stretch]:
-    """The same of one block of the message."""
+    """Yield the texts of one block of `message`, split into stretches with one author each."""
     match block:
         case Text(text=text):
             author = author_of(message, block)
@@ -346,9 +368,10 @@ def stretches_of(message: Message, block: Block) -> Iterator[Stretch]:
 
 
 def is_typed(message: Message) -> bool:
-    """True for a message in which a person asks something: it has words of theirs, or code or a quotation
-    that they sent. What programs write in the user's role is no request. O(characters) at worst; O(1) for a
-    message that begins with a person's words."""
+    """Return whether a person asks for something in this message: whether it contains words that a person
+    typed, code or a quotation that a person sent, or a slash command. Other text that programs write in the
+    user's role is not a request. O(1) if the message begins with a person's words, otherwise
+    O(characters)."""
     if message.role != "user":
         return False
     for block in message.content:
@@ -369,7 +392,7 @@ def _asks(message: Message, block: Text) -> bool:
     ):
         return True
     if begin.startswith(_INVOKED):
-        # A person invoked a command. Its text is the program's: it is a request, and says nothing.
+        # A person invoked a slash command, so this is a request, although a program wrote the text.
         return True
     return any(
         (span.author == USER or span.pasted) and not text[span.start : span.end].isspace()
@@ -378,7 +401,7 @@ def _asks(message: Message, block: Text) -> bool:
 
 
 def is_named_user(message: Message, block: Text) -> bool:
-    """Whether a block, or the message around it, names the user as its author. O(1)."""
+    """Return whether `meta.author` of the block, or else of its message, is `user`. O(1)."""
     given = block.meta.author if block.meta is not None else None
     if given is None and message.meta is not None:
         given = message.meta.author
@@ -386,7 +409,8 @@ def is_named_user(message: Message, block: Text) -> bool:
 
 
 def begins_as_observation(text: str) -> bool:
-    """Whether a text begins as agents without tool calls give a tool's output back. O(1)."""
+    """Return whether a text begins with the label `Observation:`, as tool output does in agents without tool
+    calls. O(1)."""
     return _OBSERVATION.match(text) is not None
 
 
@@ -399,8 +423,8 @@ def _by_program(text: str, is_named: bool) -> Author | None:
 
 
 def author_of_wrapped(text: str) -> Author | None:
-    """The author of a text that is one tagged block, from its first character to its last; none for any
-    other text. What such a block holds is never looked at. O(length of its tags)."""
+    """Return the author of a text that is a single tagged block; None for any other text, and for a tag of
+    `TYPED_TAGS`. The content of the block is not examined. O(length of the two tags)."""
     begin = _WRAPPED.match(text)
     if begin is None or (name := begin[1].lower()) in TYPED_TAGS:
         return None
@@ -411,17 +435,20 @@ def author_of_wrapped(text: str) -> Author | None:
 
 
 def spans_of(message: Message, block: Text) -> tuple[Span, ...]:
-    """The stretches of a text block whose author is the user, as far as `author_of` sees. O(characters)."""
+    """Return the stretches of a text block, in order and without gaps. `author_of` must have returned `user`
+    for the block. O(characters)."""
     return spans(block.text, is_named=is_named_user(message, block))
 
 
 def spans(text: str, *, is_named: bool = False) -> tuple[Span, ...]:
-    """The stretches of a text that came in the user's role, in order and without gaps. `is_named`: the user
-    is named as its author.
+    """Return the stretches of `text`, which is from a message of role `user`, in order and without gaps.
+    `is_named` means that `meta.author` names the user as the author.
 
-    A tagged block ends at the last closing tag of its name, or with the text: what it holds cannot close it.
-    A known block that opens inside another one belongs to it, up to its own last closing tag: otherwise what
-    the second one holds could close the first. O(characters).
+    A tagged block ends at the last closing tag with its name. If there is none, it ends at the end of the
+    text, or at the end of its line if the tag may be ordinary text. So text inside the block cannot end it
+    early. If a block with a tag of `_TAG_AUTHORS` opens inside another block, the outer block ends no earlier
+    than the last closing tag of the inner one. Otherwise text inside the inner block could end the outer one.
+    O(characters).
     """
     author = _by_program(text, is_named)
     if author is not None:
@@ -453,7 +480,8 @@ def _of_command(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 class _Scan:
-    """One run over a text with blocks in it."""
+    """One pass that splits a text with blocks (tagged, fenced, quoted, or begun by a fixed line) into
+    stretches."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -480,7 +508,8 @@ class _Scan:
             yield Span(USER, typed, size)
 
     def _block(self, found: re.Match[str]) -> tuple[Span | None, int]:
-        """(the block that begins here, where to look on); none where it is a person's after all."""
+        """Return (the block that begins at the match `found`, where to search next if there is no block). The
+        block is None if the matched text is the person's own."""
         start = found.start()
         if (fence := found["fence"]) is not None:
             return Span(UNKNOWN, start, self._fence_end(fence, found["sign"], found.end()), pasted=True), 0
@@ -493,7 +522,8 @@ class _Scan:
         return self._tagged(found)
 
     def _marked_up(self, found: re.Match[str]) -> tuple[Span | None, int]:
-        """A comment ends where it is first closed, as in HTML; CDATA at the last end of one."""
+        """Return the block of a comment or a CDATA section, in the form of `_block`. A comment ends at the
+        first `-->`, as in HTML; CDATA ends at the last `]]>`."""
         text, start = self._text, found.start()
         if found["comment"] is not None:
             end = -1 if self._no_comment_ends else text.find("-->", found.end())
@@ -538,7 +568,7 @@ class _Scan:
         return Span(author, start, self._line_end(start)), 0
 
     def _begins_typed(self) -> bool:
-        """True where the text begins with a person's own words, and no tag says which words are typed."""
+        """Return whether the text begins with a person's own words and has no closing tag of `TYPED_TAGS`."""
         if self._is_prompt is None:
             first = _OPENING.search(self._text)
             own = self._text if first is None else self._text[: first.start()]
@@ -546,7 +576,8 @@ class _Scan:
         return self._is_prompt
 
     def _with_opened(self, at: int, end: int) -> int:
-        """The end of a block that ends at `end`, and of the known blocks that open in it from `at` on."""
+        """Return the end of a block that extends at least to `end`. If a block with a tag of `_TAG_AUTHORS`
+        opens in it at or after `at` and is closed after `end`, the outer block ends at that closing tag."""
         while (found := _KNOWN.search(self._text, at, end)) is not None:
             at = found.end()
             closed = self._closings.get(found[1].lower(), -1)
@@ -555,7 +586,7 @@ class _Scan:
         return end
 
     def _tag_end(self, closed: int) -> int:
-        """Where a closing tag ends whose name ends at `closed`, exclusive."""
+        """Return where a closing tag ends (exclusive) whose name ends at `closed`."""
         behind = self._text[closed : closed + _TAG_END_CHARS]
         at = next((at for at, sign in enumerate(behind) if sign in ">＞"), -1)
         return closed if at < 0 or behind[:at].strip() else closed + at + 1
@@ -578,8 +609,9 @@ class _Scan:
         return end
 
     def _fence_end(self, opening: str, fence: str, at: int) -> int:
-        """Where the fence is closed: by a line of at least as many of its signs and nothing else, which may
-        stand as far in as what opened it and three blanks more."""
+        """Return where a fenced code block ends: after the line that closes it, or at the end of the text.
+        The closing line contains only the fence's sign, at least as often as the opening line, and is
+        indented at most three spaces more."""
         inside = len(opening) - len(fence) + 3
         close = re.compile(
             rf"^[ \t]{{0,{inside}}}{re.escape(fence)}{re.escape(fence[0])}*[ \t]*$", re.MULTILINE

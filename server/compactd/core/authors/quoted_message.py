@@ -1,4 +1,4 @@
-"""A message as text for a reader: stretch by stretch, with who wrote each, and quoted line by line."""
+"""Show a message as text: split into stretches with their authors, and quoted line by line."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from compactd.protocol.messages import Author, Message, Thinking, ToolCall
 
 
 def said(message: Message) -> Iterator[Stretch]:
-    """All that a message says, in its order: also reasoning and calls with their arguments, which the
-    assistant wrote. Pictures and other bytes are left out. O(characters)."""
+    """Yield everything that a message says, in order, as stretches with their authors. Reasoning and tool
+    calls with their arguments have the author `assistant`. Images and other binary data are left out.
+    O(characters)."""
     for block in message.content:
         match block:
             case Thinking(text=text):
                 yield Stretch("assistant", text)
             case ToolCall():
-                # A name is one line: a second one would look like another record.
+                # A name must be one line, because a second line would look like another record.
                 name = " ".join(block.name.split())
                 arguments = bytes(block.arguments).decode("utf-8", "replace")
                 yield Stretch("assistant", f"{name} {arguments}")
@@ -26,12 +27,14 @@ def said(message: Message) -> Iterator[Stretch]:
 
 
 def authors(parts: Iterable[Stretch]) -> tuple[Author, ...]:
-    """Who wrote them, each once, in the order of their first words."""
+    """Return the authors of `parts`, each once, in the order in which they first appear. Blank parts do not
+    count."""
     return tuple(dict.fromkeys(part.author for part in parts if part.text and not part.text.isspace()))
 
 
 def quoted(parts: Iterable[Stretch]) -> str:
-    """The stretches as a model may read them (`quote`), each on lines of its own. O(characters)."""
+    """Return the stretches as text for a model, quoted with their authors (see `core/text/quoting.quote`),
+    each on its own lines. O(characters)."""
     return "\n".join(quote(_without_last_end(part.text), part.author) for part in parts if part.text)
 
 

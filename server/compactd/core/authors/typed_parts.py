@@ -8,13 +8,14 @@ from typing import Final
 from compactd.core.authors.authors import REMINDER, USER, Span
 
 OWN_WORDS_CHARS: Final = 6_000
-"""A user message longer than this is something pasted, but for its beginning and its end."""
+"""In a user's text with more code points than this, only the beginning and the end count as typed. The middle
+counts as pasted."""
 
 
 def typed_parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether the person typed it) of each of the `spans` of a user's text, in order. Of a text
-    above `OWN_WORDS_CHARS` the first and the last quarter of that can be typed; the rest was pasted.
-    O(characters)."""
+    """Yield (start, end, whether the person typed it) for the `spans` of a user's text, in order. Reminders
+    are left out. In a text longer than `OWN_WORDS_CHARS`, only the first and the last quarter of that number
+    of characters count as typed, and a span across such a limit is split. O(characters)."""
     head = tail = len(text)
     if len(text) > OWN_WORDS_CHARS:
         quarter = OWN_WORDS_CHARS // 4

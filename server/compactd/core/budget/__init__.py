@@ -1,1 +1,2 @@
-"""How many tokens there are, and when a compaction is due: profiles, settings, reports."""
+"""The token budget: how full the context window is and when a compaction is due, with profiles, settings and
+reports."""

@@ -1,11 +1,11 @@
-"""The budget equation: how full the context is, where a compaction becomes due, how much it keeps.
+"""The budget equation: how full the context is, when a compaction is due, and how much it keeps.
 
     cap       = min(window, input limit, observed)
-    due       ⇔ the profile's size ≥ (or >) the threshold
-    over      ⇔ our size > cap, or our size + min(1024, window ÷ 16) > window
+    due       ⇔ the size that the profile compares ≥ (or >) the threshold
+    over      ⇔ used > cap, or used + min(1024, window ÷ 16) > window
 
-Every term carries where it comes from, for `agent/state`. Tokens throughout; all functions are O(1).
-(Rules: docs/dev/behaviour.md, "The budget equation" and "Bounds".)
+Each term carries a text that says where its value comes from; `agent/state` shows both. All sizes are tokens;
+all functions are O(1). (Rules: docs/dev/behaviour.md, "The budget equation" and "Bounds".)
 """
 
 from __future__ import annotations
@@ -26,44 +26,48 @@ from compactd.core.tokens.usage import visible_output
 from compactd.protocol.messages import Confidence, Decision, Trigger, Usage
 
 HEADROOM_TOKENS = 1024
-"""An answer needs room too: with less than this left (window ÷ 16 of a small window), a request is over."""
+"""How many tokens of the window a request must leave free for the answer (or window ÷ 16, if that is less). A
+request that leaves less is over."""
 
 HEADROOM_DIVISOR = 16
 
 WORTH_A_WORD = 2048
-"""Tokens below which a report and an estimate may differ as they like: a program's own prompt is more."""
+"""A difference between a usage report and another size is mentioned only if the larger of the two has at
+least this many tokens. An agent's own prompt, which compactd may not see, can explain smaller differences."""
 
 SUMMARY_DIVISOR = 16
 SUMMARY_LEAST = 512
 SUMMARY_MOST = 13_107
-"""A summary's budget: window ÷ 16 within these (docs/dev/behaviour.md, "`extract`"; 13,107 = 0.8 × 16,384,
-pi's)."""
+"""A summary's budget is window ÷ 16, at least 512 and at most 13,107 tokens (docs/dev/behaviour.md,
+"`extract`"; 13,107 = 0.8 × 16,384, as in pi)."""
 
 FORCED = frozenset(("overflow", "silent_overflow"))
-"""Triggers of an emergency compaction: it keeps less, and cuts where no valid cut is."""
+"""Triggers of an emergency compaction. Such a compaction keeps less, and it cuts even if no cut point is
+valid."""
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How large the next request is. Tokens."""
+    """The size of the next request, in tokens."""
 
     estimated: int
-    """Our estimate of everything: system prompt, tools, messages."""
+    """The estimate of the whole request: system prompt, tools, messages."""
     base: int | None = None
-    """Input and cache of the last report of this epoch; none where there is none."""
+    """The input tokens of the last usage report of this epoch, cache included; None if there is none."""
     trailing: int = 0
-    """Estimate of what came after that report, its answer included."""
+    """The estimate of everything after the reported request, starting with its answer."""
     report: Usage | None = None
-    """That report."""
+    """The last usage report of this epoch; None if there is none."""
     slope: float = 1.0
-    """What the estimates above were multiplied by, as the session's reports taught."""
+    """The factor that the estimates above were multiplied by. The session's usage reports calibrate it."""
     hidden: int = 0
-    """What reports showed beside all that we know of; part of a report, and of no estimate above."""
+    """Tokens that usage reports show but that no message, prompt or tool known to compactd explains. `base`
+    includes them; the estimates above do not."""
     reported_estimate: int | None = None
-    """What we would have estimated for the request that was reported on, with what is hidden."""
+    """The estimate of the reported request, hidden tokens included."""
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The equation with its terms, for `agent/state` as it stands, and what follows from it."""
+    """The budget equation with all its terms, as `agent/state` shows them."""
 
     window: Term
     input_limit: Term
@@ -76,13 +80,13 @@ class Budget(Struct, frozen=True, kw_only=True):
     trailing: Term
     used: Term
     compared: Term
-    """What the profile compares with the threshold; `used` is what it compares with the cap."""
+    """The size that the profile compares with the threshold. (The cap is compared with `used`.)"""
     max_output: Term
     over: Term
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where a session stands: the equation, and the same as plain numbers."""
+    """The result of the budget equation for a session: its terms, its decision, and plain numbers."""
 
     budget: Budget
     decision: Decision
@@ -94,22 +98,23 @@ class Standing(Struct, frozen=True, kw_only=True):
     compared: int
     """The size that the profile compares with the threshold."""
     reported: int
-    """Of `used`, what the last report measured, its answer included; 0 without a report."""
+    """The part of `used` that the last usage report measured, its answer included; 0 without a report."""
     enabled: bool
     hidden: int = 0
-    """Tokens of each request that are in none of our estimates."""
+    """Tokens of each request that no estimate of messages, prompts and tools includes."""
     summary_window: int | None = None
-    """The window that the sizes of a summary and of pinned messages are shares of: the one in force without
-    an untrusted source, which must not take room from what the user demanded or pinned."""
+    """The window from which the largest sizes of a summary and of pinned messages are derived. If untrusted
+    settings lower the window, this is the window without them, so that they cannot take room from the user's
+    constraints and pins."""
     warnings: tuple[str, ...] = ()
-    """Settings that cannot be as they were set, for a person."""
+    """Messages for the user about settings that could not be applied as given."""
 
 
 def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
-    """The budget equation for a session of `size` under `resolved` settings.
+    """Compute the budget equation for a session of `size` with the settings `resolved`.
 
-    With `enabled: false` nothing is due; that a request is over stays true, and the caller leaves it so: the
-    provider's overflow then reaches the client.
+    With `enabled: false`, no compaction is due. A request can still be over; then the caller passes the
+    provider's overflow error on to the client.
     """
     settings = resolved.settings
     limits = limits_of(resolved, window)
@@ -172,8 +177,8 @@ def _larger(tokens: int | None, resolved: Resolved, window: Window) -> int | Non
 
 
 def in_estimates(standing: Standing, scale: Scale) -> Standing:
-    """`standing` with window, cap and threshold as sizes of what we would estimate: for a plan, whose tokens
-    are estimates all. None of them is larger than it was."""
+    """Convert window, cap and threshold from the model's tokens into estimated tokens, because a plan works
+    with estimates only. No value becomes larger."""
     if scale == EXACT:
         return standing
     hidden = Scale(scale.slope, standing.hidden)
@@ -187,19 +192,20 @@ def in_estimates(standing: Standing, scale: Scale) -> Standing:
 
 
 def is_over(used: int, window: int | None, cap: int | None) -> bool:
-    """True where a request of `used` tokens cannot be sent, or leaves no room for an answer. Strict both."""
+    """Return whether a request of `used` tokens exceeds the cap or leaves less than `headroom` of the window
+    for the answer. A request that exactly reaches a limit is not over."""
     if cap is not None and used > cap:
         return True
     return window is not None and used + headroom(window) > window
 
 
 def headroom(window: int) -> int:
-    """Tokens that a request must leave of the window."""
+    """Return how many tokens of the window a request must leave free for the answer."""
     return min(HEADROOM_TOKENS, window // HEADROOM_DIVISOR)
 
 
 def room(window: int | None, cap: int | None) -> int | None:
-    """The largest request that is not over; none where no window is known."""
+    """Return the size of the largest request that is not over; None if neither window nor cap is known."""
     if window is None:
         return cap
     fits = window - headroom(window)
@@ -207,7 +213,7 @@ def room(window: int | None, cap: int | None) -> int | None:
 
 
 def summary_budget(settings: Settings, window: int | None) -> int:
-    """Most tokens that a summary may take; what it must be below as well is the plan's to know."""
+    """Return the most tokens that a summary may take. The plan may lower it further."""
     if settings.summary_tokens is not None:
         return settings.summary_tokens
     if window is None:
@@ -216,7 +222,8 @@ def summary_budget(settings: Settings, window: int | None) -> int:
 
 
 def profile_size(settings: Settings, size: Size, used: int) -> int:
-    """The size that this profile compares with its threshold; our estimate where there is no report."""
+    """Return the size that this profile compares with its threshold (see `SizeRule`). Without a usage report,
+    it is an estimate."""
     rule, report = settings.rules.size, size.report
     if report is None or size.base is None:
         return size.estimated if rule == "estimate" else used
@@ -234,10 +241,12 @@ def profile_size(settings: Settings, size: Size, used: int) -> int:
 def keep_of(
     settings: Settings, trigger: Trigger, window: int | None, cap: int | None, threshold: int | None
 ) -> Keep:
-    """How much a compaction of this trigger keeps, where the request itself names nothing.
+    """Return how much of the newest conversation a compaction with this trigger keeps word for word, if the
+    request for the compaction does not say.
 
-    A profile's number is at most threshold ÷ 2, which binds only where keep + reserve > window ÷ 2
-    (docs/dev/behaviour.md, "Bounds"). A user's number is exact below the threshold.
+    A profile's number is at most threshold ÷ 2; that only matters if keep + reserve > window ÷ 2
+    (docs/dev/behaviour.md, "Bounds"). A number that the user sets is used exactly if it is below the
+    threshold.
     """
     rules = settings.rules
     forced = trigger in FORCED
@@ -262,14 +271,15 @@ _COMPARED: Mapping[str, str] = {
     "finished": "the last report: input, cache read, output",
     "estimate": "estimate of everything",
 }
-"""Where the compared size comes from, by `Rules.size`."""
+"""Where the compared size comes from, in words, by `Rules.size`."""
 
 
 def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
-    """(base, estimate of what came after it, what the last report measured with its answer). Tokens.
+    """Return (base, estimate of what came after the base, size of the reported request and its answer), in
+    tokens.
 
-    The base is what the report says of the request. Under go-agent it is the reported total, so that the
-    answer's reasoning counts too (docs/dev/behaviour.md, "size: base").
+    The base is the size of the reported request. In the profile go-agent, it also includes the answer, so
+    that the answer's reasoning counts too (docs/dev/behaviour.md, "size: base").
     """
     if size.base is None:
         return 0, size.estimated + hidden, 0
@@ -281,7 +291,8 @@ def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
 
 
 def _base_term(size: Size, base: int) -> Term:
-    """The report that the size starts from; it says where our estimate of that request is far off."""
+    """Return the term `base`. Its source says so if compactd's own estimate of the reported request differs
+    from the report by more than half."""
     if size.base is None:
         return Term(0, "no report of this context")
     ours = size.reported_estimate
@@ -291,7 +302,8 @@ def _base_term(size: Size, base: int) -> Term:
 
 
 def _window_term(window: Term, size: Size) -> Term:
-    """The window; it says where a report does not fit into it by far: then one of the two is wrong."""
+    """Return the term `window`. Its source says so if the last usage report is more than half above the
+    window; then one of the two is wrong."""
     if size.base is None or not isinstance(window.value, int) or size.base <= window.value:
         return window
     if not _disagree(size.base, window.value):
@@ -300,7 +312,8 @@ def _window_term(window: Term, size: Size) -> Term:
 
 
 def _disagree(one: int, other: int) -> bool:
-    """True for two sizes that differ by more than half of the smaller and are worth a word."""
+    """Return whether two sizes differ by more than half of the smaller one and are large enough to be
+    mentioned."""
     return max(one, other) >= WORTH_A_WORD and 2 * max(one, other) > 3 * min(one, other)
 
 
@@ -314,7 +327,8 @@ def _estimate_source(size: Size, hidden: int) -> str:
 
 
 def _max_output(window: Window, tokens: int | None, used: int) -> Term:
-    """What `max_tokens` of the next request may be: at most what is left of the window."""
+    """Return the largest `max_tokens` of the next request: the model's output limit, or what is left of the
+    window if that is less."""
     if tokens is None:
         return Term(
             window.output_limit, "the model's output limit" if window.output_limit else "none is known"

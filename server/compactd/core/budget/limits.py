@@ -1,8 +1,9 @@
-"""The model's limits as a session sees them, and the threshold that a profile or a user sets in them.
+"""The limits of a session's model, and the threshold that a profile or a user sets within them.
 
-Window: the user's `compaction.context_window` › what `session/start` gave › observed › registry › the
-profile's rule for an unknown one. A limit that a rejection taught lowers any known window. Tokens throughout;
-all functions are O(1). (Rules: docs/dev/behaviour.md, "The budget equation".)
+The window comes from the first of these that is known: the user's `compaction.context_window`, what
+`session/start` gave, the observed window, the registry, the profile's rule for an unknown window. A limit
+that a provider named when it rejected a request lowers any larger window. All sizes are tokens; all functions
+are O(1). (Rules: docs/dev/behaviour.md, "The budget equation".)
 """
 
 from __future__ import annotations
@@ -27,40 +28,40 @@ from compactd.core.budget.settings import Resolved, Settings
 from compactd.protocol.messages import Confidence, Trigger
 
 KEEP_WITHOUT_WINDOW = 20_000
-"""Kept where a share of the window is asked for and none is known (docs/specs.md, "opal.md", default
-`keep_recent_tokens`)."""
+"""How many tokens a compaction keeps if its keep rule is a share of the window but no window is known
+(docs/specs.md, "opal.md", default `keep_recent_tokens`)."""
 
 
 class Term(Struct, frozen=True):
-    """One term of the equation."""
+    """One term of the budget equation: a value, and where it comes from."""
 
     value: int | bool | None
     source: str
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """What is known of the model's limits. Tokens."""
+    """What is known of a model's limits, in tokens."""
 
     window: int | None = None
-    """The context window; none where nobody knows it. With confidence `override` the user set it."""
+    """The context window; None if it is unknown. With confidence `override`, the user set it."""
     confidence: Confidence = "guess"
     source: str = "unknown model"
     """Where `window` comes from, in words."""
     input_limit: int | None = None
     output_limit: int | None = None
     observed: int | None = None
-    """The limit that a rejection taught."""
+    """The window that a provider named when it rejected a request; None if there is none."""
     observed_source: str = "a rejection"
     """Where `observed` comes from, in words."""
     reported: int | None = None
-    """`context_window` of the last usage report that has one."""
+    """The `context_window` that the last usage report with this field named."""
     rejected: bool = False
-    """A request was rejected as too large by a provider that named no limit."""
+    """Whether a provider rejected a request as too large without naming a limit."""
 
 
 class Keep(Struct, frozen=True, kw_only=True):
-    """How much of the newest conversation stays word for word. At most one of the two is set; with neither,
-    only the newest request does."""
+    """How much of the newest conversation stays word for word after a compaction. At most one of `tokens` and
+    `messages` is set; with neither, only the newest request stays."""
 
     tokens: int | None = None
     messages: int | None = None
@@ -68,7 +69,7 @@ class Keep(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The terms of the equation that the size does not enter into."""
+    """The terms of the budget equation that do not depend on the session's size."""
 
     window: Term
     tokens: int | None
@@ -83,7 +84,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 def limits_of(resolved: Resolved, window: Window) -> Limits:
-    """Window, cap, reserve and threshold of a session under `resolved` settings."""
+    """Return window, cap, reserve and threshold of a session with the settings `resolved`."""
     tokens, confidence, source, input_limit, warnings = _window(resolved, window)
     observed = window.observed
     known = [limit for limit in (tokens, input_limit, observed) if limit is not None]
@@ -104,7 +105,7 @@ def limits_of(resolved: Resolved, window: Window) -> Limits:
 
 
 def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
-    """What `rule` keeps, before any bound."""
+    """Return how much `rule` keeps, before `keep_of` applies the bounds."""
     match rule:
         case KeepShare(divisor=divisor, manual_tokens=manual):
             if trigger == "manual" and manual is not None:
@@ -127,7 +128,9 @@ def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
 def _window(
     resolved: Resolved, window: Window
 ) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
-    """(window, confidence, source, input limit, warnings): the user's › observed › known › the profile's."""
+    """Return (window, confidence, source, input limit, warnings). The window is the first of these that is
+    known: the one that the user or the client set, the registry's, the observed one, the one that the profile
+    assumes. A smaller observed window replaces the first two."""
     settings, observed = resolved.settings, window.observed
     given = settings.context_window
     source = "context_window"
@@ -163,9 +166,9 @@ def _window(
 def _unlimited(
     settings: Settings, window: Window, source: str
 ) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
-    """The same if the user set a window of 0 (docs/specs.md, "go-agent.md", "Context Window Resolution";
-    docs/specs-evmts-opencode.md, "opencode.md", `isOverflow`): none is known, until a provider refuses a
-    request."""
+    """Return the result of `_window` if the user set the window to 0, which means no limit (docs/specs.md,
+    "go-agent.md", "Context Window Resolution"; docs/specs-evmts-opencode.md, "opencode.md", `isOverflow`). No
+    window is known until a provider rejects a request as too large."""
     after = settings.rules.unknown.after_rejection
     if window.rejected and after is not None:
         return after, "guess", "a guess, after a rejection", None, ()
@@ -216,7 +219,8 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
 
 
 def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[int, str, str] | None:
-    """(threshold, name of the setting, its source) where the user set one that can be worked out."""
+    """Return (threshold, name of the setting, its source) if the user set a threshold; None if not, or if the
+    threshold depends on `whole`, the window or cap, which is unknown."""
     settings = resolved.settings
     if settings.model_auto_compact_token_limit is not None:
         name, threshold = "model_auto_compact_token_limit", settings.model_auto_compact_token_limit
@@ -232,7 +236,8 @@ def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[i
 
 
 def _capped(limits: Limits, explicit: tuple[int, str, str], whole: int | None) -> Limits:
-    """A user's threshold: exact up to the cap, and never below 1, which would be due for ever."""
+    """Return `limits` with the user's threshold. A threshold above the cap is lowered to the cap. One below
+    1, which would always be due, becomes window − window ÷ 4."""
     threshold, name, source = explicit
     warnings = limits.warnings
     if limits.cap is not None and threshold > limits.cap:

@@ -1,6 +1,8 @@
-"""The six profiles, one row each. `default` is Opal's numbers with our laws; the others are their specs'.
+"""The six profiles: named sets of settings and rules, each for one system. `default` has Opal's numbers and
+compactd's laws (docs/laws.md); the others follow their specifications.
 
-Source of every number: docs/dev/behaviour.md, "One engine, six profiles", and the specs it names.
+The source of every number: docs/dev/behaviour.md, "One engine, six profiles", and the specifications that it
+names.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from compactd.core.budget.rules import (
 from compactd.core.text.summary_format import LEAD
 
 DEFAULT_WINDOW = 128_000
-"""Of a model that nobody knows (docs/specs.md, "opal.md", "Context Window Sizes")."""
+"""The assumed window of an unknown model (docs/specs.md, "opal.md", "Context Window Sizes")."""
 
 OPAL_MOVES = (
     Move(direction="forward", kinds=("user", "bash")),
     Move(direction="back", kinds=("user", "bash", "assistant")),
 )
-"""docs/specs.md, "opal.md", "1. Find Cut Point": the nearest user message at or after the stop; without one,
-mid-turn."""
+"""How Opal makes a cut valid: at the nearest user message at or after the place where the walk back stopped;
+if there is none, at a message inside the turn before that place (docs/specs.md, "opal.md", "1. Find Cut
+Point")."""
 
 DEFAULT_RULES = Rules(
     trigger=Ratio(ratio=0.8, of="cap", guess_ratio=0.6),
@@ -74,8 +77,8 @@ GO_AGENT = replace(
         size="total",
         keep=KeepTokens(tokens=20_000),
         stop_inclusive=True,
-        # docs/specs.md, "go-agent.md", "Cut Point Rules": a user message; mid-turn where the newest turn
-        # alone exceeds keep.
+        # The cut is at a user message; inside a turn only if the newest turn alone exceeds the keep-recent
+        # budget (docs/specs.md, "go-agent.md", "Cut Point Rules").
         moves=(
             Move(direction="back", kinds=("user", "bash", "assistant"), only_in_newest_turn=True),
             Move(direction="back", kinds=("user",)),
@@ -151,4 +154,4 @@ OPENCODE = replace(
 )
 
 PROFILES = {row.profile: row for row in (DEFAULT, OPAL, GO_AGENT, KLAUDE, EVMTS, OPENCODE)}
-"""By name."""
+"""The six profiles, by name."""

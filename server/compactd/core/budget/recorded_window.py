@@ -2,16 +2,17 @@
 
 A registry knows what a model can do. A session's file shows what the agent was given: a limit that the agent
 wrote down, a provider's refusal that names one, an automatic compaction, a request that was accepted. These
-count for this one session. They are never learned for the machine, because a file may say anything.
+count for this one session. They are never stored for other sessions on the machine, because a file may say
+anything.
 
-What counts, the first that there is:
+The first of these that the file contains counts:
 
 1. a limit that a provider's refusal names, or that the agent wrote down;
-2. an automatic compaction of Claude Code: the window is estimated from the size that it happened at;
-3. requests that were accepted although they are larger than the window that is known.
+2. an automatic compaction of Claude Code: the window is estimated from the size at which it happened;
+3. requests that were accepted although they are larger than the known window.
 
-A number is believed only if it fits the requests in the file; see `_doubt_of`. What is not believed is still
-told. Tokens throughout.
+A number is believed only if it fits the requests in the file; see `_doubt_of`. Numbers that are not believed
+are reported. All sizes are tokens.
 """
 
 from __future__ import annotations
@@ -28,48 +29,50 @@ from compactd.protocol.messages import Message
 Kind = Literal["compaction", "limit", "refusal"]
 
 CLAUDE_CODE_BUFFER: Final = 33_000
-"""Claude Code compacts so many tokens below its window: at 167,094 to 167,979 of 200,000 (transcripts of 2.1,
-2026-02), at 366,432 to 366,989 of a window set to 400,000 (github.com/anthropics/claude-code/issues/54056,
-2026-04)."""
+"""Claude Code compacts about this many tokens below its window: at 167,094 to 167,979 of 200,000 (transcripts
+of 2.1, 2026-02), and at 366,432 to 366,989 of a window set to 400,000
+(github.com/anthropics/claude-code/issues/54056, 2026-04)."""
 
 CLAUDE_CODE_SPREAD: Final = 45_000
-"""Most that a compaction was seen below the window of 200,000: at 157,925 (2.1.20, 2026-01)."""
+"""The farthest below the window of 200,000 that a compaction was seen: at 157,925 (2.1.20, 2026-01)."""
 
 CLAUDE_WINDOWS: Final = (200_000, 1_000_000)
-"""The windows that Claude's models come in (Anthropic's documentation, "Context windows", 2026-11)."""
+"""The context windows of Claude's models (Anthropic's documentation, "Context windows", 2026-11)."""
 
 COMMON_WINDOWS: Final = (128_000, 200_000, 272_000, 400_000, 1_000_000, 2_000_000)
-"""What a model that nobody knows may have, if it took more than the usual guess."""
+"""Windows that an unknown model may have, if it accepted a request larger than the guessed window."""
 
 MIN_WINDOW: Final = 4_096
 MAX_WINDOW: Final = 10_000_000
-"""Bounds of what a file may claim: below, no agent works; above, no model is known (registry, 2026-11)."""
+"""Bounds of what a file may claim. With less, no agent works; no known model has more (registry, 2026-11)."""
 
 MIN_SHARE: Final = 4
-"""Without a request of at least half its size, a claim is believed from a quarter of the known window on."""
+"""If no request has at least half the claimed size, a claim is believed only if it is between a quarter of
+the known window and the known window."""
 
 
 class Evidence(Struct, frozen=True):
-    """One number in a session's file that tells its window."""
+    """One number in a session's file that says something about its window."""
 
     kind: Kind
     tokens: int
-    """Of `compaction`: the context when it happened. Else the limit."""
+    """For `compaction`, the size of the context when it happened; otherwise the limit."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """What a file tells of its session's window."""
+    """What a file says about its session's window."""
 
     window: int | None = None
-    """None if the file tells nothing that is believed: what is known of the model stays."""
+    """The window; None if the file has no claim that is believed. Then the window known of the model
+    stays."""
     source: str = ""
     """Where `window` comes from, for people."""
     is_estimate: bool = False
-    """Worked out from what happened, not named."""
+    """Whether the window was computed from compactions or accepted requests. False if the file names it."""
     is_guess: bool = False
-    """Only the smallest usual window that the accepted requests fit into."""
+    """Whether the window is only the smallest of `COMMON_WINDOWS` into which the accepted requests fit."""
     doubts: tuple[str, ...] = ()
-    """What the file claims and is not believed, in sentences."""
+    """Claims of the file that are not believed, as sentences."""
 
 
 NOTHING_RECORDED = Recorded()
@@ -78,10 +81,11 @@ NOTHING_RECORDED = Recorded()
 def window_by_file(
     evidence: Iterable[Evidence], accepted: Sequence[int], known: int | None, guess: int | None = None
 ) -> Recorded:
-    """What the window of a session is by its file. O(evidence + accepted).
+    """Return what a session's file says about the session's window. O(evidence + accepted).
 
-    `evidence` and `accepted`, the sizes of requests that were answered, are those of the model in force.
-    `known` is the window that a registry or a server names, `guess` the one that is assumed if none does.
+    `accepted` has the sizes of requests that were answered. It and `evidence` must be of the model that the
+    session uses now. `known` is the window that a registry or a server names; `guess` is the window that is
+    assumed if neither names one.
     """
     most = max((size for size in accepted if size <= MAX_WINDOW), default=0)
     doubts: list[str] = []
@@ -89,7 +93,7 @@ def window_by_file(
     for one in evidence:
         window = estimated_window(one.tokens) if one.kind == "compaction" else one.tokens
         if one.kind == "compaction" and "compaction" in believed and window <= believed["compaction"][0]:
-            # A refused request is compacted too, at whatever size: the largest tells most.
+            # A refused request leads to a compaction too, at any size. So only the largest compaction counts.
             continue
         doubt = _doubt_of(window, one, most, known)
         if doubt:
@@ -109,13 +113,15 @@ def window_by_file(
 
 
 def accepted_sizes(messages: Iterable[Message]) -> list[int]:
-    """The sizes of the requests that were answered, by the reports of `messages`. O(messages)."""
+    """Return the sizes of the requests that were answered, from the usage reports of `messages`.
+    O(messages)."""
     sizes = [reported_size(message) for message in messages]
     return [size for size in sizes if size]
 
 
 def reported_size(message: Message) -> int:
-    """The size of the request that a message answered, by its report; 0 if it has none that can be read."""
+    """Return the size of the request that a message answered, from its usage report; 0 if it has no readable
+    report."""
     if message.role != "assistant" or message.usage is None:
         return 0
     try:
@@ -125,9 +131,10 @@ def reported_size(message: Message) -> int:
 
 
 def estimated_window(tokens: int) -> int:
-    """The window in which Claude Code compacts a context of so many tokens by itself.
+    """Return the window in which Claude Code would compact automatically at this many tokens.
 
-    A size that Claude's models have, if one is that near above; else the usual distance above, in thousands.
+    That is the window of a Claude model, if one is at most `CLAUDE_CODE_SPREAD` above `tokens`. Otherwise it
+    is `tokens` plus `CLAUDE_CODE_BUFFER`, rounded to thousands.
     """
     for window in CLAUDE_WINDOWS:
         if tokens <= window <= tokens + CLAUDE_CODE_SPREAD:
@@ -149,7 +156,8 @@ def _by_accepted(
 
 
 def _doubt_of(window: int, one: Evidence, most: int, known: int | None) -> str:
-    """Why `window` is not believed; empty if it is. `most`: the largest request that was accepted."""
+    """Return why `window`, the claim of `one`, is not believed; an empty text if it is. `most` is the size of
+    the largest request that was accepted."""
     if not MIN_WINDOW <= window <= MAX_WINDOW:
         return "no model has such a window"
     if most > window:

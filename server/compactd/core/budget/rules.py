@@ -1,7 +1,8 @@
-"""Settings as a value, and what a profile does as data: its trigger, its keep budget, its walk, its words.
+"""The settings as a value, and the rules of a profile as data: trigger, keep budget, moves of the cut, texts.
 
-A profile is a row of `core/budget/profiles.py`; nothing asks for a profile's name. A new behaviour is a new
-value here, and one place that reads it. (Rules: docs/dev/behaviour.md, "One engine, six profiles".)
+A profile is a value in `core/budget/profiles.py`, and no code compares a profile's name. To add a behaviour,
+add a field or a type in this module, and read it in one place. (Rules: docs/dev/behaviour.md, "One engine,
+six profiles".)
 """
 
 from __future__ import annotations
@@ -18,86 +19,93 @@ MILLION = 1_000_000
 
 
 class Ratio(Struct, frozen=True, kw_only=True, tag="ratio"):
-    """Due from a share of the cap or the window on."""
+    """A trigger: a compaction is due at a share of the cap or of the window."""
 
     ratio: float
     of: Literal["cap", "window"] = "window"
     guess_ratio: float | None = None
-    """Where the window is only a guess; none: as `ratio`."""
+    """The share to use if the window is only a guess; None means `ratio`."""
     unknown: int | None = None
-    """Threshold in tokens where no window is known; none: never due."""
+    """The threshold in tokens if no window is known; None means that nothing is due."""
 
 
 class Reserve(Struct, frozen=True, kw_only=True, tag="reserve"):
-    """Due where less than a reserve is left of the window."""
+    """A trigger: a compaction is due if less than a reserve is left of the window."""
 
     tokens: int
+    """The reserve in tokens."""
     divisor: int | None = None
-    """Never more than window ÷ this."""
+    """The reserve is at most window ÷ this."""
 
 
 class Usable(Struct, frozen=True, kw_only=True, tag="usable"):
-    """Due above the input limit, or above window − output limit where there is no input limit."""
+    """A trigger: a compaction is due above the input limit, or above window − output limit if there is no
+    input limit."""
 
     output_tokens: int
-    """Most that is kept for the output, and what is kept where its limit is 0 or unknown."""
+    """The most tokens that are reserved for the output; also the reserve if the output limit is 0 or
+    unknown."""
 
 
 TriggerRule = Ratio | Reserve | Usable
 
 SizeRule = Literal["prompt", "total", "context_size", "finished", "estimate"]
-"""What a profile compares with its threshold. `prompt`: input and cache of the last report, and what came
-after it. `total`: the report's input, cache and output, and what came after it. `context_size`: those without
-what came after. `finished`: input, cache read and output. `estimate`: our estimate of everything."""
+"""What a profile compares with its threshold. `prompt`: input and cache of the last usage report, plus what
+came after it. `total`: input, cache and output of that report, plus what came after it. `context_size`:
+input, cache and output of that report. `finished`: its input, cache read and output. `estimate`: the estimate
+of the whole request."""
 
 
 class KeepShare(Struct, frozen=True, kw_only=True, tag="share"):
-    """A share of the window, in tokens."""
+    """A keep-recent budget that is a share of the window, in tokens."""
 
     divisor: int
+    """The share is window ÷ this."""
     manual_tokens: int | None = None
-    """Of a manual compaction, whatever the window."""
+    """The number of tokens that a manual compaction keeps instead, whatever the window is."""
 
 
 class KeepTokens(Struct, frozen=True, kw_only=True, tag="tokens"):
-    """A number of tokens."""
+    """A keep-recent budget that is a number of tokens."""
 
     tokens: int
     ratio: float | None = None
-    """Never more than this share of the window."""
+    """The budget is at most this share of the window."""
 
 
 class KeepMessages(Struct, frozen=True, kw_only=True, tag="messages"):
-    """A number of messages."""
+    """A keep-recent budget that is a number of messages."""
 
     messages: int
 
 
 class KeepRequest(Struct, frozen=True, kw_only=True, tag="request"):
-    """Nothing word for word but the newest request."""
+    """A keep-recent budget that keeps only the newest request word for word."""
 
 
 KeepRule = KeepShare | KeepTokens | KeepMessages | KeepRequest
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """Where a stop that is no valid cut moves, itself included: to the nearest message of these kinds."""
+    """How a cut point becomes valid. A walk back from the newest message stops where the keep-recent budget
+    is used up. The cut then moves from there to the nearest message of these kinds, which may be the same
+    message."""
 
     direction: Literal["forward", "back"]
     kinds: tuple[Kind, ...]
     only_in_newest_turn: bool = False
-    """Tried only where the stop lies after the newest user message."""
+    """Whether this move applies only if the walk back stopped after the newest user message."""
 
 
 class UnknownWindow(Struct, frozen=True, kw_only=True):
-    """What the window is where nobody knows it. Tokens."""
+    """Which window to assume if none is known, in tokens."""
 
     window: int | None = None
-    """None: no window, so nothing is due."""
+    """The window to assume; None means no window, so nothing is due."""
     after_rejection: int | None = None
-    """After an overflow that named no limit."""
+    """The window to assume after an overflow that named no limit."""
     from_report: bool = False
-    """The `context_window` of the last usage report that has one comes first."""
+    """Whether the `context_window` of the last usage report that has one takes precedence over `window`."""
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -105,92 +113,100 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     trigger: TriggerRule
     inclusive: bool
-    """Due ⇔ size ≥ threshold; else size > threshold."""
+    """Whether a compaction is due at size ≥ threshold instead of size > threshold."""
     size: SizeRule
     keep: KeepRule
     overflow_keep: KeepRule
     stop_inclusive: bool
-    """The walk stops where the total is ≥ keep; else where it is > keep."""
+    """Whether the walk back for the cut point stops when the tokens walked reach the keep-recent budget,
+    instead of when they exceed it."""
     moves: tuple[Move, ...]
-    """Tried in this order until one finds a cut that leaves something to summarise."""
+    """The moves of the cut point. They are tried in this order until one finds a cut that leaves something to
+    summarise."""
     splits: bool
-    """A turn that is cut gets a summary of its own for what was cut off (`split_min_messages`)."""
+    """Whether, if the cut is inside a turn, the removed beginning of the turn gets a summary of its own. It
+    does if it has at least `split_min_messages` messages."""
     too_short: bool
-    """A conversation of at most `keep_messages` + 1 messages is "Not enough messages to compact"."""
+    """Whether a conversation of at most `keep_messages` + 1 messages is refused with "Not enough messages to
+    compact"."""
     unknown: UnknownWindow
     without_model: Strategy
-    """The strategy where no model may be asked, or after its summary failed."""
+    """The strategy if no model may be asked or if the model's summary failed."""
     prompt: str
-    """Name of the row in `core/summary/prompts.py`."""
+    """The name of the summary prompt in `PROMPTS` of `core/summary/prompts.py`."""
     lead: str
-    """First line of the summary message."""
+    """The first line of the summary message."""
     end: str = ""
-    """Last line of it; `{n}` is the number of messages it stands for."""
+    """The last line of the summary message; `{n}` stands for the number of summarised messages."""
     chars4: str = "chars4"
-    """Name of the counter that `estimator: chars4` means."""
+    """The name of the counter that `estimator: chars4` means."""
     auto_off: tuple[str, ...] = ("COMPACTD_DISABLE_AUTOCOMPACT",)
-    """Switches in the environment that turn automatic compaction off, above every layer."""
+    """Environment variables that turn automatic compaction off. They take precedence over all settings."""
     prune_off: tuple[str, ...] = ()
-    """The same for pruning."""
+    """Environment variables that turn pruning off."""
     bodiless_is_overflow: bool = False
-    """A 400 or 413 without a body is an overflow whatever the size of the request."""
+    """Whether an HTTP status 400 or 413 without a body counts as an overflow, whatever the size of the
+    request."""
     sub_agents_compact: bool = True
-    """False: a session with a parent skips the threshold check."""
+    """Whether sessions with a parent (those of sub-agents) are compacted at the threshold."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Every setting of the contract's `CompactionSettings`. `None`: the profile's rule decides."""
+    """Every setting of the protocol's `CompactionSettings`. `None` means that the profile's rule decides."""
 
     profile: str
     rules: Rules
     enabled: bool = True
     context_window: int | None = None
-    """Tokens; replaces the registry's window and input limit."""
+    """The context window in tokens. It replaces the registry's window and input limit."""
     model_auto_compact_token_limit: int | None = None
-    """Threshold in tokens."""
+    """The threshold in tokens."""
     threshold_ratio: float | None = None
-    """Threshold as a share of the cap or window, in (0, 1]."""
+    """The threshold as a share of the cap or the window, in (0, 1]."""
     reserve_tokens: int | None = None
-    """Threshold as what must stay free."""
+    """The threshold as the number of tokens that must stay free."""
     keep_recent_tokens: int | None = None
     keep_messages: int | None = None
     split_min_messages: int = 5
-    """Messages that a cut must take from the turn it lands in, before they get a summary of their own."""
+    """How many messages a cut must take from a turn before they get a summary of their own."""
     prune: bool = False
     prune_minimum: int = 20_000
-    """A prune that saves no more than this is not done. Tokens."""
+    """In tokens. A prune that saves no more than this is not done."""
     prune_protect: int = 40_000
-    """Newest tool output that is never pruned. Tokens."""
+    """In tokens. The newest tool output of this size is never pruned."""
     protected_tools: tuple[str, ...] = ("skill",)
     strategy: StrategyChoice = "auto"
     model: str | None = None
-    """The summariser."""
+    """The model that summarises."""
     compact_prompt: str | None = None
-    """Replaces the summary prompt; `{messages}` in it is the transcript."""
+    """A prompt that replaces the profile's summary prompt. `{messages}` in it is replaced by the
+    transcript."""
     estimator: Estimator = "auto"
     auto_continue: bool = False
     tool_output_chars: int = 2000
-    """Of one tool result in the summariser's transcript. Code points."""
+    """How many code points of one tool result the summariser sees."""
     summary_tokens: int | None = None
-    """Most that a summary may take."""
+    """The most tokens that a summary may take."""
     summary_deadline_s: float = 300.0
-    """Most that a summariser may take."""
+    """The most seconds that a summariser may take."""
     max_cost: float | None = None
-    """Most that a session may spend on summaries, in US dollars."""
+    """The most that a session may spend on summaries, in US dollars."""
     constraint_tokens: int | None = None
-    """The most tokens of a summary for the user's constraints, word for word. If None,
-    `core/constraints/constraints.py` decides."""
+    """The most tokens of a summary for the user's constraints, word for word. None means the default of
+    `core/constraints/constraints.py`."""
     retention_floor: float = 0.5
-    """A model's summary that keeps a smaller share of the facts is repaired, or given up."""
+    """The share of the facts that a model's summary must keep. A summary that keeps less is repaired or
+    discarded."""
 
 
 def parts_per_million(ratio: float) -> int:
-    """`ratio` as a whole number, so that 0.55 of 100 is 55 and not 55.000000000000007."""
+    """Return `ratio` in millionths, as an integer, so that 0.55 of 100 is exactly 55 and not
+    55.000000000000007."""
     return round(ratio * MILLION)
 
 
 def share_of(tokens: int, ratio: float, *, up: bool) -> int:
-    """`ratio` of `tokens`, rounded up or down. With `up`, `used >= share` says used ≥ the exact share;
-    without, `used > share` says used > it."""
+    """Return `ratio` of `tokens`, rounded up or down. With `up`, `used >= share` is true exactly if used ≥
+    the exact share; without it, `used > share` is true exactly if used > the exact share."""
     exact = tokens * parts_per_million(ratio)
     return -(-exact // MILLION) if up else exact // MILLION

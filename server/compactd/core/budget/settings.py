@@ -1,8 +1,8 @@
-"""From what was given, in layers, to the settings in force and where each came from.
+"""Merge layers of settings into the settings in force, and record where each came from.
 
-A layer is what one place says: the request, `session/configure`, the environment, a file. A higher layer
-beats a lower one setting by setting; what no layer names is the profile's. The caller brings the layers in
-their order (docs/dev/behaviour.md, "Settings").
+A layer is what one source says: the request, `session/configure`, the environment, a file. A higher layer
+beats a lower one, setting by setting. What no layer names comes from the profile. The caller passes the
+layers in order (docs/dev/behaviour.md, "Settings").
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ DEFAULT_PROFILE = "default"
 THRESHOLD = ("model_auto_compact_token_limit", "threshold_ratio", "reserve_tokens")
 KEEP = ("keep_recent_tokens", "keep_messages")
 EXCLUSIVE = (THRESHOLD, KEEP)
-"""Ways to say one thing: the highest layer that names any of a group decides for the whole group; where one
-layer names several, the first of the group counts."""
+"""Groups of settings that express the same thing. The highest layer that names any of a group decides for the
+whole group. If one layer names several, the first of the group counts."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
-    """The settings in force."""
+    """The settings in force, and their sources."""
 
     settings: Settings
     sources: Mapping[str, str]
-    """Name of the setting to the layer it came from, `profile NAME` where none named it."""
+    """For each setting, the name of the layer that it came from, or `profile NAME` if no layer named it."""
     without: Resolved | None = None
-    """The same without the untrusted layer, where there is one."""
+    """The settings without the untrusted layer; None if there is no untrusted layer."""
 
     def source(self, name: str) -> str:
-        """Where a setting came from."""
+        """Return where the setting `name` came from."""
         return self.sources[name]
 
 
 ALIASES = {"auto": "enabled", "preserve_count": "keep_messages"}
-"""Another name to the setting it means. Where both are given, the setting's own name counts."""
+"""Alternative names of settings. If both names are given, the setting's own name counts."""
 
 NAMES = tuple(name for name in GivenSettings.__struct_fields__ if name not in ALIASES)
-"""Every setting, in the contract's order."""
+"""The names of all settings, in the protocol's order."""
 
 _AT_LEAST = {
     "context_window": 0,
@@ -76,7 +76,8 @@ _ONE_OF = {
 
 
 def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
-    """`given`, if each value is in its range; else `InvalidParams` with the field's path below `path`."""
+    """Return `given` if each value is in its range. Otherwise raise `InvalidParams` with the field's path
+    below `path`."""
     for name, least in _AT_LEAST.items():
         value: int | None = getattr(given, name)
         if value is not None and not least <= value <= MAX_TOKENS:
@@ -107,9 +108,9 @@ def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
 
 
 def merge(layers: Sequence[tuple[str, GivenSettings]]) -> Resolved:
-    """The settings in force, from layers of (source, what it says), the highest first.
+    """Merge layers of (source, settings), the highest first, into the settings in force.
 
-    The layers are valid (`validate`). O(layers).
+    The layers must be valid (`validate`). O(layers).
     """
     chosen: dict[str, SettingValue] = {}
     sources: dict[str, str] = {}
@@ -126,12 +127,13 @@ def merge(layers: Sequence[tuple[str, GivenSettings]]) -> Resolved:
 
 
 def values_of(settings: Settings) -> dict[str, SettingValue]:
-    """Each setting by name, in the contract's order."""
+    """Return the value of each setting by name, in the protocol's order."""
     return {name: getattr(settings, name) for name in NAMES}
 
 
 def _values(given: GivenSettings) -> dict[str, SettingValue]:
-    """What `given` names, aliases resolved, exclusive ones in the order in which they count."""
+    """Return the settings that `given` names, with aliases replaced by the settings' own names. Of settings
+    that exclude each other, the one that counts comes first."""
     values: dict[str, SettingValue] = {name: getattr(given, name) for name in NAMES}
     for alias, name in ALIASES.items():
         if values[name] is None:

@@ -1,8 +1,9 @@
-"""Which settings a stranger may give (a folder's `.compactd.toml`, an imported session file), and why.
+"""Which settings an untrusted source may set (a folder's `.compactd.toml`, an imported session file), and
+why.
 
-A stranger's settings may only make the context smaller and compactions earlier, within bounds under which the
-session works as before. What could send the conversation to a model, spend money, weaken the user's limits or
-rephrase the summary is the user's alone: it needs `compactd trust DIR`.
+Untrusted settings may only make the context smaller and compactions earlier, within bounds under which the
+session keeps working. Settings that could send the conversation to a model, spend money, weaken the user's
+constraints or change the summary are up to the user: they need `compactd trust DIR`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,25 @@ from compactd.core.budget.settings import (
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 
 SHARE = 4
-"""A stranger's window or threshold is at least this part (a quarter) of the one in force without it."""
+"""A window or threshold from an untrusted source must be at least this fraction (a quarter) of the one in
+force without it."""
 
 
 class UntrustedSettings(GivenSettings, frozen=True, kw_only=True, omit_defaults=True):
-    """A layer that a stranger gave: only names of `ALLOWED`, each within its bounds."""
+    """A layer of settings from an untrusted source. It sets only what `ALLOWED` names, each within its
+    bounds."""
 
 
 class Allowed(Struct, frozen=True, kw_only=True):
-    """A setting that a stranger may give, between two values, both inclusive."""
+    """A setting that an untrusted source may set, between two bounds, both inclusive."""
 
     least: float = 0
     most: float = float("inf")
     reason: str
-    """Why it does no harm; a sentence for the documentation."""
+    """Why the setting does no harm; a sentence for the documentation."""
     rule: str = ""
-    """What else it must fulfil, compared with what is in force without it."""
+    """A further condition, in words for the documentation. It compares the value with what is in force
+    without the untrusted source."""
 
 
 _ONLY_LOWER = f"at most the one in force without it, at least 1/{SHARE} of it"
@@ -86,7 +90,7 @@ ALLOWED: Mapping[str, Allowed] = {
         rule="at most the one in force without it",
     ),
 }
-"""What a stranger may set. `true` counts as 1."""
+"""What an untrusted source may set. `true` counts as 1."""
 
 NEEDS_TRUST: Mapping[str, str] = {
     "profile": "it changes the summary prompt, the strategy and the thresholds at once",
@@ -105,11 +109,11 @@ NEEDS_TRUST: Mapping[str, str] = {
     "constraint_tokens": "it can drop your constraints from summaries",
     "retention_floor": "it decides how poor a summary may be",
 }
-"""What only the user and what the user trusts may set, and why: the end of a sentence."""
+"""What only the user and trusted sources may set, and why; each is the end of a sentence."""
 
 
 def refusal(name: str, value: object) -> str | None:
-    """Why a stranger's value of this setting is not taken; none if it is within its bounds."""
+    """Return why an untrusted value of this setting is rejected; None if it is within its bounds."""
     allowed = ALLOWED.get(name)
     if allowed is None:
         return f"{NEEDS_TRUST[name]}; an untrusted source may not set it"
@@ -124,7 +128,8 @@ def refusal(name: str, value: object) -> str | None:
 
 
 def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tuple[IgnoredSetting, ...]]:
-    """(what of `given` a stranger may set, the rest with the reason). O(settings)."""
+    """Return (the settings of `given` that an untrusted source may set, the other settings with the reasons).
+    O(settings)."""
     kept: dict[str, object] = {}
     ignored: list[IgnoredSetting] = []
     for name in GivenSettings.__struct_fields__:
@@ -142,10 +147,11 @@ def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tupl
 def resolve(
     layers: Sequence[tuple[str, GivenSettings]], window: Window, *, runs_loop: bool = False
 ) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
-    """(the settings in force, what of an untrusted layer is not, since it would raise or ruin a limit).
+    """Return (the settings in force, the untrusted settings that were ignored because they would raise a
+    limit or make it too low).
 
-    `layers` as for `merge`, at most one of them `UntrustedSettings`. `runs_loop`: the session's own model is
-    asked for summaries where none is named. O(layers).
+    `layers` are as for `merge`; at most one of them is an `UntrustedSettings`. `runs_loop` means that the
+    session's own model is asked for summaries if no other is named. O(layers).
     """
     place = next((i for i, (_, given) in enumerate(layers) if isinstance(given, UntrustedSettings)), None)
     if place is None:
@@ -170,7 +176,8 @@ def _other_names(name: str) -> Iterator[str]:
 def _wrong(
     found: Resolved, base: Resolved, source: str, window: Window, runs_loop: bool
 ) -> Iterator[IgnoredSetting]:
-    """What `source` sets in `found` and may not, compared with `base`: the settings without it."""
+    """Yield the settings in `found` that came from the untrusted `source` and that it may not set. `base` has
+    the settings without that source, for comparison."""
     chosen = [name for name in NAMES if found.source(name) == source]
     before, after = limits_of(base, window), limits_of(found, window)
     is_paid = _asks_model(base.settings, runs_loop)
@@ -207,7 +214,7 @@ def _wrong(
 
 
 def _asks_model(settings: Settings, runs_loop: bool) -> bool:
-    """Whether an automatic compaction may ask a model."""
+    """Return whether an automatic compaction may ask a model."""
     return (
         settings.strategy in ("auto", "summarize")
         and (settings.model is not None or runs_loop)
@@ -216,7 +223,8 @@ def _asks_model(settings: Settings, runs_loop: bool) -> bool:
 
 
 def _is_more_often(name: str, found: Resolved, base: Resolved, before: Limits) -> bool:
-    """Whether this setting of a stranger's lets compactions come more often than without it."""
+    """Return whether the untrusted setting `name` makes compactions more frequent than they are without
+    it."""
     given, without = found.settings, base.settings
     if name in KEEP:
         keep = keep_of(without, "threshold", before.tokens, before.cap, before.threshold)
@@ -229,21 +237,23 @@ def _is_more_often(name: str, found: Resolved, base: Resolved, before: Limits) -
 
 
 def _too_low(after: Limits, before: Limits) -> str | None:
-    """What is wrong with a threshold below a quarter of the one without the stranger, whatever lowered it."""
+    """Return what is wrong with the untrusted threshold if it is below a quarter of the trusted one;
+    otherwise None."""
     if after.threshold is None or before.threshold is None or after.threshold >= before.threshold // SHARE:
         return None
     return f"{after.threshold:,} is below a quarter of {before.threshold:,}"
 
 
 def _threshold(before: Limits, after: Limits) -> int | None:
-    """The threshold without the stranger, inside the stranger's window if that is smaller."""
+    """Return the trusted threshold, lowered to the untrusted window if the window is smaller."""
     if before.threshold is None or before.tokens is None or after.tokens is None:
         return before.threshold
     return min(before.threshold, after.tokens)
 
 
 def _raised(value: int | None, without: int | None) -> str | None:
-    """What is wrong with `value`, if it is above `without`, or below a quarter of it."""
+    """Return what is wrong with `value` if it is above `without`, the trusted value, or below a quarter of
+    it; otherwise None."""
     if value is None or without is None:
         return None
     if value > without:

@@ -1,4 +1,4 @@
-"""The numbers of a session as clients show them, from its fold."""
+"""The token usage of a session as clients see it, computed from the session's fold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from compactd.protocol.messages import ContextUsage, TokenUsage
 
 
 def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
-    """How large the next request is, with our estimates read by `scale`. O(1)."""
+    """Return the size of the next request. `scale` converts the estimates into the model's tokens. O(1)."""
     report = fold.last_report.usage if fold.base is not None and fold.last_report else None
     if report is None:
         return unreported(fold.estimated, scale)
     answer, base = fold.calibrator.answer, fold.base or 0
     after, said = fold.trailing - answer.counted, answer.tokens(scale)
     came = scale.tokens(after)
-    if after < 0:  # the system prompt or the tools became shorter by more than what came
+    if after < 0:  # the system prompt or the tools became shorter by more tokens than the new messages have
         came = without(base + said, -came, scale.tokens(fold.estimated)) - base - said
     return Size(
         estimated=scale.tokens(fold.estimated),
@@ -35,20 +35,22 @@ def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
 
 
 def scale_of(fold: Fold, counter: Counter) -> Scale:
-    """How a session's reports read its estimates: as they are, but where `auto` has no tokenizer. O(1)."""
+    """Return how to convert this session's estimates into the model's tokens. Estimates are calibrated only
+    if the estimator `auto` has no tokenizer for the model. O(1)."""
     if not isinstance(counter, ScriptAware):
         return EXACT
     return fold.calibrator.scale(counter.name, fold.model.model, counter.factor)
 
 
 def unreported(estimated: int, scale: Scale) -> Size:
-    """The size of a request that no report measured and we estimate at `estimated`."""
+    """Return the size of a request that has no usage report and is estimated at `estimated` tokens."""
     return Size(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
 
 
 def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None) -> Window:
-    """The limits of the session's model: the window that the client named for it, else what the registry
-    says, and what its server taught. A refusal of this very session counts where the registry has no say."""
+    """Return the limits of the session's model: the window that the client named; otherwise those of `known`,
+    from the registry, and `learned`, from the model's server. A limit that a provider named in this session
+    counts only if `known` is not used."""
     given, reported = fold.model.context_window, fold.reported_window
     refused = fold.rejected.limit if fold.rejected else None
     is_refused = fold.rejected is not None and refused is None
@@ -76,7 +78,8 @@ def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None)
 
 
 def _as_recorded(fold: Fold, known: Window) -> Window:
-    """`known` with the window that the imported file shows, until a request larger than that is accepted."""
+    """Return `known` with the window that the imported file shows. If the file shows none, or if a larger
+    request has been accepted since, return `known` unchanged."""
     recorded = fold.model.recorded_window
     if recorded is None or fold.last_prompt_tokens > recorded:
         return known
@@ -87,7 +90,8 @@ def _as_recorded(fold: Fold, known: Window) -> Window:
 
 
 def known_window(known: Lookup, learned: Observed | None) -> Window:
-    """The limits of a model that no session knows better: the registry's, and what its server taught."""
+    """Return the limits of a model from the registry (`known`) and from what its server said (`learned`). No
+    session is needed."""
     if learned is not None and learned.by == "server":
         known, learned = with_observed(known, learned), None
     return Window(
@@ -102,7 +106,7 @@ def known_window(known: Lookup, learned: Observed | None) -> Window:
 
 
 def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
-    """Billing and the current size. O(1)."""
+    """Return the tokens billed so far and the current size of the context. O(1)."""
     bill, window = fold.billing, standing.window
     return TokenUsage(
         prompt_tokens=bill.prompt,
@@ -127,7 +131,7 @@ def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
 
 
 def context_usage(standing: Standing) -> ContextUsage:
-    """The context after a turn, as `turn_end` tells it. O(1)."""
+    """Return the size of the context after a turn, as in the event `turn_end`. O(1)."""
     return ContextUsage(
         tokens=standing.used,
         usage_tokens=standing.reported,

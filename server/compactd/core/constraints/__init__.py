@@ -1,1 +1,1 @@
-"""Limits that the user set, in 25 languages."""
+"""The user's constraints: limits that the user set, found in 25 languages."""

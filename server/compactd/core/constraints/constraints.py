@@ -1,21 +1,23 @@
 """The user's constraints: sentences in which the user sets a limit, kept word for word in every later view.
 
-Found by code, in what the user typed (`user_text.py`): never in tool output, never in what a program wrote
-or a summariser was told. They are worked out from the originals at each compaction, so that undo, branch and
-redaction need no rule of their own, and nothing wears out.
+Constraints are found by code in what the user typed (`user_text.py`), never in tool output, in a program's
+text or in a summariser's instructions. Each compaction computes them from the original messages. So undo,
+branch and redaction need no rule of their own, and repeated compactions lose nothing.
 
-**Newest wins.** Two constraints disagree where they are about the same thing, that is, hold the same words
-but for cues and the number of a limit, and one forbids what the other demands, or both set one limit to
-different numbers. The older one is then no longer in force. A question, and a sentence that may have been
-pasted (`user_text.Said.is_sure`), replaces none: both count. Said again in the same words, it counts once,
-at the place where it was said last.
+**Newest wins.** Two constraints contradict each other if they are about the same thing, and one forbids what
+the other demands or both set a limit to different numbers. They are about the same thing if they have the
+same words, apart from cue words (which express the limit, such as `never`) and the number of a limit. The
+older one is then no longer in force. A question, or a sentence that may have been pasted
+(`user_text.Said.is_sure`), replaces nothing: both count. A constraint that is repeated in the same words
+counts once, at its last place.
 
-**A flood evicts nothing.** At most `MAX_OF_A_MESSAGE` limits of one message count, and a summary holds at
-most `MAX_IN_ALL`. If room is short, a message with more than `FEW_OF_A_MESSAGE` waits its turn. What is left
-out is counted, and the result of the compaction says how many those are.
+**A message with many limits does not displace other messages.** At most `MAX_OF_A_MESSAGE` limits of one
+message count, and a summary contains at most `MAX_IN_ALL`. If room is short, messages with more than
+`FEW_OF_A_MESSAGE` limits get room for one limit at a time. The result of the compaction reports how many
+limits were left out.
 
-The time grows as the length of what users typed: constraints are not compared in pairs (`_Newer`), and a text
-is searched for all of them at once (`phrases.py`).
+The time is proportional to the length of what users typed. Constraints are not compared in pairs (`_Newer`),
+and a text is searched for all of them at once (`core/text/phrases.py`).
 """
 
 from __future__ import annotations
@@ -35,22 +37,23 @@ from compactd.core.text.phrases import Phrases
 from compactd.core.text.quoting import visible_lines
 
 MOST_CHARS: Final = 1_000
-"""A longer sentence is an account of something, no rule."""
+"""The most characters of a constraint. A longer sentence is a story, not a rule."""
 
 MAX_OF_A_MESSAGE: Final = 100
-"""Distinct limits of one message that count: the strong ones first, from both of its ends inwards, because
-people write before or after what they paste. The recordings hold at most 13 in a message (2026-11)."""
+"""The most distinct limits of one message that count. Strong ones (`Constraint.is_strong`) are taken first,
+alternately from the end and the beginning of the message, because people write before or after what they
+paste. Recorded sessions have at most 13 in a message (2026-11)."""
 MAX_IN_ALL: Final = 500
-"""Constraints that one summary holds, whatever room there is."""
+"""The most constraints in one summary, however much room there is."""
 FEW_OF_A_MESSAGE: Final = 5
-"""A message with more limits than that gets room for one at a time; the others get it for all of theirs."""
+"""A message with more limits than this gets room in the summary for one limit at a time, in turn with other
+messages. A message with fewer gets room for all of its limits at once."""
 
 LEAST_TOKENS: Final = 64
 TARGET_DIVISOR: Final = 8
 SUMMARY_DIVISOR: Final = 4
-"""By default the constraints take at most an eighth of `target_tokens`, where there is none a quarter of the
-summary's budget, and `LEAST_TOKENS` in any case. The 40 sessions that this was tried on (2026-11) hold 0 to
-444 tokens of them."""
+"""By default, constraints may take an eighth of `target_tokens`; without a target, a quarter of the summary's
+budget; and always at least `LEAST_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens (2026-11)."""
 
 _QUOTED = re.compile(
     r"`[^`]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|‘[^’\n]* [^’\n]*’"
@@ -64,7 +67,7 @@ _ASKS = re.compile(
 _EMPHASIS = re.compile(
     r"(?<![\w*_])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*_])|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
 )
-"""Signs of emphasis, which could part the words of a cue."""
+"""Marks of emphasis. They are removed because they could separate the words of a cue."""
 _IS_QUESTION = re.compile(r"[?？؟][\s!?？؟\"'”’)\]*_]{0,8}\Z")
 _REQUESTS = re.compile(
     r"\b(?:please|could\s+you|can\s+you|would\s+you|will\s+you|won['’`]?t\s+you)\b|,\s*(?:ok(?:ay)?|right"
@@ -72,7 +75,7 @@ _REQUESTS = re.compile(
     r"|\b(?:bitte|kannst\s+du|könntest\s+du|peux-tu|pouvez-vous|pourrais-tu|puedes|podrías|por\s+favor)\b",
     re.IGNORECASE,
 )
-"""Words of a question that demands."""
+"""Words that make a question a demand."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _OPENING = re.compile(
     r"\W*(?:please|also|and|but|so|oh|ok(?:ay)?|hey|note|rule|btw|ps|p\.s\.|\d+)\b[,:.]?\s*",
@@ -80,25 +83,26 @@ _OPENING = re.compile(
 )
 _WORDS = re.compile(r"\w+")
 _REFERENCES = re.compile(r"(?:\s*\[e\d{1,18}(?:\s*,\s*e\d{1,18})*\])+\s*\Z")
-"""At the end of a line: `[e12]`, `[e12, e15]`."""
+"""References at the end of a line: `[e12]`, `[e12, e15]`."""
 _MARK = re.compile(r"\A\s*(?:(?:[-*•+]|\d{1,3}[.)])\s+)?(?:\[ \]\s+)?")
-"""Of an item, or of one of a list to tick off that nobody ticked off."""
+"""The mark before a list item, or before an unticked checkbox."""
 _HEADING = re.compile(
     r"#{1,6}\s|(?:\d{1,3}[.)]\s+)?(?:\*\*|__)?[^\s*_•+-][^\n]{0,58}[:：](?:\*\*|__)?\Z|(?:\*\*|__)[^\n]{1,60}(?:\*\*|__)\Z"
 )
-"""Marked as one, ends with a colon, or is all bold."""
+"""A line that is marked as a heading, ends with a colon, or is completely bold."""
 _LEAST = re.compile(
     r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo"
     r"|[>≥]|以上|至少",
     re.IGNORECASE,
 )
 _NO = re.compile(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
-"""`No tabs.` is what `Never use tabs.` is."""
+"""The beginning of a sentence with `no`. `No tabs.` means the same as `Never use tabs.`"""
 _NEXT_CHARS: Final = 12
-"""A number is a limit's if it stands in it or begins at most so many characters behind."""
+"""A number belongs to a limit if it is inside the limit's words or begins at most this many characters after
+them."""
 _AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，；："
 _BEHIND: Final = "."
-"""A full stop in front is part of a name."""
+"""A full stop is only removed at the end of a word, because at the beginning it is part of a name."""
 _IN_NAMES: Final = r"-_./\#@"
 _NAME_GOES_ON = re.compile(r"[-_/\\#@]\w|\.\w")
 _SAYS = """
@@ -107,25 +111,26 @@ should shouldn shouldn't shouldn’t shall ensure important please also now and 
 the a an be is are ever may can cannot can't refrain from
 """
 _SAYS_NOTHING: Final = frozenset((*_SAYS.split(), ""))
-"""Words that say nothing of what a constraint is about: its cues, and what stands around them."""
+"""Words that do not say what a constraint is about: cue words, such as `never`, and filler words."""
 _CUES_OF_OTHERS = """
 ne не no bitte nicht kein keine keinen por favor favor, pas jamais plus que il faut surtout hay
 """
 _PARTICLES: Final = frozenset(_CUES_OF_OTHERS.split())
-"""Words of a cue of several words that are no more than a cue."""
+"""Words that say nothing about the subject if they occur in a cue of several words, such as `ne` and `pas` in
+`ne touche pas`."""
 
 
 Limit = tuple[str, bool, bool]
 Limits = tuple[Limit, ...]
-"""The sentences of one message that set a limit, each with whether it leaves no choice, and whether it may
-replace an older one."""
+"""The sentences of one message that set a limit, as (sentence, whether it is strong, whether it may replace
+an older constraint)."""
 
 
 class Found(Protocol):
-    """The limits of messages, as far as they were looked for, by entry id."""
+    """A cache of the limits in messages, by entry id."""
 
     def get(self, key: EntryId, /) -> Limits | None:
-        """None where nobody looked yet."""
+        """Return the limits of a message; None if the message was not searched yet."""
 
     def __setitem__(self, key: EntryId, value: Limits, /) -> None: ...
 
@@ -134,46 +139,49 @@ class Constraint(Struct, frozen=True):
     """A sentence in which the user sets a limit."""
 
     text: str
-    """The whole sentence, as it was typed, with a sign for characters that nobody sees."""
+    """The whole sentence as it was typed, with a replacement sign for invisible characters."""
     entry_id: EntryId
-    """The message it stands in; of one said twice, the last."""
+    """The message that contains the sentence; the last one if the sentence was repeated."""
     is_strong: bool = True
-    """It has a word that leaves no choice, or a number; these go first where not all have room."""
+    """Whether the sentence has a word that leaves no choice (such as `never`), or a numeric limit. Strong
+    constraints come first if there is no room for all."""
     is_sure: bool = True
-    """The person says it, as far as the form tells. A question, and what may be quoted, replaces no other."""
+    """Whether the sentence is clearly the person's own statement. A question, or something that may be
+    quoted, does not replace another constraint."""
 
 
 def is_constraint(sentence: str) -> bool:
-    """True for a sentence that sets a limit. What stands in quotes in it sets none. O(length)."""
+    """Return whether a sentence sets a limit. Text inside quotation marks is ignored. O(length)."""
     return _strength(sentence) is not None
 
 
 class Constraints(Struct, frozen=True, dict=True):
-    """What the user demands, in the order it was said last."""
+    """The user's constraints, in the order in which each was last stated."""
 
     in_force: tuple[Constraint, ...] = ()
     superseded: tuple[Constraint, ...] = ()
-    """Those that a newer one disagrees with."""
+    """Constraints that a newer one contradicts."""
     left_out: tuple[tuple[EntryId, int], ...] = ()
-    """(message, how many of its limits count for nothing: it has more than `MAX_OF_A_MESSAGE`)."""
+    """(message, how many of its limits do not count because it has more than `MAX_OF_A_MESSAGE`)."""
 
     @cached_property
     def phrases(self) -> Phrases:
-        """The sentences of all of them, to be looked for in a text: those in force first."""
+        """A search for the sentences of all constraints in a text. Those in force come first."""
         return Phrases(one.text for one in (*self.in_force, *self.superseded))
 
     @cached_property
     def sentences_in_force(self) -> frozenset[str]:
-        """The sentences of those in force."""
+        """The sentences of the constraints in force."""
         return frozenset(one.text for one in self.in_force)
 
     @cached_property
     def sentences(self) -> frozenset[str]:
-        """The sentences of all of them."""
+        """The sentences of all constraints, superseded ones included."""
         return frozenset(one.text for one in (*self.in_force, *self.superseded))
 
     def left_out_of(self, stays: Collection[EntryId] = ()) -> int:
-        """How many limits were left out of messages that are not in `stays`."""
+        """Return how many limits do not count because their message has too many. Messages in `stays` are
+        ignored."""
         return sum(count for entry_id, count in self.left_out if entry_id not in stays)
 
 
@@ -181,20 +189,22 @@ NO_DEMANDS: Final = Constraints()
 
 
 class Said(Struct, frozen=True):
-    """The user's constraints, as far as a path was read."""
+    """The user's constraints in the part of a path that was read so far. A path has the entries from the root
+    to the leaf."""
 
     read: int = 0
-    """Its first entries."""
+    """The number of entries that were read, from the first on."""
     found: Mapping[str, Constraint] = {}
-    """All of them by their words, in the order they were said last."""
+    """All constraints, superseded ones included, by their words in lower case, in the order in which each was
+    last stated."""
     demands: Constraints = NO_DEMANDS
     left_out: Mapping[EntryId, int] = {}
-    """By message: how many of its limits count for nothing."""
+    """For each message that has too many limits, how many of them do not count."""
 
     def further(self, items: Iterable[Item], known: Found | None = None, read: int = 0) -> Said:
-        """The same with the originals `items` read as well, oldest first, up to entry `read` of the path.
-        O(characters that users typed in them); with what is `known` of messages, which is added to,
-        O(messages)."""
+        """Return the constraints after reading more original messages, `items`, oldest first. The result has
+        read `read` entries of the path. `known` caches the limits of messages, and missing ones are added to
+        it. O(characters that users typed in `items`); O(messages) for messages in the cache."""
         known = {} if known is None else known
         found: dict[str, Constraint] | None = None
         left_out = dict(self.left_out)
@@ -209,7 +219,7 @@ class Said(Struct, frozen=True):
                 if found is None:
                     found = dict(self.found)
                 if not sure and key in found and found[key].is_sure:
-                    # What is only quoted again is not said anew: it would replace what was said since.
+                    # A quoted repetition is not a new statement: it must not replace what was said since.
                     continue
                 found.pop(key, None)
                 found[key] = Constraint(sentence, item.entry_id, strong, sure)
@@ -223,13 +233,15 @@ NOTHING_SAID: Final = Said()
 
 
 def constraints_of(items: Iterable[Item], known: Found | None = None) -> Constraints:
-    """The user's constraints. `items` are originals, oldest first. O(characters that users typed); with what
-    is `known` of messages, which is added to, O(messages)."""
+    """Return the user's constraints in the original messages `items`, oldest first. `known` caches the limits
+    of messages, and missing ones are added to it. O(characters that users typed); O(messages) for messages in
+    the cache."""
     return NOTHING_SAID.further(items, known).demands
 
 
 def limits_in(item: Item) -> Limits:
-    """What one message demands by itself. O(characters that the user typed)."""
+    """Return the limits that one message sets, without regard to other messages. O(characters that the user
+    typed)."""
     if item.message.role != "user":
         return ()
     marked = ((said, _strength(said.text)) for said in typed(item))
@@ -245,10 +257,11 @@ def limits_in(item: Item) -> Limits:
 def within(
     constraints: Sequence[Constraint], most_tokens: int, count: Callable[[str], int]
 ) -> tuple[Constraint, ...]:
-    """Those that have room in `most_tokens`, at most `MAX_IN_ALL`, each whole, in their order.
+    """Return the constraints that fit into `most_tokens`, at most `MAX_IN_ALL`, each complete, in their
+    order.
 
-    The strong ones get room first, and of them the newest. A message with more than `FEW_OF_A_MESSAGE` gets
-    room for one at a time. O(n log n).
+    If not all fit, strong ones are chosen first, and of these the newest. Of a message with more than
+    `FEW_OF_A_MESSAGE`, one is chosen at a time. O(n log n).
     """
     chosen: set[int] = set()
     left = most_tokens
@@ -263,27 +276,27 @@ def within(
 
 
 def bullet(constraint: Constraint) -> str:
-    """The line that names it in a summary."""
+    """Return the line that states a constraint in a summary."""
     return f"- {constraint.text} [{constraint.entry_id}]"
 
 
 def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """The lines of all of them."""
+    """Return the lines that state these constraints in a summary."""
     return tuple(map(bullet, constraints))
 
 
 def missing(constraints: Sequence[Constraint], lines: Iterable[str]) -> tuple[Constraint, ...]:
-    """Those that none of `lines` states: word for word, and nothing else on the line but the mark of an item,
-    emphasis and references. A sentence that only mentions a constraint may be taking it back.
-    O(constraints + lines)."""
+    """Return the constraints that none of `lines` states. A line states a constraint if it has nothing but
+    the exact words, a list marker, emphasis and references. A sentence that only mentions a constraint may be
+    withdrawing it. O(constraints + lines)."""
     stated = {_bare(_REFERENCES.sub("", line)) for line in lines}
     return tuple(one for one in constraints if _bare(one.text) not in stated)
 
 
 def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
-    """The lines of a summary in which constraints can stand: items and sentences right under a heading for
-    which `is_rules` is true; it gets the heading's line, and "" for what precedes all headings. What is set
-    in below another line depends on that line and is left out. O(text)."""
+    """Yield the lines of a summary that can state constraints: list items and sentences directly under a
+    heading for which `is_rules` returns true. `is_rules` gets the heading's line, or "" for the text before
+    any heading. Indented lines are left out because they depend on the line above. O(text)."""
     counts = is_rules("")
     for line in visible_lines(text).split("\n"):
         bare = line.strip()
@@ -294,13 +307,13 @@ def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
 
 
 def stated_in(text: str, demands: Constraints) -> list[str]:
-    """The constraints in force that stand in `text` word for word. O(text)."""
+    """Return the constraints in force that `text` contains word for word. O(text)."""
     return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
 def without_them(line: str, demands: Constraints) -> str:
-    """`line` without the constraints that stand in it; empty where nothing but marks is left. O(line), and
-    once for each that stands in it."""
+    """Return `line` without the constraints that it contains; an empty text if no words are left. O(line),
+    and once per constraint found."""
     rest = shown = visible_lines(line)
     for text in demands.phrases.found_in(shown):
         rest = rest.replace(text, " ")
@@ -308,19 +321,22 @@ def without_them(line: str, demands: Constraints) -> str:
 
 
 def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:
-    """The lines of a message that belong to a demand over several lines, without the signs of a list."""
+    """Return the lines of a message that belong to a constraint which was typed over several lines. List
+    markers are removed."""
     known = demands.sentences
     several = (said for said in typed(item) if said.lines and said.text in known)
     return frozenset(line for said in several for line in said.lines)
 
 
 def _bare(line: str) -> str:
-    """What a line says: without the mark of an item, and emphasis or quotation marks around it."""
+    """Return the words of a line, without a list marker, and without emphasis or quotation marks around
+    them."""
     return " ".join(_MARK.sub("", line, count=1).strip(" *_\"“”'`").split())
 
 
 def _counted(limits: Limits) -> tuple[Iterable[tuple[str, Limit]], int]:
-    """The limits of a message that count, by their words, in order, and how many more it has."""
+    """Return (the limits of a message that count, as pairs of words and limit, in order; how many more limits
+    the message has)."""
     by_words = [(" ".join(limit[0].lower().split()), limit) for limit in limits]
     if len(limits) <= MAX_OF_A_MESSAGE:
         return by_words, 0
@@ -336,7 +352,7 @@ def _counted(limits: Limits) -> tuple[Iterable[tuple[str, Limit]], int]:
 
 
 def _by_weight(constraints: Sequence[Constraint]) -> list[int]:
-    """Their places, in the order in which they get room."""
+    """Return the indices of the constraints in the order in which `within` gives them room."""
     places: dict[EntryId, tuple[list[int], list[int]]] = {}
     for at, one in enumerate(constraints):
         places.setdefault(one.entry_id, ([], []))[not one.is_strong].append(at)
@@ -349,13 +365,13 @@ def _by_weight(constraints: Sequence[Constraint]) -> list[int]:
 
 
 def _from_both_ends(places: Sequence[int]) -> Iterator[int]:
-    """The last, the first, the last but one, the second …"""
+    """Yield `places` from both ends: the last, the first, the last but one, the second, and so on."""
     for nth in range(len(places)):
         yield places[-1 - nth // 2] if nth % 2 == 0 else places[nth // 2]
 
 
 def _strength(sentence: str) -> bool | None:
-    """True for a strong constraint, False for a weak one, None for none."""
+    """Return True for a strong constraint, False for a weak one, None if the sentence is not a constraint."""
     if not 4 <= len(sentence) <= MOST_CHARS:
         return None
     bare = _EMPHASIS.sub("", _QUOTED.sub(" ", sentence)).strip()
@@ -371,24 +387,26 @@ def _strength(sentence: str) -> bool | None:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence is a question. One may demand, but it takes no limit away."""
+    """Return whether a sentence is a question. A question may demand something, but it replaces no
+    constraint."""
     return _IS_QUESTION.search(sentence) is not None
 
 
 class _Newer:
-    """What the constraints about one thing say that were said later, and are in force."""
+    """What the constraints about one subject that come later in the conversation say. Superseded ones do not
+    count."""
 
     def __init__(self) -> None:
         self._numbers: set[str] = set()
-        """Of those that set a limit to one number."""
+        """The numbers of the limits."""
         self._forbids: set[bool] = set()
-        """Whether they forbid: of all of them."""
+        """The values of `_Sense.forbids` for all constraints."""
         self._forbids_without_limit: set[bool] = set()
-        """Of those that set no limit to a number."""
+        """The values of `_Sense.forbids` for the constraints that set no limit."""
 
     def disagrees(self, sense: _Sense) -> bool:
-        """Whether one of them forbids what this older one demands, demands what it forbids, or limits it to
-        another number. O(1), whatever their number."""
+        """Return whether a later constraint forbids what the older constraint `sense` demands, demands what
+        it forbids, or sets another number. O(1)."""
         if not sense.is_limit:
             return (not sense.forbids) in self._forbids
         if sense.number is not None and len(self._numbers) > (sense.number in self._numbers):
@@ -409,13 +427,14 @@ class _Sense(Struct, frozen=True):
     forbids: bool
     is_limit: bool
     number: str | None
-    """The number that it limits it to; none where it names none or several."""
+    """The number of the limit; None if the sentence names none or several."""
     span: tuple[int, int] | None
-    """Where the limit and its number stand."""
+    """Where the words of the limit and its number are in the sentence; None if `number` is None."""
 
 
 def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
-    """(those in force, those that a newer one disagrees with), oldest first. O(characters)."""
+    """Return (constraints in force, constraints that a newer one contradicts), oldest first.
+    O(characters)."""
     stands: dict[frozenset[str], _Newer] = {}
     kept: list[Constraint] = []
     gone: list[Constraint] = []
@@ -434,9 +453,12 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
 
 
 def _subject(text: str, sense: _Sense) -> frozenset[str]:
-    """What a constraint is about: all its words but those that only say that it is one, and the number of a
-    limit with the words that set it. Nothing where they are common words alone, or where it forbids twice:
-    what then disagrees with it cannot be told by words."""
+    """Return the words that say what a constraint is about: without cue words, and without the number and the
+    words of a limit. A limit's direction is added as a sign, `≤` or `≥`.
+
+    The result is empty if only common words are left. It is also empty if the sentence has two negations,
+    because its words then do not show what contradicts it.
+    """
     if len(pattern(NEGATIVE).findall(_QUOTED.sub(" ", text))) > 1:
         return frozenset()
     direction, said = "", text
@@ -456,8 +478,8 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
 
 
 def _without_cues(cue: re.Match[str]) -> str:
-    """What stays of words in which a cue was found: all that is no cue, such as the verb of `ne touche pas`,
-    and a name of which a cue is only a part, such as `no-op` or `solo.py`."""
+    """Return what remains of a matched cue: words that are not part of the cue, such as the verb in
+    `ne touche pas`, and a name that contains a cue, such as `no-op` or `solo.py`."""
     text, start, end = cue.string, cue.start(), cue.end()
     in_name = (start and text[start - 1] in _IN_NAMES) or _NAME_GOES_ON.match(text, end) is not None
     if in_name and cue[0].isascii():

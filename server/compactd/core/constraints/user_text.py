@@ -1,7 +1,9 @@
-"""The sentences that a user typed: not code, quoted lines, logs, or what programs put into the message.
+"""Extract the sentences that a user typed: no code, quoted lines, logs, or text that programs put into the
+message.
 
-`authors.py` says which stretches are the person's; this module leaves out the lines in them that were copied
-from a log, a file or a terminal. A rule in quoted or pasted text is not the user's own.
+`core/authors/authors.py` says which stretches of a message are the person's. From these, this module leaves
+out lines that were copied from a log, a file or a terminal, because a rule in quoted or pasted text is not
+the user's own.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from compactd.core.text.quoting import visible_lines
 from compactd.protocol.messages import Text
 
 WRAPPED_CHARS: Final = 50
-"""A line from this length on that ends in the middle of a sentence goes on in the next one."""
+"""A line with at least this many characters that ends in the middle of a sentence continues on the next
+line."""
 
 ITEM_CHARS: Final = 100
-"""Longer lines below a colon are no list, unless the signs of one stand in front."""
+"""After a line that announces a list, a longer line without a list marker is not an item of the list."""
 LIST_CHARS: Final = 900
-"""A demand with its list is at most so long; a longer list makes several."""
+"""The most characters of a constraint that includes a list. A longer list gives several constraints."""
 
 LOG_LINES: Final = 4
 LOG_SHARE: Final = 0.5
-"""A block of so many lines, of which such a share are a program's, is a program's as a whole."""
+"""If a block of lines has at least `LOG_LINES` lines, and at least this share of them look like a program's
+output, the whole block counts as a program's output. (Its first and last line may still be the person's.)"""
 
 _BULLET = re.compile(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 _CERTAIN = re.compile(
@@ -45,7 +49,7 @@ _CERTAIN = re.compile(
     r"|[A-Za-z_]\w*(?:Error|Exception)\b:"
     r")"
 )
-"""How lines begin that no person types."""
+"""Beginnings of lines that no person types."""
 _LIKELY = re.compile(
     r"\s*(?:"
     r"\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
@@ -55,15 +59,16 @@ _LIKELY = re.compile(
     r"|[+-](?=\S*[;{}()=])"
     r")"
 )
-"""How lines of programs begin, and now and then one that a person types: by itself, it is the person's."""
+"""Beginnings of lines that programs print and that people sometimes type. A single such line counts as the
+person's."""
 _LABELLED = re.compile(r"\s*(?:CRITICAL|WARNING|NOTICE|NOTE)\s*:\s", re.IGNORECASE)
-"""How people begin a rule that matters, and programs a line of a log."""
+"""A label such as `WARNING:`, with which people begin an important rule and programs begin a log line."""
 _REPORTS = re.compile(
     r"\b(?:logs?|output|console|terminal|std(?:err|out)|says?|(?<!\bI )said|prints?|printed|shows?|showed"
     r"|reports?|reported|got|gets?|gave|errors?|warnings?|saw|sees?|response|returned|returns)\b",
     re.IGNORECASE,
 )
-"""Words of a line that announces what a program said."""
+"""Words in a line that announces a program's output."""
 _TELLS = re.compile(
     r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
 )
@@ -78,10 +83,10 @@ _GOES_ON = re.compile(
     r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
     re.IGNORECASE,
 )
-"""Words with which a line goes on however short the one before it is."""
+"""Words that begin the continuation of a wrapped line, even if the line before is short."""
 _KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
 _HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
-"""A heading of Markdown's, or a line that is bold as a whole."""
+"""A Markdown heading, or a line that is completely bold."""
 _MARKUP = re.compile(
     r"^\s*#{1,6}\s+|\s#++\s*+$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
 )
@@ -90,7 +95,7 @@ _BOLD = re.compile(
     r"|</?(?:b|strong|em|i|u|mark)>",
     re.IGNORECASE,
 )
-"""Words in bold, and tags that set words off: their signs are not a sign of code."""
+"""Bold words, and tags for emphasis; their signs do not mean that the line is code."""
 _FENCE = re.compile(r"^[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(?:```|~~~)", re.MULTILINE)
 _REPORTED = re.compile(
     r"^(?=[^\n]{1,200}[:：][ \t*_]*$)(?![ \t]*(?:I|we)\b)[^\n]*\b(?:says?|said|states?|stated|reads|wrote"
@@ -106,22 +111,22 @@ _REPORTED = re.compile(
     r")\b[^\n]*$|^[^\n]{0,200}(?:说|写|写着|表示|書いて|言って|あります|말|적혀)[^\n]{0,40}[:：][ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line that announces somebody's words."""
+"""A line that announces someone else's words."""
 BLANKS: Final = 3
-"""At most so many blank lines stand between a line and the list that it announces."""
+"""At most this many blank lines may be between a line and the list that it announces."""
 _HASHES = re.compile(r"^\s*#{1,6}\s+|\s#++\s*+$")
 _ENDS: Final = ":：;,.!。；，！"
 _OPEN_END = re.compile(
     r"(?:[:：\-–—…>↓⬇👇]|\.\.\.)\ufe0f?\Z|\b(?:to|from|into|of|in|on|with|the|any|either|touch|change)\Z",
     re.IGNORECASE,
 )
-"""How a line ends that something has to follow."""
+"""The end of a line that is not complete without the lines after it."""
 _REFERS = re.compile(
     r"\b(?:following|below|(?:any|none|all|one|each|either)\s+of\s+(?:this|these|those)|these(?:\s+\w+)?\W*\Z"
     r"|folgende[ns]?|suivante?s?|siguientes?|seguintes?|seguenti|volgende|följande)\b|以下|下列|다음",
     re.IGNORECASE,
 )
-"""Words that point to what stands below."""
+"""Words that refer to the text below."""
 _LEAD_NAMES = r"""
 (?:non[- ]?goals?|out\s+of\s+(?:scope|bounds)|do\s?n['’`]?t['’`]?s|do\s+nots|no[- ]?go['’`]?e?s?|restrictions?
 |constraints?|limit(?:ation)?s|no|taboos?)
@@ -147,9 +152,10 @@ _BARE_LEAD = re.compile(
     rf"\A{_LEAD_FILLERS}(?:{_LEAD_CUES}(?!\w){_LEAD_FILLERS})++\Z|\A[\W\d]*{_LEAD_NAMES}\W*\Z",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A prohibition, or the name of one, that does not say what is prohibited: the lines below it do."""
+"""A line such as `Do not touch:` or `Constraints` that forbids something but does not say what. The lines
+below say it."""
 LEAD_WORDS: Final = 3
-"""A line of at most so many words, with a negation and no full stop, takes the list below it along."""
+"""A line with at most this many words, a negation and no full stop announces the list below it."""
 LEAD_CHARS: Final = 160
 
 _ABBREVIATED = re.compile(
@@ -158,28 +164,29 @@ _ABBREVIATED = re.compile(
 
 
 class Said(Struct, frozen=True):
-    """A sentence, on one line."""
+    """A sentence that the user typed, joined to one line."""
 
     text: str
     lines: tuple[str, ...] = ()
-    """The lines it stood on, where they are several: without the signs of a list in front."""
+    """The lines that the sentence was on, if there are several, without list markers."""
     is_sure: bool = True
-    """False if a line announces it as somebody's words, or if it stands between two fences."""
+    """False if an earlier line announces someone else's words, or if the sentence is between two code
+    fences."""
 
 
 def typed_sentences(item: Item) -> Iterator[str]:
-    """The sentences that the user typed in this message, as they were typed, in order; a sentence over
-    several lines on one. Nothing where no person wrote the message.
+    """Yield the sentences that the user typed in this message, in order. A sentence over several lines is
+    joined. There are none if no person wrote the message.
 
-    `core/authors/typed_parts.py` says which parts of a long message count as typed.
-    O(characters).
+    Of a text longer than `OWN_WORDS_CHARS`, only the first and the last quarter of that number of characters
+    count as typed. O(characters).
     """
     for said in typed(item):
         yield said.text
 
 
 def typed(item: Item) -> Iterator[Said]:
-    """The same, each with the lines that it stood on."""
+    """Yield the sentences that `typed_sentences` yields, each with the lines that it was on."""
     message = item.message
     if message.role != "user":
         return
@@ -189,10 +196,11 @@ def typed(item: Item) -> Iterator[Said]:
 
 
 def _said_in_parts(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[Said]:
-    """The sentences of a block's typed parts.
+    """Yield the sentences of the typed ones among `parts`, which `typed_parts` found in `text`.
 
-    Which fences belong together cannot always be told: of several, the text between the first and the last
-    may be pasted too. So may all that follows a line such as `The README says:`.
+    Some of them may be pasted and are marked as not sure: those between the first and the last of several
+    code fences, because it is not always clear which fences belong together, and those after a line such as
+    `The README says:`.
     """
     fences = [found.start() for found in _FENCE.finditer(text)]
     first, last = (fences[0], fences[-1]) if len(fences) > 2 else (len(text), len(text))
@@ -217,14 +225,14 @@ def _doubtful(said: Said) -> Said:
 
 
 def sentences_in(text: str) -> Iterator[str]:
-    """The sentences of a text, without the lines in it that were copied from somewhere. O(characters)."""
+    """Yield the sentences of a text, without lines that were copied from somewhere else. O(characters)."""
     for said in _said_in(text):
         yield said.text
 
 
 def _said_in(text: str) -> Iterator[Said]:
-    """The sentences of a text. One that sets a limit and announces what it is about takes the list below it
-    along: what is forbidden in a list is not to be read as a wish."""
+    """Yield the sentences of a text. A sentence that sets a limit and announces a list includes the list, so
+    that an item that the list forbids is not read as a wish."""
     lines = list(_typed_lines(visible_lines(text)))
     at = 0
     while at < len(lines):
@@ -249,11 +257,13 @@ def _on_lines(sentence: str, line: _Line) -> Said:
 
 
 NO_LIST, ITEMS, LINES, ANY_LINES = range(4)
-"""What a line takes along: nothing, the items below it, also short lines, or also long ones."""
+"""Which of the lines below it a line includes in its sentence: none, list items, also short lines without a
+list marker, or also long ones."""
 
 
 def _opening(sentence: str, *, is_line: bool) -> int:
-    """What a sentence takes along of what stands below it. `is_line`: it is all that its line holds."""
+    """Return which of the lines below it a sentence includes (`NO_LIST` to `ANY_LINES`). `is_line` means that
+    the sentence is a whole line."""
     if len(sentence) > LEAD_CHARS and not sentence.endswith((":", "：")):
         return NO_LIST
     bare = _without_markup(without_bullet(sentence))
@@ -288,12 +298,13 @@ def _leaves_no_choice(sentence: str) -> bool:
 
 
 def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
-    """How many lines from `at` on are a list: the items, or the short lines up to the next blank one."""
+    """Return how many lines from index `at` on are a list: list items, or lines without list markers up to
+    the next blank line, if `opens` allows these."""
     first = next((nth for nth in range(at, min(at + BLANKS + 1, len(lines))) if lines[nth].text), at)
     if first == len(lines):
         return 0
     if not lines[first].is_item:
-        # A line without the sign of an item belongs to what is right above it, or to a heading.
+        # A line without a list marker belongs to the line directly above it, or to a heading.
         if opens < LINES or (first > at and opens < ANY_LINES and not lines[at - 1].is_heading):
             return 0
         most = LIST_CHARS if opens == ANY_LINES else ITEM_CHARS
@@ -310,7 +321,7 @@ def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
 
 
 def _begins_another(line: _Line) -> bool:
-    """Whether a line among those of a list without signs is no more of it."""
+    """Return whether `line` begins something new, so that a list without list markers ends before it."""
     return (
         line.is_item
         or line.is_heading
@@ -320,7 +331,8 @@ def _begins_another(line: _Line) -> bool:
 
 
 def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
-    """The items behind what they are items of, once more where they are too many for one sentence."""
+    """Yield `lead`, a sentence that announces a list, joined with the list's items. If there are too many
+    items for one sentence, yield several, each with the lead."""
     shown = _HASHES.sub("", lead).strip()
     begin = shown if _without_markup(shown)[-1:] in _ENDS else f"{shown}:"
     text, lines = begin, [lead, without_bullet(lead)]
@@ -335,26 +347,26 @@ def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
 
 
 def without_bullet(line: str) -> str:
-    """`line` without the sign of a list in front."""
+    """Return `line` without a list marker at its beginning."""
     return _BULLET.sub("", visible_lines(line), count=1).strip()
 
 
 class _Line(Struct, frozen=True):
-    """A typed line, with those that it goes on in; empty for a blank one."""
+    """A typed line, with the lines that continue it; empty for a blank line."""
 
     text: str
     is_item: bool = False
     is_indented: bool = False
     is_heading: bool = False
     lines: tuple[str, ...] = ()
-    """Those it was put together of, where they are several."""
+    """The lines that this line was joined from, if there are several."""
 
 
 _BLANK: Final = _Line("")
 
 
 def _typed_lines(text: str) -> Iterator[_Line]:
-    """The typed lines of a text, those that belong together as one, and the blank ones between."""
+    """Yield the typed lines of a text, with wrapped lines joined, and the blank lines between them."""
     block: list[str] = []
     before = ""
     for line in (*_without_common_indent(text.split("\n")), ""):
@@ -369,7 +381,8 @@ def _typed_lines(text: str) -> Iterator[_Line]:
 
 
 def _without_common_indent(lines: list[str]) -> list[str]:
-    """A message that is indented as a whole is no quotation."""
+    """Remove the indentation that all lines share, because a message that is indented as a whole is not a
+    quotation."""
     indents = {line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()}
     common = min(indents, key=len, default="")
     if not common or not all(indent.startswith(common) for indent in indents):
@@ -378,10 +391,14 @@ def _without_common_indent(lines: list[str]) -> list[str]:
 
 
 def _typed_of(block: list[str], before: str) -> list[str]:
-    """The typed lines of those between two blank ones. What looks like a program's line is one in a run of
-    at least two; one by itself may be a person's `WARNING: never do this`. So may several, if all of them
-    demand something and no line in front of them announces a program's words. `before`: the last line in
-    front of the block."""
+    """Return the lines of a block (between two blank lines) that a person typed. `before` is the last line
+    before the block.
+
+    A line that may be a program's (`LIKELY`) counts as a program's only if there are at least two in a row or
+    if it reports a limit, because a single one may be a person's `WARNING: never do this`. All lines count as
+    typed if each that looks like a program's is a rule with such a label, and no line before announces a
+    program's output.
+    """
     kinds = [_kind(line) for line in block]
     if _are_labelled_demands(block, kinds, before):
         return block
@@ -399,7 +416,8 @@ def _typed_of(block: list[str], before: str) -> list[str]:
 
 
 def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bool:
-    """Whether all lines that look like a program's are rules with a label, as people write them."""
+    """Return whether all lines that look like a program's are rules with a label, as in
+    `WARNING: never do this`, and no line before them announces a program's output."""
     likely = [nth for nth, kind in enumerate(kinds) if kind != TYPED]
     if not all(_LABELLED.match(block[nth]) is not None and _demands(block[nth]) for nth in likely):
         return False
@@ -412,7 +430,7 @@ def _demands(text: str) -> bool:
 
 
 def _is_told(line: str) -> bool:
-    """Whether a line reports a limit, as `WARN: capped at 30s` does, and sets none."""
+    """Return whether a line only reports a limit, such as `WARN: capped at 30s`, instead of setting one."""
     if pattern(LIMIT).search(line) is None or _demands(line):
         return False
     head = _LIKELY.match(line)
@@ -423,7 +441,9 @@ TYPED, LIKELY, CERTAIN = range(3)
 
 
 def _kind(line: str) -> int:
-    """Whether a line was quoted or copied: from a log, a file, a terminal, another's message."""
+    """Return whether a person typed a line (`TYPED`). If not, the line was quoted, or copied from a log, a
+    file, a terminal or someone else's message (`CERTAIN`). `LIKELY` means that it looks copied but that a
+    person may have typed it."""
     if line.lstrip().startswith((">", "|")):
         return CERTAIN
     is_item = _BULLET.match(line) is not None
@@ -440,8 +460,8 @@ def _kind(line: str) -> int:
 
 
 def _is_prose(bare: str) -> bool:
-    """Whether a line with the signs of code or data is a demand that names some: it demands before the first
-    sign, and has words besides."""
+    """Return whether a line with signs of code or data is a demand that mentions code: whether it demands
+    something before the first sign and has at least `PROSE_WORDS` plain words."""
     bare = _IN_QUOTES.sub(" ", without_bullet(bare))
     code = _CODE.search(bare)
     return (
@@ -451,7 +471,7 @@ def _is_prose(bare: str) -> bool:
 
 
 def _joined(lines: list[str]) -> Iterator[_Line]:
-    """`lines` with what was wrapped put on one line again."""
+    """Yield `lines`, with those that one line was wrapped into joined."""
     waiting: list[str] = []
     begins = ""
     for line in lines:
@@ -467,7 +487,7 @@ def _joined(lines: list[str]) -> Iterator[_Line]:
 
 
 def _goes_on(lines: list[str], bare: str) -> bool:
-    """Whether `bare` is the rest of a line that was wrapped."""
+    """Return whether the line `bare` continues `lines`, the parts of a wrapped line."""
     if lines[-1].endswith((".", "!", "?", ":", ";", "。", "！", "？", "：")) or not bare[:1].islower():
         return False
     return sum(map(len, lines)) >= WRAPPED_CHARS or _GOES_ON.match(bare) is not None
@@ -484,7 +504,7 @@ def _line(begins: str, lines: list[str]) -> _Line:
 
 
 def _whole(parts: list[str]) -> Iterator[str]:
-    """Sentences, those that were parted after an abbreviation put together again."""
+    """Yield the sentences `parts`. Parts that were split after an abbreviation are joined again."""
     waiting = ""
     for part in parts:
         waiting = f"{waiting} {part.strip()}" if waiting else part.strip()

@@ -1,1 +1,2 @@
-"""The summary without a model: facts, their worth, and the choice within a budget."""
+"""Write a summary without a model: find facts, score them, and choose the lines to quote within a budget of
+tokens."""

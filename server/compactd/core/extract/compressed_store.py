@@ -1,8 +1,10 @@
-"""Values by key that nobody looks at for a while: packed, many to a page, each page deflated.
+"""A key-value store that keeps its values compressed in memory: they are packed into pages, and each page is
+deflated.
 
-One by one they left gaps between them: of what came and went while a session was read, the process could give
-little back. A page comes whole and goes whole. Of what is known of messages, 64 KB to a page, 0.62 is left;
-that takes 11 ms to be values again for a million tokens, and 40 ms to be packed (measured 2026-11).
+Pages exist because of the heap. Many small values that come and go while a session is read leave gaps that
+the process cannot return to the system. A page is allocated and freed as one piece. On the facts of messages,
+deflated pages of 64 KB have 0.62 of their size; for a million tokens, unpacking takes 11 ms and packing 40 ms
+(2026-11).
 """
 
 from __future__ import annotations
@@ -19,35 +21,38 @@ from compactd.core.text.slices import clear
 V = TypeVar("V")
 
 PAGE_BYTES: Final = 1 << 16
-"""Of packed values; then a page is full."""
+"""A page is compressed, and the next one begun, when its packed values have this many bytes."""
 LEVEL: Final = 1
-"""Of zlib: higher ones take longer and save 2 % (measured 2026-11)."""
+"""The compression level of zlib. Higher levels take longer and save only 2 % (2026-11)."""
 MOST_GONE: Final = 4
-"""A page is packed anew where one in so many of its values is gone."""
+"""A page is rewritten without its deleted values if at least one in this many of its values is deleted."""
 
 _ARRAY: Final = b"\xdd"
-"""What a msgpack array of any length begins with; four bytes for the length follow, big-endian."""
+"""The msgpack marker of an array of any length. Four bytes with the length follow, big-endian."""
 
 _pack_into = Encoder().encode_into
 
 
 class Shelf(Generic[V]):
-    """Values by key. `unpack` makes the pairs of a page out of a msgpack array of them."""
+    """A key-value store with values compressed in pages. `unpack` decodes a page, given as a msgpack array of
+    (key, value) pairs."""
 
     def __init__(self, unpack: Callable[[bytes], list[tuple[str, V]]]) -> None:
         self._unpack = unpack
-        # Side by side, not an object a page: each of those stood alone in what the reading left free, and
-        # kept a megabyte of that from the system (78 of them nine behind 2M tokens, measured 2026-11).
+        # Pages are held in one list, and counts in arrays, instead of one object per page. A small long-lived
+        # object would pin a 1 MB heap arena.
         self._pages: list[bytes] = []
-        """Deflated."""
+        """The finished pages, deflated."""
         self._counts, self._gones = array("I"), array("I")
-        """Of each page: values in it, those that are gone included; those."""
+        """For each page, the number of its values, deleted ones included (`_counts`), and the number of
+        deleted ones (`_gones`)."""
         self._place: dict[str, int] = {}
-        """By key the number of its page; of the one that is being filled the number of pages."""
+        """For each key, the index of its page. The page that is being filled has the next free index."""
         self._number = 0
-        """The number of pages: one object for all keys of a page."""
+        """The number of finished pages. All keys of a page refer to this one int object, which saves
+        memory."""
         self._room = bytearray()
-        """The pairs of the page that is being filled."""
+        """The packed (key, value) pairs of the page that is being filled."""
         self._count = 0
         self._gone = 0
 
@@ -55,8 +60,8 @@ class Shelf(Generic[V]):
         return key in self._place
 
     def put(self, key: str, value: V) -> bool:
-        """Takes in a value under a new key. False where it cannot be packed: it holds half a surrogate pair.
-        O(value), and of a full page O(page)."""
+        """Add a value under a new key. Return whether that worked: a value that contains half of a surrogate
+        pair cannot be packed. O(value), plus O(page) when a page becomes full."""
         room = self._room
         if not room:
             self._open()
@@ -74,17 +79,19 @@ class Shelf(Generic[V]):
         return True
 
     def beside(self, key: str) -> list[tuple[str, V]]:
-        """The pairs of the page on which `key` is; none for an unknown one. O(page)."""
+        """Return all (key, value) pairs of the page that contains `key`, that of `key` included; empty if the
+        key is unknown. O(page)."""
         number = self._place.get(key)
         return [] if number is None else self._pairs(number)
 
     def items(self) -> Iterator[tuple[str, V]]:
-        """All pairs, as they were put, page by page. O(1) memory beside a page."""
+        """Yield all (key, value) pairs in the order in which they were put. Only one page is unpacked at a
+        time."""
         for number in range(self._number + 1):
             yield from self._pairs(number)
 
     def drop(self, key: str) -> None:
-        """Forgets a value; its bytes go with `tidy`. O(1)."""
+        """Delete a value, if there is one. Its bytes stay in memory until `tidy` rewrites the page. O(1)."""
         number = self._place.pop(key, None)
         if number is None:
             return
@@ -94,7 +101,7 @@ class Shelf(Generic[V]):
             self._gones[number] += 1
 
     def erase(self, key: str) -> None:
-        """Forgets a value and its bytes. O(page)."""
+        """Delete a value and its bytes, by rewriting the page. O(page)."""
         number = self._place.get(key)
         if number is not None:
             self.drop(key)
@@ -103,7 +110,8 @@ class Shelf(Generic[V]):
             self._repack(number)
 
     def tidy(self) -> None:
-        """Nothing is put for a while: the last page is closed, and what is gone leaves its page. O(pages)."""
+        """Compress the page that is being filled, and rewrite pages with many deleted values. Call it when
+        nothing will be put for a while. O(pages)."""
         if self._room:
             self._close()
         for number, (count, gone) in enumerate(zip(self._counts, self._gones, strict=True)):
@@ -111,14 +119,14 @@ class Shelf(Generic[V]):
                 self._repack(number)
 
     def clear(self) -> None:
-        """Forgets everything, piece by piece."""
+        """Delete all values, piece by piece, so that other threads can run in between."""
         clear(self._place)
         self._pages.clear()
         self._counts, self._gones, self._number = array("I"), array("I"), 0
         self._room, self._count, self._gone = bytearray(), 0, 0
 
     def _open(self) -> None:
-        """Goes on with the last page, where that is small."""
+        """Start a page to fill. If the last page is less than half full, unpack it and continue it."""
         if not self._pages:
             return
         packed = decompress(self._pages[-1]) if self._counts[-1] else b""
@@ -129,6 +137,7 @@ class Shelf(Generic[V]):
             self._count, self._gone = self._counts.pop(), self._gones.pop()
 
     def _close(self) -> None:
+        """Compress the page that is being filled."""
         self._pages.append(compress(self._room, LEVEL))
         self._counts.append(self._count)
         self._gones.append(self._gone)
@@ -136,7 +145,7 @@ class Shelf(Generic[V]):
         self._room, self._count, self._gone = bytearray(), 0, 0
 
     def _pairs(self, number: int) -> list[tuple[str, V]]:
-        """Those of a page that are not gone."""
+        """Return the (key, value) pairs of the page with this index, without deleted ones."""
         if number == self._number:
             packed, count, gone = bytes(self._room), self._count, self._gone
         else:
@@ -146,11 +155,11 @@ class Shelf(Generic[V]):
         if not gone:
             return pairs
         found, place = dict(pairs), self._place
-        # A key that was put again on the same page: the last of its values.
+        # If a key was put twice on the same page, its last value counts.
         return [(key, value) for key, value in found.items() if place.get(key) == number]
 
     def _repack(self, number: int) -> None:
-        """Writes a page anew without what is gone."""
+        """Rewrite the page with this index without its deleted values."""
         pairs = self._pairs(number)
         room = bytearray()
         for pair in pairs:

@@ -1,4 +1,5 @@
-"""A conversation as the extract sees it: its statistics' scene, and the units that may be quoted."""
+"""Prepare a conversation for the extract: the input of the reuse model, and the units (lines) that may be
+quoted."""
 
 from __future__ import annotations
 
@@ -26,29 +27,32 @@ from compactd.protocol.messages import Author, Text
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
-    """A unit that may be quoted, where it stands."""
+    """A unit that may be quoted: its text, and the message that contains it."""
 
     item: int
-    """Index of its message."""
+    """The index of the message that contains the unit."""
     role: int
     text: str
     marked: bool
+    """Whether the unit contains a decision of the agent, a limit of the user or an error."""
 
 
 class Quotable(Struct, frozen=True, array_like=True, gc=False):
-    """A part whose units may be quoted."""
+    """A part of a removed message (the units of one text). Each of its units may be quoted."""
 
     item: int
-    """Index of its message."""
+    """The index of the message that contains the part."""
     at: int
-    """Index among the message's parts."""
+    """The index of this part among the message's parts."""
     role: int
     group: int
+    """The index of its group: a call with its result, or the text of one message."""
     part: Part
 
 
 def in_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, bool]]:
-    """Both in the order of the conversation, each with whether it is removed."""
+    """Return the removed and the kept messages in the order of the conversation, as pairs of a message and
+    whether it is removed. If an entry id has no number, the removed ones come first."""
     marked = [(item, True) for item in removed] + [(item, False) for item in kept]
     numbers = [number_of(item.entry_id) for item, _ in marked]
     known = [n for n in numbers if n is not None]
@@ -59,7 +63,8 @@ def in_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, 
 
 
 class Conversation:
-    """Every message's facts in order, and what the record can quote of them."""
+    """The facts of all messages of a conversation, in order, and the units of removed messages that the
+    summary can quote. A *group* is a call with its result, or the text of one message."""
 
     def __init__(
         self, order: list[tuple[Item, bool]], facts: list[Facts], request: Item | None, lexicon: Lexicon
@@ -68,23 +73,24 @@ class Conversation:
         self._facts = facts
         self._lexicon = lexicon
         self.demands = NO_DEMANDS
-        """What stands in the record word for word, whatever is picked."""
+        """The user's constraints. The summary contains them word for word, whatever units are picked."""
         self._directory, self._anywhere = "", False
         self.quotable: list[Quotable] = []
         self.kept: list[bool] = []
-        """Of each part told: its message stays as it is."""
+        """For each part of the conversation: whether its message stays in the view."""
         self.told_as: list[int] = []
-        """Of each quotable part: its index among those told."""
+        """For each quotable part: its index among all parts of the conversation."""
         self.header: list[int] = []
-        """By group: the index of its header among the quotable parts, or -1."""
+        """For each group: the index of its header among the quotable parts; -1 if it has none."""
         self.failed: set[int] = set()
         """Groups whose call failed."""
         self.changing: set[int] = set()
-        """Groups whose call changes a file."""
+        """Groups whose call modifies a file."""
         self._begins: list[int] = [0]
+        """For each quotable part, the index of its first unit; then the number of all units."""
         self._places: dict[int, Place] = {}
         self._reading: tuple[int, UnitReader | None] = (-1, None)
-        """The message that `alone` read last, and its reader."""
+        """The index of the message from which `alone` last read, and the reader for that message."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._quoted: dict[tuple[str, Author], str] = {}
@@ -111,7 +117,7 @@ class Conversation:
         )
 
     def release(self) -> None:
-        """Lets go of everything, piece by piece: nothing is asked any more."""
+        """Free everything, piece by piece. The conversation cannot be used afterwards."""
         release(self.order)
         release(self._facts)
         release(self.quotable)
@@ -119,17 +125,19 @@ class Conversation:
 
     @property
     def units(self) -> int:
-        """How many may be quoted; each has an index below this."""
+        """The number of units that may be quoted. Their indices are 0, 1, … below this number."""
         return self._begins[-1]
 
     def leave_out(self, directory: str, *, told: bool) -> None:
-        """Quote lines without `directory` before their paths: where the client told it, always; where it was
-        told from the paths, only so far as the shorter path is written somewhere in the conversation."""
+        """From now on, quote paths without `directory` in front. If the client named this folder (`told`), it
+        is always cut. If it was derived from the paths, it is cut only if the shorter path occurs somewhere
+        in the conversation."""
         self._directory = directory.rstrip("/") + "/" if directory.strip("/") else ""
         self._anywhere = told
 
     def text(self, place: Place) -> str:
-        """The unit as it is quoted."""
+        """Return the text of a unit as the summary quotes it: without the working folder in front of
+        paths."""
         text = place.text
         if not self._directory or self._directory not in text:
             return text
@@ -139,7 +147,8 @@ class Conversation:
         return short if all(self._is_written(atom) for atom in atoms(short)) else text
 
     def quoted(self, place: Place, author: Author) -> str:
-        """The unit as it is quoted of this author, on one line."""
+        """Return the text of a unit as a quotation on one line, with a mark if `author` is neither the user
+        nor the assistant."""
         text = self.text(place)
         known = self._quoted.get((text, author))
         if known is None:
@@ -147,16 +156,16 @@ class Conversation:
         return known
 
     def is_quotation(self, place: Place) -> bool:
-        """Whether a unit of an assistant's message is a line that it quotes: one with `>` in front, or one
-        that looks like a decision and stands in a quotation or a fence. O(the message) the first time, then
-        a search in what the message quotes."""
+        """Return whether the assistant only quotes this unit of its message: the line begins with `>`, or it
+        is marked as a decision and is inside a quotation or a code fence. O(the message) the first time, then
+        a search in the quoted text."""
         line = place.text.strip()
         if line.startswith((">", "＞")):
             return True
         return place.marked and line in self._pasted_in(place.item)
 
     def _pasted_in(self, index: int) -> str:
-        """The quotations and fences of a message, one after the other."""
+        """Return the text inside the quotations and code fences of the message with this index."""
         known = self._pasted.get(index)
         if known is None:
             known = self._pasted[index] = "\n\n".join(
@@ -169,8 +178,7 @@ class Conversation:
         return known
 
     def is_typed(self, place: Place) -> bool:
-        """Whether a unit of a user's message is something the user typed, not a line of something pasted.
-        O(the message) the first time."""
+        """Return whether the user typed this unit and did not paste it. O(the message) the first time."""
         known = self._typed.get(place.item)
         if known is None:
             sentences = typed_sentences(self.order[place.item][0])
@@ -178,8 +186,9 @@ class Conversation:
         return "".join(without_bullet(place.text).split()) in known
 
     def beside_lists(self, place: Place) -> str:
-        """The unit as it is quoted, without what belongs to a demand over several lines, which stands in the
-        record as a whole: the lines of a list under `Never:` are no wishes. O(the message) the first time."""
+        """Return what remains of a unit's text next to the constraints that span several lines, which the
+        summary already contains. Return an empty string if the whole unit belongs to such a constraint.
+        (Otherwise the items of a list under `Never:` would read as wishes.) O(the message) the first time."""
         text = self.text(place)
         known = self._listed.get(place.item)
         if known is None:
@@ -191,8 +200,8 @@ class Conversation:
         return bare.removesuffix(lead).strip() if lead else text
 
     def _is_written(self, atom: tuple[str, str]) -> bool:
-        """Whether somebody wrote a name as it is, and not only behind the folder. O(all texts) at worst, once
-        a name."""
+        """Return whether the conversation contains this atom in exactly this form. A path does not count if
+        it only occurs with the working folder in front. O(all texts) in the worst case, once per atom."""
         known = self._written.get(atom)
         if known is None:
             known = self._lexicon.atoms.get(atom, -1) in self._named and (
@@ -203,6 +212,7 @@ class Conversation:
 
     @cached_property
     def _named(self) -> frozenset[int]:
+        """The atoms of all messages, as numbers."""
         return frozenset().union(*(known.atoms for known in self._facts))
 
     @cached_property
@@ -210,7 +220,7 @@ class Conversation:
         return [text for item, _ in self.order for text in texts_written(item.message.content)]
 
     def place(self, unit: int) -> Place:
-        """A unit by its index. O(its message) the first time."""
+        """Return the unit with this index, with its text. O(its message) the first time."""
         known = self._places.get(unit)
         if known is None:
             known = self._places[unit] = self._placed(unit)
@@ -226,8 +236,9 @@ class Conversation:
         return Place(quotable.item, quotable.role, text, bool(marked))
 
     def alone(self, unit: int) -> str:
-        """The text of a unit whose neighbours nobody asks for. Asked in order, those of one message take
-        O(its length) together: it may have thousands."""
+        """Return the text of one unit, for a caller that does not need the other units of its message. If
+        units are read in ascending order, all units of one message together cost O(its length). That matters
+        for messages with thousands of units."""
         at = bisect_right(self._begins, unit) - 1
         quotable = self.quotable[at]
         nth = unit - self._begins[at]
@@ -240,23 +251,23 @@ class Conversation:
         return reader.read(quotable.at, nth).text
 
     def tokens(self, unit: int) -> float:
-        """Estimated tokens of a unit."""
+        """Return the estimated tokens of the unit with this index."""
         at = bisect_right(self._begins, unit) - 1
         nth, part = unit - self._begins[at], self.quotable[at].part
         low = len(part.packed) - 3 * part.count + 2 * nth
         return int.from_bytes(part.packed[low : low + 2], byteorder) / 100
 
     def group(self, unit: int) -> int:
-        """What `unit` stands in: a call with its result, or what one message says."""
+        """Return the index of the group that a unit belongs to."""
         return self.quotable[bisect_right(self._begins, unit) - 1].group
 
     def heading(self, group: int) -> str | None:
-        """The text of a group's header; none where it has none."""
+        """Return the header line of a group; None if the group has none."""
         head = self.header[group]
         return self.quotable[head].part.units[0].text if head >= 0 else None
 
     def sets_limit(self, text: str) -> bool:
-        """Whether what a user wrote sets a limit. O(length) the first time."""
+        """Return whether a text that a user wrote sets a limit. O(length) the first time."""
         known = self._limits.get(text)
         if known is None:
             known = self._limits[text] = is_constraint(text)
@@ -264,7 +275,7 @@ class Conversation:
 
     @cached_property
     def mended(self) -> frozenset[str]:
-        """Calls that went well at last, by their headers."""
+        """The headers of calls that succeeded when they were last run."""
         last: dict[str, int] = {}
         for group in range(len(self.header)):
             text = self.heading(group)
@@ -274,10 +285,11 @@ class Conversation:
 
     @cached_property
     def tried(self) -> frozenset[str]:
-        """Calls that failed at least once, by their headers."""
+        """The headers of calls that failed at least once."""
         return frozenset(text for group in self.failed if (text := self.heading(group)) is not None)
 
     def _units(self, quotable: Quotable) -> tuple[Unit, ...]:
+        """Return the units of a quotable part. O(its message) the first time."""
         units = quotable.part.units
         if units or not quotable.part.count:
             return units
@@ -288,6 +300,8 @@ class Conversation:
         return known[quotable.at]
 
     def _take(self, index: int, known: Facts, *, removed: bool, with_todo: bool) -> None:
+        """Add the parts of the message with this index. `removed` says whether the message is removed, so
+        that its parts may be quoted; `with_todo` whether its todo list may be quoted too."""
         for call in known.calls:
             self._calls[call.call_id] = call
         for at, part in enumerate(known.parts):
@@ -312,7 +326,7 @@ class Conversation:
                 self._begins.append(self._begins[-1] + part.count)
 
     def _group(self, index: int, role: int, call_id: str | None) -> int:
-        """The group of a part: a call with its result, or what one message says."""
+        """Return the index of the group of a part. A part that starts a new group is registered."""
         if call_id is not None:
             if role == HEADER:
                 self._opened[call_id] = len(self.header)
@@ -326,12 +340,13 @@ class Conversation:
         return known
 
     def begin(self, quotable: int) -> int:
-        """The index of the first unit of a quotable part."""
+        """Return the index of the first unit of the quotable part with this index."""
         return self._begins[quotable]
 
 
 def _turns_after(messages: int, requests: Sequence[int]) -> list[int]:
-    """For each message the number of user requests after it."""
+    """Return, for each message, the number of user requests after it. `requests` are the indices of
+    requests."""
     asks = set(requests)
     turns = [0] * messages
     after = 0

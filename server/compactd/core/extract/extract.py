@@ -1,8 +1,11 @@
-"""The summary without a model: what is likely to be needed again, quoted, within a budget of tokens.
+"""Write a summary without a model (`extract`): quote the parts of a conversation that are likely to be needed
+again, within a token budget.
 
-The same originals, settings and counter give the same bytes. The chance that a thing is written again
-(`reuse.py`) times what it is worth to show it (`conversation.py`) is covered greedily (`cover.py`), and what
-was picked is put under its headings (`record.py`).
+The same originals, settings and counter give the same bytes (law 8). The text is split into *units* (lines)
+and each unit has *features* (names, words, sequences of words). For each feature, the chance that the agent
+writes it again (`reuse_model.py`) is multiplied by what it is worth to show it (`scoring.py`). A greedy cover
+picks the units with the most value per token (`greedy_cover.py`). The picked units are put under headings
+(`sections.py`).
 """
 
 from __future__ import annotations
@@ -32,32 +35,40 @@ __all__ = ["Extract", "FactCache", "Source", "extract"]
 Count = Callable[[str], int]
 
 OVERSHOOT: Final = 0.10
-"""The greedy runs this share past the budget; an exact count then says where the picks end."""
+"""The greedy cover works with estimated token prices, so it picks units for this share more than the budget.
+An exact count then decides how many of the picks are used."""
 REACH: Final = 1.5
-"""Where all of that fits, prices were estimated too high: the greedy runs again, so much further."""
+"""If all picks fit, the prices were estimated too high. The greedy cover then picks more, up to a budget
+larger by this factor."""
 FILES_SHARE: Final = 0.04
 FILES_TOKENS: Final = 64
-"""File lists take at most the larger of the two while other material waits, and never more than a quarter."""
+"""The lists of files take at most `FILES_SHARE` (4 %) of the budget or `FILES_TOKENS`, whichever is more, but
+never more than a quarter of the budget."""
 
 
 class Extract(Struct, frozen=True):
-    """A summary message's text and what it is made of."""
+    """A summary message written by code, with its size, its files and the entries that it quotes."""
 
     text: str
     tokens: int
-    """By the counter that was given."""
+    """Tokens of the text, counted with the given counter."""
     read_files: tuple[str, ...]
-    """Whole, whatever found room in the text."""
+    """All files that were read but not changed, including those that the text has no room to list."""
     modified_files: tuple[str, ...]
+    """All files that were changed, including those that the text has no room to list."""
     quoted: tuple[EntryId, ...]
-    """Entries of which something is quoted, oldest first."""
+    """The ids of the entries that the summary quotes, oldest first."""
 
 
 def learnt(
     order: Sequence[tuple[Item, bool]], cache: FactCache | Names, working_dir: str | None
 ) -> tuple[list[Facts], str]:
-    """What is known of these messages, and the folder that their paths are named without: the client's, or
-    the one that the paths tell. The same whatever the cache knew before. O(text) the first time."""
+    """Return the facts of these messages, and the working folder that is cut from the front of their paths.
+
+    `order` has each message and whether it is removed. `working_dir` is the working folder that the client
+    named; without it, the folder is derived from the paths. The result does not depend on what the cache
+    already contains. O(text) the first time.
+    """
     if working_dir:
         cache.strip(working_dir)
         return [cache.learn(item) for item, _ in order], working_dir
@@ -67,7 +78,8 @@ def learnt(
 
 
 class Source:
-    """What a record is made from: everything that was said, weighed for a record of some size."""
+    """A conversation that is analysed and scored once, and from which summaries of any size can then be
+    written."""
 
     def __init__(
         self,
@@ -80,8 +92,8 @@ class Source:
         cache: FactCache | None = None,
         demands: Constraints = NO_DEMANDS,
     ) -> None:
-        """As `extract`; `budget_tokens` of the record that is most likely to be asked for. O(size of the
-        messages) the first time, then O(features) of them."""
+        """Analyse and score the conversation. The arguments are those of `extract`; `budget_tokens` is the
+        most likely size of the summary. O(size of the messages) the first time, then O(their features)."""
         cache = cache if cache is not None else FactCache()
         order = in_order(removed, kept)
         facts, directory = learnt(order, cache, working_dir)
@@ -107,8 +119,9 @@ class Source:
     def record(
         self, budget_tokens: int, count: Count, *, lead: str = LEAD, layout: Layout = SECTIONS
     ) -> Extract:
-        """The summary message, of at most `budget_tokens` by `count`: the same whatever was asked for before.
-        O(picks) at the first time, then less for one as large or smaller."""
+        """Write a summary message of at most `budget_tokens`, counted by `count`. The result does not depend
+        on earlier calls. O(picked units) the first time; a later call for the same or a smaller size costs
+        less."""
         rate = self._rates.get(count)
         if rate is None:
             rate = self._rates[count] = _tokens_a_unit_token(self._conversation, count)
@@ -118,7 +131,7 @@ class Source:
         return done
 
     def release(self) -> None:
-        """Lets go of everything, piece by piece: no record is asked for any more. O(features)."""
+        """Free everything, piece by piece. Nothing can be written afterwards. O(features)."""
         self._conversation.release()
         clear(vars(self._cover))
 
@@ -136,14 +149,16 @@ def extract(
     layout: Layout = SECTIONS,
     demands: Constraints = NO_DEMANDS,
 ) -> Extract:
-    """The summary message that stands for `removed`, of at most `budget_tokens` by `count`.
+    """Write the summary message that replaces `removed`, of at most `budget_tokens`, counted by `count`.
 
-    `removed` are the originals, oldest first, that the new view does not show word for word, those of
-    earlier compactions included; `kept` those that stay (what they show is not quoted); `request` the
-    newest user request. `layout` says what stands under which heading; `demands` are named word for word,
-    and those that are superseded are not quoted. Where even the smallest record is
-    larger than the budget, that is returned: the caller compares `tokens`. O(size of the messages) the
-    first time, then O(features) of them.
+    `removed` are all originals, oldest first, that the new view does not show word for word, including those
+    of earlier compactions. `kept` are the messages that stay in the view; features that they show are not
+    quoted again. `request` is the newest user request. `lead` is the first line of the message. `layout`
+    assigns content to headings. `demands` are the user's constraints: those in force are included word for
+    word, superseded ones are not quoted.
+
+    If even the smallest summary is larger than the budget, it is returned anyway; the caller compares
+    `tokens`. O(size of the messages) the first time, then O(their features).
     """
     source = Source(
         removed,
@@ -167,8 +182,8 @@ def _fill(
     lead: str,
     layout: Layout,
 ) -> Extract:
-    """The record with as many of the picks as the exact count allows. `rate`: tokens by `count` for each
-    estimated one."""
+    """Return the summary of at most `budget` tokens by `count`, with as many picked units as fit. `rate` is
+    the number of tokens by `count` per estimated token."""
 
     def text_of(picked: Sequence[int], files: Files, *, full: bool = True) -> str:
         material = sections(conversation, picked, layout)
@@ -212,7 +227,7 @@ def _fill(
 
 
 def _tokens_a_unit_token(conversation: Conversation, count: Count) -> float:
-    """Tokens by `count` for each estimated one, on a sample of the units."""
+    """Return the number of tokens by `count` per estimated token, measured on a sample of about 200 units."""
     units = conversation.units
     sample = range(0, units, max(1, units // 200))
     estimated = sum([conversation.tokens(unit) + 1.0 for unit in sample])
@@ -227,7 +242,8 @@ def _room_for_files(budget: int) -> int:
 
 
 def _files_that_fit(ledger: FileLedger, room: int, count: Count) -> Files:
-    """Changed files first, the newest first, until the room is used."""
+    """Return as many of the ledger's files as `room` tokens can list: changed files before read ones, and the
+    most recently used first. The others are only counted."""
     modified, read = set(ledger.modified), set(ledger.read)
     newest = ledger.newest_first
     kept: set[str] = set()

@@ -1,7 +1,8 @@
-"""A message as units: the lines that a record can quote, and what each of them shows.
+"""Compute and cache the *facts* of a message: the units (lines) that a summary can quote, the features that
+each unit shows, and the message's calls and files.
 
-Everything here depends on one message only, is worked out once and kept in a `FactCache`. What the
-features that a unit shows are worth depends on the conversation: `reuse.py`.
+Facts depend on their message only. They are computed once and kept in a `FactCache`. How much a feature is
+worth depends on the whole conversation; see `reuse_model.py`.
 """
 
 from __future__ import annotations
@@ -33,97 +34,108 @@ if TYPE_CHECKING:
     from compactd.core.constraints.constraints import Limits
 
 UNIT_TOKENS: Final = 400
+"""A unit with at least this many estimated tokens is too large to be quoted, unless it is a call's header."""
 SMALL_CHARS: Final = 200
-"""A unit shorter than this has fewer tokens, whatever stands in it: no character is estimated above 1.7."""
+"""A unit with fewer characters than this is below `UNIT_TOKENS`, whatever its text, because no character is
+estimated at more than 1.7 tokens."""
 MARKED: Final = 1
-"""Of a unit's flags: it decides something (the agent's), sets a limit (the user's), reports an error (a
-tool's)."""
+"""Flag of a unit: it contains a decision (of the agent), a limit (of the user) or an error (of a tool)."""
 LOW: Final = 2
-"""It is a piece of a very long line."""
+"""Flag of a unit: it is a piece of a very long line, which is rarely worth its tokens."""
 TELLING_SHIFT: Final = 2
+"""The bits of the flags from this one on contain the number of significant words in the unit."""
 MOST_TELLING: Final = 63
-"""From there on: how many of its words say something."""
+"""At most this many significant words (all except common ones such as "the") are counted."""
 
 MOST_TOKENS: Final = 0xFFFF
-"""Hundredths; a header's price ends there."""
+"""The largest estimate of tokens, in hundredths, that is stored for a unit. A larger one is stored as
+this."""
 
 KINDS_OF_ITEM: Final = ("message", "summary", "stub")
+"""The kinds of items that can have facts for one entry."""
 
 _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
+"""Roles of parts that keep the texts of their units."""
 
 
 class Part(Struct, frozen=True, array_like=True, gc=False):
-    """Neighbouring units of one message that play one role, packed."""
+    """The units of one text of a message, with their features packed into bytes. All units have the same
+    role."""
 
     role: int
     call_id: str | None
-    """Of the call that this is part, or the result, of."""
+    """The tool call that this part belongs to, as call, argument or result; None if it belongs to none."""
     count: int
-    """Units."""
+    """The number of units; 0 for a part that was read by `Reader.named`."""
     packed: bytes
-    """For each unit its features (`I`, in the order of the units), then for each unit the number of them
-    (`H`), its estimated tokens in hundredths (`H`), and its flags (`B`)."""
+    """First the features of all units, in order (array code `I` each). Then for each unit its number of
+    features (`H` each), for each unit its estimated tokens in hundredths (`H`), and for each unit its flags
+    (`B`)."""
     units: tuple[Unit, ...] = ()
-    """Of what the user said, of headers and of commands; the others are read again where they are quoted."""
+    """The texts of the units, kept only for the user's words, headers and commands. The texts of other parts
+    are split again when they are quoted."""
     left_out: tuple[int, ...] = ()
-    """Places among the units of the text of those that are too large to be quoted."""
+    """Indices, in the text as it was split, of units that are too large to be quoted. `count` and `packed` do
+    not contain them."""
 
     @property
     def shown(self) -> bytes:
-        """The features of each unit, one behind the other, as `I`."""
+        """The features of all units in order, as bytes of array code `I`."""
         return self.packed[: len(self.packed) - 5 * self.count]
 
     @property
     def features(self) -> tuple[int, ...]:
-        """What the units show, each once. O(features)."""
+        """The distinct features of all units. O(features)."""
         return tuple(dict.fromkeys(array("I", self.shown)))
 
     @property
     def atoms(self) -> tuple[int, ...]:
-        """Those of them that are atoms. O(features)."""
+        """The distinct features of all units that are atoms. O(features)."""
         if not self.count:
-            # Nothing but atoms, each once.
+            # `Reader.named` made this part: it contains only atoms, each once.
             return tuple(array("I", self.packed))
         return tuple(dict.fromkeys([f for f in array("I", self.shown) if f % KINDS == ATOM]))
 
 
 class Facts(Struct, frozen=True, array_like=True, gc=False):
-    """What one message is made of."""
+    """Everything that the extract knows about one message."""
 
     parts: tuple[Part, ...]
     calls: tuple[Call, ...]
     files: FileUse
+    """The files that the message reads and modifies."""
     failed: frozenset[str]
-    """Ids of the calls whose results here are errors."""
+    """Ids of calls that failed: their results in this message are errors."""
     size: int
-    """Code points looked at: what the cache is bounded by."""
+    """The number of code points in the message's texts. The cache is bounded by the sum of these."""
     stripped: str
-    """The directory that was looked for and taken off, with its closing slash; empty for none."""
+    """The working folder that was cut from the front of paths, with a slash at the end; empty for none."""
     whole: bytes | None = None
-    """Atoms of the message's lines as they came, as `I`, where the directory stands in this message."""
+    """The atoms of the message's texts before the working folder was cut from paths, as bytes of array code
+    `I`; None if the message does not contain the folder."""
 
     @property
     def mentions(self) -> bool:
-        """The directory stands in this message."""
+        """Whether the message contains the working folder."""
         return self.whole is not None
 
     @property
     def atoms(self) -> frozenset[int]:
-        """Atoms of the message's lines as they came, the session's directory not taken off. O(features)."""
+        """The atoms of the message's texts before the working folder was cut from paths. O(features)."""
         if self.whole is not None:
             return frozenset(array("I", self.whole))
         return frozenset().union(*(part.atoms for part in self.parts))
 
 
 class Reader:
-    """Parts messages into units, with one lexicon and one working directory."""
+    """Computes the facts of messages, with one lexicon and one working folder."""
 
     def __init__(self, lexicon: Lexicon, working_dir: str) -> None:
         self.lexicon = lexicon
         self.directory = working_dir.rstrip("/") + "/" if working_dir.strip("/") else ""
 
     def part(self, source: Source) -> Part:
-        """What a text shows, unit by unit. O(length)."""
+        """Split a text into units and return them with their features. O(length)."""
         role, directory, look = source.role, self.directory, self.lexicon.line
         units: list[Unit] = []
         lines: list[Line] = []
@@ -156,7 +168,8 @@ class Reader:
         return Part(role, source.call_id, len(units), packed, with_text, tuple(left_out))
 
     def named(self, source: Source) -> Part:
-        """As `part`, but of what the text shows the atoms alone, and its units where they have a text."""
+        """Return a part with only the atoms of a text, without those of units that are too large. This is
+        faster than `part`."""
         role, directory = source.role, self.directory
         units: list[Unit] = []
         chunks: list[list[str]] = []
@@ -172,10 +185,12 @@ class Reader:
         return Part(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
 
     def _is_too_large(self, text: str) -> bool:
+        """Return whether a unit has too many estimated tokens to be quoted."""
         return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
 
     def read(self, item: Item, part: Callable[[Source], Part] | None = None) -> Facts:
-        """Everything about one message that depends on it alone. O(length)."""
+        """Compute the facts of one message. `part` reads one text: `self.part` (the default) or `self.named`.
+        O(length)."""
         calls: list[Call] = []
         texts: list[str] = []
         parts = tuple(map(part or self.part, sources(item, calls, texts)))
@@ -197,7 +212,8 @@ class Reader:
 
 
 def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
-    """The units of each of a message's parts, as they were packed. O(length)."""
+    """Yield the units of each part of a message, without those that are too large: the units that
+    `Part.packed` describes. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
         if part.left_out:
             left_out = frozenset(part.left_out)
@@ -207,23 +223,24 @@ def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
 
 
 class UnitReader:
-    """Reads the units of one message forwards, one by one, without keeping them. Each text of the message is
-    read once, however many parts it has: O(its length) for all of them together."""
+    """Reads the texts of single units of one message, in ascending order, without storing them. Each text of
+    the message is split only once, so reading all units costs O(length of the message)."""
 
     def __init__(self, item: Item, facts: Facts) -> None:
         self._parts = facts.parts
         self._sources = sources(item, [], [])
         self._at = -1
         self._passed = 0
-        """Units of the current part that were read."""
+        """How many units of the current part were passed."""
         self._rest: Iterator[Unit] = iter(())
 
     def is_past(self, at: int, nth: int) -> bool:
-        """Whether this unit was passed already: only a new reader can read it again."""
+        """Return whether the reader has already passed the unit `nth` of the part `at`. Then only a new
+        reader can read it."""
         return (at, nth) < (self._at, self._passed)
 
     def read(self, at: int, nth: int) -> Unit:
-        """The `nth` unit of the part at `at`, which is not past."""
+        """Return the unit `nth` of the part `at`. The reader must not have passed it."""
         if at != self._at:
             source = next(islice(self._sources, at - self._at - 1, None))
             left_out = frozenset(self._parts[at].left_out)
@@ -238,12 +255,12 @@ _unpack = Decoder(list[tuple[str, Facts]]).decode
 
 
 class FactCache:
-    """What is known of each message of a session, by entry id. One session, one thread at a time: whoever may
-    not be alone holds `lock`.
+    """The facts of each message of one session, by entry id, computed on demand. Only one thread may use it
+    at a time: the one that holds `lock`.
 
-    Bounded: after more than `limit` code points of messages everything is forgotten, and learnt again when
-    it is asked for. Between two uses the facts are on a shelf: a message's take 0.5 bytes for each of its
-    own, 1.4 as objects (measured 2026-11).
+    The cache is bounded: when the cached messages have more than `limit` code points in total, `trim` empties
+    it, and facts are computed again on demand. Between two uses, the facts are in a compressed store: 0.5
+    bytes for each byte of the message, instead of 1.4 as objects (2026-11).
     """
 
     def __init__(self, working_dir: str | None = None, limit: int = 48_000_000) -> None:
@@ -251,16 +268,16 @@ class FactCache:
         self._reader = Reader(self.lexicon, working_dir or "")
         self._shelf = Shelf(_unpack)
         self._facts: dict[str, Facts] = {}
-        """Those in use, whether they are on the shelf or not."""
+        """The unpacked facts. Some of them are also in the compressed store."""
         self._limit = limit
         self.limits: Stowed[Limits] = Stowed()
-        """What the user's messages demand, by entry id: any thread may ask and add."""
+        """The limits found in the user's messages, by entry id. Safe to use from any thread."""
         self.size = 0
-        """Code points of the messages that are known."""
+        """The number of code points of the messages whose facts are cached."""
         self.lock = Lock()
 
     def learn(self, item: Item) -> Facts:
-        """The facts of `item`, from the cache where it was learnt before. O(length) at the first time."""
+        """Return the facts of `item` from the cache, or compute and cache them. O(length) the first time."""
         key = _key(item.entry_id, item.kind)
         known = self._known(key)
         if known is not None:
@@ -274,34 +291,37 @@ class FactCache:
         return known
 
     def learn_names(self, item: Item, known: Facts | None) -> Facts:
-        """What `known`, learnt here before, or the cache tells of `item`; else its calls, its files and what
-        it names, which is not kept. O(length) at most, a fifth of the time of `learn`."""
+        """Return the facts of `item` if they are known, as `known` or in the cache. Otherwise compute only
+        its calls, files and atoms, and do not cache them. At most O(length); it takes a fifth of the time of
+        `learn`."""
         known = known or self._known(_key(item.entry_id, item.kind))
         if known is not None and self._is_as_told(known, item):
             return known
         return self._reader.read(item, self._reader.named)
 
     def _is_as_told(self, known: Facts, item: Item) -> bool:
-        """What is known of a message is what would be learnt of it now."""
+        """Return whether these facts of `item` are still right: the current working folder is the one that
+        they were computed with, or the message contains neither folder."""
         directory = self._reader.directory
         return known.stripped == directory or not (known.mentions or _mentions(item, directory))
 
     def _known(self, key: str) -> Facts | None:
+        """Return the cached facts for this key, unpacked; None if there are none."""
         known = self._facts.get(key)
         if known is None:
-            # Whoever asks for one asks for its neighbours next.
+            # Unpack the whole page: the neighbours are usually needed next.
             for other, facts in self._shelf.beside(key):
                 self._facts.setdefault(other, facts)
             known = self._facts.get(key)
         return known
 
     def give(self, entry_id: str, kind: str, facts: Facts) -> None:
-        """Takes in what another process learnt of a message, with the same directory taken off."""
+        """Store the facts of a message that another process computed with the same working folder."""
         self._facts[_key(entry_id, kind)] = facts
         self.size += facts.size
 
     def settle(self) -> None:
-        """Forgets what only helps to learn more messages soon, and packs everything. O(messages)."""
+        """Pack everything, and drop the caches that only help while many messages are read. O(messages)."""
         self.lexicon.settle()
         self.lexicon.pack()
         self.pack()
@@ -309,7 +329,7 @@ class FactCache:
         self.limits.stow()
 
     def pack(self) -> None:
-        """Puts what is in use on the shelf. O(messages in use)."""
+        """Move the unpacked facts to the compressed store. O(unpacked facts)."""
         self.lexicon.lighten()
         facts, self._facts = self._facts, {}
         for key, known in facts.items():
@@ -318,27 +338,28 @@ class FactCache:
         clear(facts)
 
     def files(self, item: Item) -> FileUse:
-        """What `item` says of files. O(1) where it was learnt, else O(length)."""
+        """Return the files that `item` reads and modifies. O(1) if its facts are known, otherwise
+        O(length)."""
         known = self._known(_key(item.entry_id, item.kind))
         return use_of(item) if known is None else known.files
 
     def known(self) -> Iterator[Facts]:
-        """The facts of all messages that are known, as they were learnt; those that are not in use are made
-        for this, page by page."""
+        """Yield the facts of all messages in the cache. Those in the compressed store are unpacked page by
+        page and not kept."""
         for key, packed in self._shelf.items():
             yield self._facts.get(key) or packed
         yield from (known for key, known in self._facts.items() if key not in self._shelf)
 
     def strip(self, working_dir: str) -> bool:
-        """Take this directory off the paths of what is learnt or asked for from here on. True where it is
-        another one than before."""
+        """Set the working folder that is cut from the front of paths in facts computed later. Return whether
+        the folder changed."""
         if self._reader.directory.rstrip("/") == working_dir.rstrip("/"):
             return False
         self._reader = Reader(self.lexicon, working_dir)
         return True
 
     def forget(self, entry_id: str) -> None:
-        """Drop what is known of one message, whose text changed (a secret was redacted)."""
+        """Delete the facts of one entry, whose text changed because a secret was redacted."""
         for kind in KINDS_OF_ITEM:
             key = _key(entry_id, kind)
             known = self._known(key)
@@ -348,7 +369,7 @@ class FactCache:
         self.limits.drop(entry_id)
 
     def release(self) -> None:
-        """Lets go of everything, piece by piece: the session is closed."""
+        """Free everything, piece by piece, when the session is closed. Take `lock` for this."""
         with self.lock:
             clear(self._facts)
             self._shelf.clear()
@@ -356,7 +377,8 @@ class FactCache:
             self.lexicon.release()
 
     def trim(self) -> None:
-        """Forget everything where more is kept than the limit allows, and what helps to learn in any case."""
+        """Drop the caches that only help while messages are read. If the cached messages exceed the limit,
+        drop all facts too."""
         self.lexicon.settle()
         if self.size > self._limit:
             self.lexicon = Lexicon()
@@ -368,11 +390,12 @@ class FactCache:
 
 
 def _key(entry_id: str, kind: str) -> str:
+    """Return the key of an item in the cache: its entry id and, unless it is a message, its kind."""
     return entry_id if kind == "message" else f"{kind} {entry_id}"
 
 
 def _mentions(item: Item, directory: str) -> bool:
-    """True where `directory` may stand in the message's text."""
+    """Return whether the message's text may contain `directory`."""
     if not directory:
         return False
     for block in item.message.content:

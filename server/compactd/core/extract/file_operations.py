@@ -1,8 +1,8 @@
-"""Which files a conversation read and which it changed, told from its tool calls.
+"""Find which files a conversation read and modified, from its tool calls.
 
-By code and on any tool, whatever it is called: a path among the arguments is a read; with new content, a
-patch or edits next to it, a modification. A patch that names its files itself modifies those. What the client
-reports itself is added. A call that failed did neither.
+It works for any tool, whatever its name. A path among the arguments of a call means that the file was read.
+If the call has new content, a patch or edits too, the file was modified. A patch modifies the files that it
+names. Files that the client reports are added. A call that failed counts as neither read nor modified.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 _PATHS = "path file_path filePath filename file_name notebook_path filepath file"
 PATH_ARGUMENTS = tuple(_PATHS.split())
-"""Names under which tools take a file (seen in Claude Code, pi, OpenCode, Codex, SWE-agent, OpenHands)."""
+"""Names of arguments in which tools take a file (seen in Claude Code, pi, OpenCode, Codex, SWE-agent,
+OpenHands)."""
 
 MAX_PATH_CHARS = 1024
-"""A longer argument names no file."""
+"""An argument with more characters is not a file name."""
 
 _CHANGES = """
 content contents new_content file_text text new_string newString new_str newText new_text new_source
@@ -31,22 +32,25 @@ replacement replacement_text insert_text patch diff edits old_string oldString o
 changes code_edit
 """
 CHANGE_ARGUMENTS = frozenset(_CHANGES.split())
-"""Names of arguments that only a tool that changes a file takes beside its path."""
+"""Names of arguments that only tools which modify files take."""
 
 PATCH_ARGUMENTS = ("patch", "input", "patchText")
-"""Names under which `apply_patch` takes its patch (klaude, Codex, OpenCode)."""
+"""Names of the argument that contains the patch of a tool such as `apply_patch` (klaude, Codex, OpenCode)."""
 
 PATCH_BEGIN = "*** Begin Patch"
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE)
-"""Lines of a patch (OpenAI's V4A format) that name a file."""
+"""Matches a line that names a file in a patch (OpenAI's V4A format)."""
 
 SEARCHES = ("grep", "glob", "search", "find", "list", "ls")
-"""A folder given to one of these is a place to look in, not a file that was read."""
+"""The beginnings of names of tools that search. A folder given to such a tool does not count as a file that
+was read."""
 
 
 def arguments_of(call: ToolCall) -> dict[str, Json]:
-    """A call's arguments as a table; `{"raw": text}` where they are no JSON object. O(size)."""
+    """Return the arguments of a call as a dict. Arguments that are not valid JSON give `{"raw": text}`, a
+    plain-text patch gives `{"input": text}`, and a JSON value that is no object gives `{"value": value}`.
+    O(size)."""
     text = ""
     try:
         value: Json = msgspec.json.decode(call.arguments)
@@ -55,24 +59,26 @@ def arguments_of(call: ToolCall) -> dict[str, Json]:
             value = msgspec.json.decode(text) if text.strip() else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         if text.lstrip().startswith(PATCH_BEGIN):
-            # Codex' custom tools take a text alone.
+            # Custom tools of Codex take plain text instead of JSON.
             return {"input": text}
         return {"raw": bytes(call.arguments).decode("utf-8", "replace")}
     return value if isinstance(value, dict) else {"value": value}
 
 
 class FileUse(Struct, frozen=True):
-    """The files of one message's calls, or those its client reported."""
+    """The files that the calls of one message use, or that the client reported with the message."""
 
     read: tuple[tuple[str | None, str], ...] = ()
-    """(id of the call, or none where the client reported it; path as it was given)."""
+    """Files that were read, as pairs (call id, path as the call spells it). The call id is None if the client
+    reported the file."""
     modified: tuple[tuple[str | None, str], ...] = ()
+    """Files that were modified, as pairs like those of `read`."""
     failed: tuple[str, ...] = ()
-    """Ids of the calls whose results in this message are errors."""
+    """Ids of calls that failed: their results in this message are errors."""
 
 
 def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
-    """The files that a call's arguments name."""
+    """Return the paths of the files that the arguments of a call name, each once."""
     found: dict[str, None] = {}
     for name in PATH_ARGUMENTS:
         value = arguments.get(name)
@@ -90,14 +96,15 @@ def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def is_change(arguments: Mapping[str, Json]) -> bool:
-    """True where a path stands beside new content, a patch or edits, and for a patch that names its files."""
+    """Return whether a call with these arguments modifies a file: they contain new content, a patch or
+    edits."""
     return not CHANGE_ARGUMENTS.isdisjoint(arguments) or bool(patched_paths(arguments))
 
 
 def patched_paths(arguments: Mapping[str, Json]) -> tuple[str, ...]:
-    """The files that a patch among a call's arguments adds, updates, deletes or moves to, each once.
+    """Return the files that a patch in the arguments adds, updates, deletes or moves to, each once.
 
-    Only a patch that begins as one counts: other text may quote such lines. O(patch).
+    Only a text that begins as a patch counts, because other texts may quote such lines. O(patch).
     """
     for name in PATCH_ARGUMENTS:
         patch = arguments.get(name)
@@ -108,17 +115,18 @@ def patched_paths(arguments: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def is_search(name: str) -> bool:
-    """True for a tool that looks for files or in them, by its name."""
+    """Return whether a tool searches in folders or files. Only its name decides."""
     lower = name.lower()
     return lower.startswith(SEARCHES) or lower.endswith(("grep", "glob", "_search", "_find", "_list"))
 
 
 def _names_file(path: str) -> bool:
+    """Return whether a path looks like a file: its last step has a dot, and there is no wildcard in it."""
     return "." in path.rsplit("/", 1)[-1].strip(".") and "*" not in path
 
 
 def use_of(item: Item) -> FileUse:
-    """What one message says of files. O(size of the message)."""
+    """Return the files that one message reads and modifies. O(size of the message)."""
     read: list[tuple[str | None, str]] = []
     modified: list[tuple[str | None, str]] = []
     failed: list[str] = []
@@ -147,12 +155,13 @@ def use_of(item: Item) -> FileUse:
 
 
 def reported_use(item: Item) -> FileUse:
-    """What the client itself reported with a message."""
+    """Return the files that the client reported with a message."""
     return FileUse(tuple((None, p) for p in item.read), tuple((None, p) for p in item.modified))
 
 
 class FileLedger:
-    """Files by first appearance, filled message by message. O(what a message names) each."""
+    """The files that a conversation read and modified, in order of first use. Messages are added one by one;
+    each takes time in proportion to the files that it names."""
 
     def __init__(self) -> None:
         self._touched: dict[str, int] = {}
@@ -160,7 +169,7 @@ class FileLedger:
         self._modified: dict[str, int] = {}
 
     def add(self, use: FileUse, later_failures: frozenset[str] = frozenset()) -> None:
-        """Take in one message. Calls in `later_failures` did nothing."""
+        """Add the files of one message. Leave out the calls in `later_failures`, whose results are errors."""
         for call, path in use.read:
             if call is None or call not in later_failures:
                 self._read.setdefault(path, len(self._touched))
@@ -176,25 +185,25 @@ class FileLedger:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Files that were read and never changed, by first appearance."""
+        """Files that were read but never modified, in order of first use."""
         return tuple(p for p in self._read if p not in self._modified)
 
     @property
     def modified(self) -> tuple[str, ...]:
-        """Files that were changed, by first change."""
+        """Files that were modified, in order of their first modification."""
         return tuple(self._modified)
 
     @property
     def newest_first(self) -> tuple[str, ...]:
-        """All files, the one touched last first."""
+        """All files, the most recently used first."""
         return tuple(reversed(self._touched))
 
 
 def ledger_of(uses: Iterable[FileUse]) -> FileLedger:
-    """The files of a conversation, given what each of its messages says, oldest first."""
+    """Build the ledger of a conversation from the file use of each message, oldest first."""
     known = list(uses)
     ledger = FileLedger()
-    # A call id may come again as a new call: a failure belongs to the nearest call before it.
+    # Ids of calls may repeat. A failed result belongs to the last call before it that has its id.
     failures: list[frozenset[str]] = []
     pending: set[str] = set()
     for use in reversed(known):
@@ -207,10 +216,11 @@ def ledger_of(uses: Iterable[FileUse]) -> FileLedger:
 
 
 def files_of(items: Iterable[Item]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(files read, files modified) of these messages, oldest first, each by first appearance, each once.
+    """Return (files that were read, files that were modified) by these messages, oldest first. Each file is
+    listed once, in order of first use.
 
-    A file that was read and modified is modified only. The lists that an earlier summary's `meta` holds
-    count like any other. O(size of the messages).
+    A file that was read and modified counts as modified. The lists in an earlier summary's `meta` count too.
+    O(size of the messages).
     """
     ledger = ledger_of(use_of(item) for item in items)
     return ledger.read, ledger.modified

@@ -1,7 +1,9 @@
-"""Which units a record quotes: a greedy cover of what is likely to be needed, within a budget of tokens.
+"""Choose which units (lines) to quote: a greedy cover of the features that are likely to be needed, within a
+token budget.
 
-Each feature pays once: to the first unit quoted that shows it. A unit's price is its own tokens, plus its
-group's header where none of the group stands in the record yet.
+A feature is worth something only the first time: the first quoted unit that shows it gets its value, later
+units get nothing for it. The price of a unit is its own tokens, plus its group's header if nothing of the
+group is quoted yet. (A group is a call with its result, or the text of one message.)
 """
 
 from __future__ import annotations
@@ -22,44 +24,50 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEIGHBOUR_GAIN = 0.2
-"""A unit beside a quoted one is worth this much more: neighbours read as a text."""
+"""A unit's value rises by this share for each neighbour that is quoted, because neighbours read as a
+continuous text."""
 
 ALL_SHARE = 4
-"""Where more than this part of all values changes, all are worked out anew: that is one pass."""
+"""If more than one in this many values changes, the values of all units are recomputed, because that is then
+faster."""
 
 PICKS_A_BREATH = 16
-"""A pick is some ten short calls of numpy: 60 to 200 µs."""
+"""After this many picks, other threads get a turn. A pick is about ten short calls of numpy, 60 to 200 µs."""
 
 
 class Candidates(Struct):
-    """Units that may be quoted, in the order of the conversation: parallel arrays."""
+    """The units that may be quoted, in the order of the conversation, as parallel arrays: element i of an
+    array belongs to unit i, unless the array says otherwise."""
 
     features: Indices
-    """Of all units, one behind the other: places in the list of weights."""
+    """The features of all units in order, as indices into the list of weights."""
     starts: Indices
-    """Where the features of each unit begin; behind the last one the end."""
+    """For each unit, the index in `features` where its features begin; then the end of the last unit."""
     order: Indices
-    """Places in `features`, sorted by what stands there, then by themselves."""
+    """Indices into `features`, sorted by the feature at that index and then by position."""
     first: Indices
-    """Of each feature the place in `order` where its mentions begin; behind the last one the end."""
+    """For each feature, the index in `order` where its mentions begin; then the end of the last feature."""
     price: Floats
-    """Tokens."""
+    """The estimated tokens of each unit."""
     worth: Floats
-    """Factor by which the unit's features pay."""
+    """For each unit, the factor by which the weights of its features are multiplied."""
     group: Indices
+    """The group of each unit: a call with its result, or the text of one message."""
     part: Indices
-    """Neighbours of one part stand beside each other."""
+    """The part of each unit: the text of the message that it was split from. Units that follow each other in
+    a part are neighbours in the message."""
     header: list[int]
-    """By group: the index of its header, or -1."""
+    """For each group, the index of its header unit; -1 if it has none."""
     opening: list[float]
-    """By group without a header: tokens of the mark that says where it is from."""
+    """For each group without a header, the tokens of the reference that names its message."""
 
 
 class Cover:
-    """The greedy cover, on its way: what was picked stays picked where more is asked for.
+    """A running greedy cover. Units that were picked stay picked; a larger budget only adds more.
 
-    `weights[feature]` is what showing it is worth, a multiple of a power of two so that sums are exact. Ties
-    go to the lower index. O(features) to begin with, then O(units) a pick, in passes of some microseconds.
+    `weights[feature]` is what showing the feature is worth. Weights are multiples of a power of two, so sums
+    are exact. Of units with equal value, the one with the lower index is picked. O(features) to build, then
+    O(units) per pick, in passes of a few microseconds.
     """
 
     def __init__(self, candidates: Candidates, weights: Floats) -> None:
@@ -69,7 +77,7 @@ class Cover:
         count = len(c.price)
         self._weights = weights.copy()
         self._unit = repeated(np.arange(count), np.diff(c.starts))
-        # One unit more than there are, which shows nothing: the header of those that need none.
+        # One extra unit without features serves as the header of units that need none.
         self._sums = np.bincount(self._unit, weights[c.features], count + 1)
         head = np.array([*c.header, -1], np.int64)[c.group]
         headed = (head >= 0) & (head != np.arange(count))
@@ -85,24 +93,25 @@ class Cover:
         ends = np.searchsorted(c.group[members], np.arange(len(c.header) + 1))
         self._members, self._ends = members, ends
         self._heads = np.zeros(count + 1, np.bool_)
-        """Units that others bring with them."""
+        """For each unit, whether it is the header of other units."""
         self._heads[self._head[headed]] = True
         self._value = self._valued(slice(None))
         self.picks: list[int] = []
-        """Units in the order they were picked."""
+        """The units that were picked so far, in the order in which they were picked."""
         self._spent = 0.0
-        # What was spent, and how many units were picked, after each step.
+        # After each step: the tokens spent, and the number of units picked.
         self._spendings, self._ends_of_steps = [0.0], [0]
 
     def until(self, budget: float) -> list[int]:
-        """The units picked until their prices reach `budget` tokens, whatever was asked for before."""
+        """Return the units that are picked until their prices reach `budget` tokens, in the order in which
+        they were picked. The result does not depend on earlier calls."""
         value = self._value
         while self._spent < budget and len(value):
             best = int(value.argmax())
             if value[best] <= 0:
                 break
             self._pick(best)
-            if len(self._spendings) % PICKS_A_BREATH == 1:  # the first pick is the longest
+            if len(self._spendings) % PICKS_A_BREATH == 1:  # the first pick takes the longest
                 breathe()
             self._spendings.append(self._spent)
             self._ends_of_steps.append(len(self.picks))
@@ -110,7 +119,7 @@ class Cover:
         return self.picks[: self._ends_of_steps[step]]
 
     def _valued(self, units: Indices | slice) -> Floats:
-        """What these units are worth for their price as things stand."""
+        """Return what each of these units is worth per token now; 0 for a unit that was picked."""
         c = self._c
         gain = c.worth[units] * self._sums[: len(c.price)][units] * (1 + NEIGHBOUR_GAIN * self._near[units])
         gain += self._head_worth[units] * self._sums[self._head[units]]
@@ -119,6 +128,8 @@ class Cover:
         return gain
 
     def _pick(self, best: int) -> None:
+        """Pick a unit, and its header if that is not quoted yet, and update the values of all units that this
+        changes."""
         import numpy as np
 
         c = self._c
@@ -157,7 +168,8 @@ class Cover:
             self._value[units] = self._valued(units)
 
     def _covered(self, unit: int) -> list[Indices]:
-        """Takes the features of `unit` from all that show them; who they are."""
+        """Take the weights of the features of `unit` from all units that show them, because they are covered
+        now. Return the units whose sums changed, one array per feature."""
         c, sums = self._c, self._sums
         features = c.features[c.starts[unit] : c.starts[unit + 1]]
         weights = self._weights[features].tolist()

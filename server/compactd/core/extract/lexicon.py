@@ -1,6 +1,7 @@
-"""What a line shows, as numbers: its atoms, its words, its runs of four, and itself.
+"""Compute the features of a line as numbers: its atoms, its words, its runs of four signs, and the line
+itself.
 
-Lines repeat as chunks do: each is analysed once while it is remembered.
+`features.py` explains these terms. Lines repeat, so the analysis of each line is cached for a while.
 """
 
 from __future__ import annotations
@@ -33,53 +34,57 @@ from compactd.core.text.atoms import Atom
 from compactd.core.text.slices import clear
 
 MOST_NAMES: Final = 16_000
-"""Chunks whose atoms are remembered, and those of one text more."""
+"""The cache of chunks' atoms is renewed before the next text when it has more chunks than this. A single text
+can make it larger."""
 
 MOST_ATOMS: Final = 4_000
-"""Atoms that are remembered while messages are read one after the other: half a megabyte."""
+"""The most atoms that stay unpacked while messages are read. They take half a megabyte."""
 
 FEW_ATOMS: Final = 1_000
-"""Fewer are packed with those that were packed last."""
+"""Fewer atoms than this do not get a packed piece of their own; they are added to the last piece."""
 
 LINE_SHAPES: Final = (36, 56, 90)
-"""Characters: the longest line of each shape but the last."""
+"""The shape of a line is a class of length. These are the most characters of each class except the last."""
 
 _BITS: Final = (1 << 30) - 1
 _TELLING: Final = (1 << TELLING_BITS) - 1
 
 
 class Line(Struct, frozen=True, array_like=True, gc=False):
-    """What a line shows, wherever it stands."""
+    """The features and the estimated tokens of a line, which depend on the line only."""
 
     shown: bytes
-    """Its features, each once, one behind the other as `I`."""
+    """The distinct features of the line, as bytes of array code `I`."""
     tokens: int
-    """Estimated, in hundredths."""
+    """The estimated tokens, in hundredths."""
     telling: int
-    """How many of its words say something."""
+    """The number of significant words: all words except common ones such as "the"."""
 
     @property
     def features(self) -> tuple[int, ...]:
-        """What it shows, each once."""
+        """The distinct features of the line."""
         return tuple(array("I", self.shown))
 
 
 def shape_of(feature: int) -> int:
-    """0 for a run of four."""
+    """Return the shape of a feature: the sort of an atom, or the class of length of a word or a line; 0 for a
+    run."""
     return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
 
 
 def _unpacked(names: bytes) -> list[str]:
+    """Return the names of atoms in one packed piece."""
     return decompress(names).decode("utf-8", "surrogatepass").split("\n")
 
 
 class Lexicon:
-    """Numbers for what lines show, and the names of the atoms among them."""
+    """Computes and caches the features of lines, and stores the names of all atoms that it found, so that a
+    number can be turned back into its name."""
 
     def __init__(self) -> None:
         self._atoms = Atoms()
         self._packed: list[bytes] = []
-        """The atoms' names, one a line, deflated, where nobody asked for them since the last `pack`."""
+        """The names of atoms that were packed, as pieces of one name per line, deflated."""
         self._known: dict[str, Line] = {}
         self._older: dict[str, Line] = {}
         self._chunks = Chunks(self._atoms)
@@ -87,7 +92,8 @@ class Lexicon:
 
     @property
     def atoms(self) -> Atoms:
-        """Every atom that was met. O(1), but for the first time behind a `pack`."""
+        """The numbers of all atoms that were found. O(atoms) for the first access after `pack` or `lighten`,
+        which compress them; otherwise O(1)."""
         packed, self._packed = self._packed, []
         for names in packed:
             for name in _unpacked(names):
@@ -97,17 +103,18 @@ class Lexicon:
 
     @property
     def names(self) -> Names:
-        """The atoms of chunks, for one text after the other: what is remembered of them is bounded."""
+        """The atoms of chunks, by the chunk's text, in a bounded cache. Get it again for each text."""
         if len(self._names) > MOST_NAMES:
             self._names = Names(self._atoms)
         return self._names
 
     def number(self, atom: Atom) -> int:
-        """Of an atom that was met; else -1. O(1), but for the first time behind a `pack`."""
+        """Return the number of an atom that was found; -1 if it was not. O(atoms) for the first call after
+        `pack` or `lighten`, which compress the atoms; otherwise O(1)."""
         return self.atoms.get(atom, -1)
 
     def named(self, numbers: Container[int]) -> dict[int, Atom]:
-        """The atoms of these numbers, by number. O(atoms), of which only these are unpacked."""
+        """Return the atoms with these numbers, by number. O(all atoms). Packed atoms stay packed."""
         found = {number: atom for atom, number in self._atoms.items() if number in numbers}
         for names in self._packed:
             for name in _unpacked(names):
@@ -118,46 +125,49 @@ class Lexicon:
         return found
 
     def release(self) -> None:
-        """Lets go of everything, piece by piece."""
+        """Free everything, piece by piece. Other threads can run in between."""
         self.settle()
         self._packed = []
         clear(self._atoms)
 
     def pack(self) -> None:
-        """Packs the atoms: their numbers follow from their names, which hold no white space."""
+        """Compress the names of all atoms, and drop the caches. The numbers are not stored, because they
+        follow from the names."""
         if self._atoms:
             self._put_by()
             self._atoms = Atoms()
             self.settle()
 
     def lighten(self) -> None:
-        """Packs the atoms once there are many that were not packed yet. O(`MOST_ATOMS`)."""
+        """Compress the names of atoms if more than `MOST_ATOMS` are unpacked. O(`MOST_ATOMS`)."""
         if len(self._atoms) > MOST_ATOMS:
             self._put_by()
 
     def _put_by(self) -> None:
+        """Compress the names of all unpacked atoms into a piece of `_packed`."""
         names = [f"{kind} {value}" for kind, value in self._atoms]
         if self._packed and len(names) < FEW_ATOMS:
-            # One piece more for each handful would be many pieces in the end.
+            # Merge small pieces, so that their number stays low.
             names = list(dict.fromkeys([*_unpacked(self._packed.pop()), *names]))
         self._packed.append(compress("\n".join(names).encode("utf-8", "surrogatepass"), 1))
         clear(self._atoms)
 
     def settle(self) -> None:
-        """Forgets chunks and lines: nothing is read for a while. O(`REMEMBERED`)."""
-        # A dict that was emptied keeps its size.
+        """Drop the caches of chunks and lines. Call it when no line will be analysed for a while.
+        O(`REMEMBERED`)."""
+        # Use new dicts, because a cleared dict keeps its memory.
         self._known, self._older = {}, {}
         self._chunks, self._names = Chunks(self._atoms), Names(self._atoms)
 
     def line(self, text: str) -> Line:
-        """What `text`, one line, shows. O(length) at the first time, then O(1)."""
+        """Return the features of one line. O(length) the first time, then O(1) while the line is cached."""
         bare = text.strip()
         known = self._known.get(bare)
         if known is not None:
             return known
         known = self._older.get(bare)
         if known is None:
-            # What was not used since the last time is forgotten once there is much of it.
+            # When a cache is full, entries that were not used since it was last full are dropped.
             if len(self._chunks) > REMEMBERED:
                 self._chunks = self._chunks.turn()
             if len(self._known) > REMEMBERED:

@@ -1,4 +1,5 @@
-"""What part a line plays in a conversation: said by whom, given to or by which kind of tool."""
+"""Determine the role of a line in a conversation: who wrote it or, for a tool's line, which kind of argument
+or result it is part of."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ SUMMARY: Final = 12
 NOTE: Final = 13
 
 RESULT_ROLES: Final = frozenset((READ, SHELL, SEARCH, RESULT))
+"""Roles of lines that a tool returned."""
 AGENT_ROLES: Final = frozenset((HEADER, COMMAND, ASSISTANT, ARGUMENT, OLD, NEW, TODO))
+"""Roles of lines that the agent wrote, calls and their arguments included."""
 
 HEADER_CHARS: Final = 220
-"""An argument of one line up to this length stands in its call's header."""
+"""A one-line argument with at most this many characters is part of its call's header."""
 
 _HIDDEN_ARGUMENTS = frozenset(("description", "content", "prompt", "patch", "diff", "edits"))
 _OLD = "old_string oldString old_str oldText old_text"
@@ -40,7 +43,8 @@ _COMMAND_ARGUMENTS = frozenset(("command", "cmd", "commands", "script", "code"))
 
 
 def in_header(name: str, value: Json) -> bool:
-    """True for an argument that stands in its call's header."""
+    """Return whether an argument belongs to its call's header, the line with the tool's name and its short
+    arguments."""
     return (
         isinstance(value, str)
         and name not in _HIDDEN_ARGUMENTS
@@ -52,7 +56,8 @@ def in_header(name: str, value: Json) -> bool:
 
 
 def argument_texts(name: str, value: Json) -> Iterable[tuple[int, str]]:
-    """(role, text) of an argument that has no place in the header."""
+    """Yield (role, text) for each text in an argument that is not part of the header, nested ones
+    included."""
     if isinstance(value, str):
         if name in _OLD_ARGUMENTS:
             yield OLD, value
@@ -79,7 +84,7 @@ def argument_texts(name: str, value: Json) -> Iterable[tuple[int, str]]:
 
 
 def _todo(entry: dict[str, Json]) -> str | None:
-    """`status: text` of an entry of a todo list."""
+    """Return an entry of a todo list as `status: text`; None if `entry` is no such entry."""
     status, text = entry.get("status"), entry.get("content", entry.get("step", entry.get("title")))
     if isinstance(status, str) and isinstance(text, str) and text.strip():
         return f"{status}: {text.strip()}"
@@ -87,7 +92,7 @@ def _todo(entry: dict[str, Json]) -> str | None:
 
 
 def result_role(name: str, arguments: Mapping[str, Json]) -> int:
-    """What kind of lines a tool gives back, told from its name and arguments."""
+    """Return the role of the lines in a tool's result. The tool's name and its arguments decide."""
     lower = name.lower()
     if any(w in lower for w in ("grep", "glob", "search", "find")) or lower in ("ls", "list", "list_files"):
         return SEARCH

@@ -1,6 +1,8 @@
-"""A message's texts, and the units in them: the lines that a record can quote.
+"""Split a message into texts and the texts into *units*, the lines or pieces of lines that a summary can
+quote.
 
-Parted the same way whenever they are read: what was once found out about the n-th unit stays true of it.
+The split is deterministic, so facts that were stored for the n-th unit stay true when the message is split
+again.
 """
 
 from __future__ import annotations
@@ -41,57 +43,69 @@ from compactd.core.text.visible import file_name
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 SENTENCE_CHARS: Final = 160
-"""Prose lines from this length on are parted into sentences."""
+"""Prose lines with at least this many characters are split into sentences."""
 LONG_LINE_CHARS: Final = 300
 PIECE_CHARS: Final = 240
-"""Longer lines are cut at white space into pieces of at most this."""
+"""Lines longer than `LONG_LINE_CHARS` are cut at white space into pieces of at most `PIECE_CHARS`
+characters."""
 LOW_VALUE_CHARS: Final = 600
-"""Pieces of a line longer than this are rarely worth their tokens: logs, minified code, data."""
+"""A piece of a line with more characters than this is rarely worth its tokens, because such lines are logs,
+minified code or data."""
 LINE_CHARS: Final = 64_000
-"""Of a longer line the head is looked at: it is data, and one call on it would hold the interpreter."""
+"""Only this many characters of a line are examined. A longer line is data, and examining all of it in one
+call would hold the interpreter lock."""
 WINDOW_CHARS: Final = 200_000
-"""Texts are parted into lines in steps of this, for the same reason."""
+"""Texts are split into lines in steps of this many characters, so that the interpreter lock is not held for
+long."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
 _UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _SOFT_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""Ends of lines within a line: words on both sides stay apart."""
+"""Characters that other programs take for line ends but this module does not. They become spaces, so that the
+words around them stay apart."""
 _PLANS = re.compile(r"todo|plan|task|checklist|progress", re.IGNORECASE)
-"""Names of tools that note what is to be done."""
+"""Matches names of tools that keep a todo list or a plan."""
 _OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
+"""Tags that compactd writes around lists of files in a summary. They are not quoted."""
 
 
 class Unit(Struct, frozen=True, array_like=True, gc=False):
-    """A line, or a piece of one, that a record can quote."""
+    """A line, or a piece of one, that a summary can quote."""
 
     text: str
     low: bool = False
-    """A piece of a very long line."""
+    """Whether the unit is a piece of a line of more than `LOW_VALUE_CHARS`, which is rarely worth its
+    tokens."""
 
 
 class Source(Struct, frozen=True, array_like=True, gc=False):
-    """A text of a message, as a part is made of it."""
+    """One text of a message, before it is split into units. Its units become one `Part`."""
 
     role: int
+    """The role of its lines, one of the constants in `line_roles.py`."""
     text: str
     call_id: str | None = None
+    """The call that the text belongs to, as argument or as result; None if it belongs to none."""
     prose: bool = False
+    """Whether long lines are split into sentences."""
 
 
 class Call(Struct, frozen=True, array_like=True, gc=False):
-    """A call as its result needs to know it."""
+    """The facts about a tool call that are needed to judge its result."""
 
     call_id: str
     role: int
-    """The role of its result's lines."""
+    """The role of the lines in the call's result."""
     files: tuple[str, ...]
-    """As they were given."""
+    """The files that the call names, as the arguments spell them."""
     changes: bool
+    """Whether the call modifies files."""
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text, in steps that do not hold the interpreter."""
+    """Yield the lines of a text. The text is split in steps, so that the interpreter lock is not held for
+    long."""
     start = 0
     while len(text) - start > WINDOW_CHARS:
         end = text.rfind("\n", start, start + WINDOW_CHARS) + 1
@@ -102,7 +116,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def without_reminders(text: str) -> str:
-    """`text` without what the agent's program put between `<system-reminder>` tags."""
+    """Return `text` without `<system-reminder>` blocks, which the agent's program puts into messages."""
     kept: list[str] = []
     at = 0
     while (start := text.find(_REMINDER, at)) >= 0:
@@ -115,7 +129,8 @@ def without_reminders(text: str) -> str:
 
 
 def printable(line: str) -> str:
-    """`line` without terminal codes and the like; empty where leaving them out would make an atom."""
+    """Return `line` without terminal codes and other control characters. Return an empty string if removing
+    them would create an atom (a name) that the line does not contain."""
     if _UNPRINTABLE.search(line) is None:
         return line
     bare = _UNPRINTABLE.sub("", _SOFT_ENDS.sub(" ", line.rpartition("\r")[2]))
@@ -123,14 +138,16 @@ def printable(line: str) -> str:
 
 
 def without_directory(line: str, directory: str) -> str:
-    """`line` without the directory before its paths, where each path is then one that `line` holds."""
+    """Return `line` with `directory` cut from the front of its paths. Return the line unchanged if that would
+    create a path that it does not contain."""
     bare = line.replace(directory, "")
     past = {(kind, plain_path(value, directory)) for kind, value in atoms(line)}
     return bare if past.issuperset(atoms(bare)) else line
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """`line` at white space into pieces of at most `PIECE_CHARS`; longer unbroken runs are left out."""
+    """Yield `line` in pieces of at most `PIECE_CHARS` characters, cut at white space. Words longer than that
+    are dropped."""
     piece: list[str] = []
     size = 0
     for chunk in line.split():
@@ -146,7 +163,7 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def split(source: Source) -> Iterator[Unit]:
-    """The units of a text, in order, those too large to be quoted among them. O(length)."""
+    """Yield the units of a text, in order, including those that are too large to be quoted. O(length)."""
     if source.role == HEADER:
         yield Unit(source.text)
         return
@@ -176,7 +193,8 @@ def split(source: Source) -> Iterator[Unit]:
 
 
 def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]:
-    """The texts that a message's parts are made of, in order. Adds its calls, and its texts as they came."""
+    """Yield the texts of a message, in order. Append its calls to `calls`, and the texts as they are written
+    in the message to `texts`."""
     for block in item.message.content:
         match block:
             case Text(text=text):
@@ -196,6 +214,7 @@ def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]
 
 
 def _said(item: Item, block: Text) -> Iterator[Source]:
+    """Yield the texts of a text block, with the role of their author."""
     message, text = item.message, block.text
     meta = message.meta
     if is_summary(message):
@@ -212,6 +231,8 @@ def _said(item: Item, block: Text) -> Iterator[Source]:
 
 
 def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[Source]:
+    """Yield the header of a call (its name, file and short arguments), then its other arguments. Append the
+    call to `calls` and its texts to `texts`."""
     arguments = arguments_of(block)
     shown = [block.name]
     rest: list[Source] = []
@@ -222,7 +243,8 @@ def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[So
             texts.append(str(value))
         else:
             for role, text in argument_texts(name, value):
-                # A list of tickets, say, is no plan of the agent's.
+                # Other tools may have lists of the same form, such as tickets; those are not the agent's
+                # plan.
                 is_plan = role != TODO or _PLANS.search(block.name) is not None
                 rest.append(Source(role if is_plan else ARGUMENT, text, block.call_id))
                 texts.append(text)
@@ -233,4 +255,5 @@ def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[So
 
 
 def joined(blocks: Iterable[object]) -> str:
+    """Return the text blocks of a tool result, joined by line ends."""
     return "\n".join(b.text for b in blocks if isinstance(b, Text))

@@ -1,7 +1,8 @@
-"""Which lines of a text say something of weight: a decision, a limit, an error.
+"""Find lines that contain a decision, a limit or an error.
 
-The patterns begin with many different letters, so a search with one of them takes its time at each character.
-Most lines hold none of the words that a match needs: those are looked for first, in many lines at once.
+The regular expressions have many alternatives, so they are slow at every character. Every match of an
+expression contains one of a few words. These words are searched first, in many lines at once; the expression
+then checks only the lines that contain one.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from compactd.core.extract.line_roles import ASSISTANT, RESULT, SHELL, USER
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR
 
 AT_ONCE: Final = 500
-"""Lines that are looked through in one search: a unit has 300 characters at most."""
+"""How many units (lines or pieces of them, at most 300 characters each) are searched at once."""
 
 _ODD: Final = "ıſİ"
-"""Letters that a pattern takes for an `i` or an `s` whatever the case, and `str.lower` does not."""
+"""Letters that a case-insensitive pattern treats as `i` or `s` although `str.lower` does not turn them into
+these."""
 
 _CUES = (
     "decid|instead of|because|root cause|issue |problem |bug |fix |reason |turns out|should |must|never"
@@ -36,15 +38,16 @@ _ERRORS = "rror|ERROR|FAIL|failed|xception|Traceback|panic:|undefined|not found|
 
 
 class Mark(Struct, frozen=True):
-    """What the lines of some role are marked for."""
+    """A pattern for the lines to mark, with words of which every match contains one."""
 
     pattern: re.Pattern[str]
     needles: tuple[str, ...]
-    """Every match holds one of them, in lower case where the pattern ignores case."""
+    """Words to search for first. Every match of the pattern contains one of them (in lower case if the
+    pattern ignores case)."""
     ignores_case: bool = True
 
     def places(self, lines: Sequence[str]) -> set[int]:
-        """The indices of the lines with a match. O(length)."""
+        """Return the indices of the lines in which the pattern matches. O(length)."""
         found: set[int] = set()
         for start in range(0, len(lines), AT_ONCE):
             some = lines[start : start + AT_ONCE]
@@ -52,6 +55,7 @@ class Mark(Struct, frozen=True):
         return found
 
     def _candidates(self, lines: Sequence[str]) -> Iterable[int]:
+        """Return the indices of the lines that contain one of the needles."""
         whole = "\n".join(lines)
         if self.ignores_case:
             if not whole.isascii() and any(letter in whole for letter in _ODD):
@@ -74,4 +78,4 @@ _LIMIT: Final = Mark(CONSTRAINT, tuple(_CONSTRAINTS.split("|")))
 _FAILURE: Final = Mark(ERROR, tuple(_ERRORS.split("|")), ignores_case=False)
 
 MARKS: Final = {USER: _LIMIT, ASSISTANT: _DECISION, RESULT: _FAILURE, SHELL: _FAILURE}
-"""By role. The lines of other roles are not marked."""
+"""The pattern that marks lines, by role of the line. Lines of other roles are not marked."""

@@ -1,6 +1,6 @@
-"""What a conversation names and nothing more, where no record is made of it.
+"""Find the names (atoms) in messages without a full analysis, for compactions that need no extract.
 
-The strategy `truncate` says what was used again, and needs neither words nor runs nor lines for that.
+The strategy `truncate` only reports which facts were used again. That takes no words, runs or lines.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from compactd.core.history.entries import Item
 
 
 class Names:
-    """What is known of each message, as `FactCache` has it, and of the others their calls and atoms alone.
+    """A reader of messages with the same interface as `FactCache`. For a message that the cache knows, it
+    returns the cached facts; for any other, only the calls, files and atoms.
 
-    For one compaction: what it finds out is not kept in the cache, which would take it for all there is to
-    know.
+    It is used for one compaction. What it computes is not stored in the cache, because it is incomplete.
     """
 
     def __init__(self, cache: FactCache) -> None:
@@ -22,11 +22,12 @@ class Names:
         self._found: dict[tuple[str, str], Facts] = {}
 
     def learn(self, item: Item) -> Facts:
-        """What `item` names. O(length) at the first time."""
+        """Return the facts of `item` from the cache, or its calls, files and atoms only. O(length) the first
+        time."""
         key = (item.entry_id, item.kind)
         found = self._found[key] = self._cache.learn_names(item, self._found.get(key))
         return found
 
     def strip(self, working_dir: str) -> bool:
-        """As `FactCache.strip`."""
+        """Set the working folder that is cut from paths; see `FactCache.strip`."""
         return self._cache.strip(working_dir)

@@ -1,7 +1,8 @@
-"""Values by key that nobody asks for for a while, together as one piece of bytes.
+"""A dict whose values are packed into a single byte string while nobody uses them, and unpacked on demand.
 
-Small things that outlive what they were made amid keep a megabyte each of it from the system. To make them
-anew when it is gone helps little: they take the gaps that others of their size left (measured 2026-11).
+Packing protects the heap: small long-lived objects between short-lived ones keep arenas of a megabyte each
+from being returned to the system. Allocating such objects again later does not help, because they fill the
+same gaps.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ V = TypeVar("V")
 
 
 class Stowed(Generic[V]):
-    """Tuples of strings and truth values by key. Any thread may ask and add."""
+    """A dict of tuples of strings and booleans, with string keys. `stow` packs the values; the next access to
+    a packed value unpacks all of them, in O(all values). Safe to use from any thread."""
 
     __slots__ = ("_away", "_here", "_one_at_a_time", "_packed")
 
     def __init__(self) -> None:
         self._here: dict[str, V] = {}
         self._away: dict[str, None] = {}
-        """Keys of what is packed, in its order."""
+        """The keys of the packed values, in the order in which the values are packed."""
         self._packed = b""
         self._one_at_a_time = Lock()
 
@@ -34,7 +36,7 @@ class Stowed(Generic[V]):
             return key in self._here or key in self._away
 
     def __getitem__(self, key: str) -> V:
-        """Raises `KeyError` for an unknown key."""
+        """Return the value. Raise `KeyError` if the key is unknown. O(all values) if the value is packed."""
         with self._one_at_a_time:
             return self._with(key)[key]
 
@@ -43,23 +45,24 @@ class Stowed(Generic[V]):
             self._with(key)[key] = value
 
     def get(self, key: str) -> V | None:
-        """The value, or None for an unknown key. O(all) at first behind a `stow`."""
+        """Return the value, or None if the key is unknown. O(all values) if the value is packed, because all
+        values are then unpacked."""
         with self._one_at_a_time:
             return self._with(key).get(key)
 
     def drop(self, key: str) -> None:
-        """Forgets a value, if there is one. O(all) behind a `stow`."""
+        """Remove a value, if there is one. O(all values) if the value is packed."""
         with self._one_at_a_time:
             self._with(key).pop(key, None)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Remove all values."""
         with self._one_at_a_time:
             self._here.clear()
             self._away, self._packed = {}, b""
 
     def stow(self) -> None:
-        """Packs all values that are not empty, where some are not. O(all)."""
+        """Pack all values except empty ones. O(all values)."""
         with self._one_at_a_time:
             if not any(self._here.values()):
                 return
@@ -71,12 +74,13 @@ class Stowed(Generic[V]):
                 del self._here[key]
 
     def _with(self, key: str) -> dict[str, V]:
-        """The values that are here, with that of `key` if there is one."""
+        """Return the dict of unpacked values. If the value of `key` is packed, unpack all values first."""
         if key in self._away:
             self._unpack()
         return self._here
 
     def _unpack(self) -> None:
+        """Unpack all packed values."""
         if self._away:
             values: list[V] = loads(self._packed)
             self._here.update(zip(self._away, values, strict=True))

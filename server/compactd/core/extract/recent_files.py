@@ -1,5 +1,8 @@
-"""The files that the last turns worked on, and the text of each as the session saw it last, where it saw it
-whole: what a full read showed, what a write wrote, and what later edits made of it."""
+"""Find the files of the last turns, each with its full text as the session last saw it.
+
+The text is known after a full read, after a write, and after edits of a known text. It is None if the session
+saw only a part of the file.
+"""
 
 from __future__ import annotations
 
@@ -27,43 +30,47 @@ from compactd.core.text.tool_results import text_of_result
 from compactd.protocol.messages import ToolCall, ToolResult
 
 TURNS: Final = 3
-"""The newest user turns are looked at."""
+"""Only the newest turns of the user, this many, are examined."""
 MESSAGES: Final = 300
-"""At most so many messages: a turn can be a whole day's work."""
+"""At most this many of the newest messages are examined, because a turn can be a whole day's work."""
 FILES: Final = 20
+"""The most files that are returned."""
 SEEN_CHARS: Final = 1_000_000
-"""A longer text is not compared."""
+"""A file's text with more characters than this counts as unknown."""
 CUT_LINE_CHARS: Final = 1_990
-"""Programs cut lines from about 2,000 characters on (Claude Code, OpenCode; seen 2026-11)."""
+"""Agents cut lines of about 2,000 characters and more (Claude Code, OpenCode; seen 2026-11). A line of this
+length may therefore have been cut."""
 
 _PARTIAL_ARGUMENTS = """
 offset limit start end start_line end_line startLine endLine line lines line_start line_end range view_range
 head tail page pages max_lines from to around
 """
 _PARTIAL = frozenset(_PARTIAL_ARGUMENTS.split())
-"""Arguments that ask for a part of a file."""
+"""Names of arguments with which a tool is asked for a part of a file."""
 
 _WHOLE = ("content", "contents", "file_text", "new_content")
+"""Names of arguments that contain the whole new text of a file."""
 _EDITS = tuple(
     tuple(pair.split("/"))
     for pair in ("old_string/new_string", "old_str/new_str", "oldString/newString", "oldText/newText")
 )
+"""Names of arguments, in pairs: the text that an edit replaces, and its replacement."""
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
 _CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
 
 
 class Seen(Struct, frozen=True):
-    """A file as the session knows it."""
+    """A file that the session used, with its text as the session last saw it."""
 
     path: str
-    """As the conversation names it."""
+    """The path as the conversation names it."""
     text: str | None
-    """The whole of it; none where the session did not see all of it."""
+    """The whole text; None if the session did not see all of it."""
 
 
 def last_files(items: Sequence[Item]) -> tuple[Seen, ...]:
-    """The files of the last `TURNS` turns, the one touched last first, at most `FILES`. `items` are
-    originals, oldest first. O(text of those turns)."""
+    """Return the files that the last `TURNS` turns used, the most recently used first, at most `FILES`.
+    `items` are originals, oldest first. O(text of those turns)."""
     first, turns = max(0, len(items) - MESSAGES), 0
     for index in range(len(items) - 1, first - 1, -1):
         turns += is_request(items[index].message)
@@ -77,7 +84,8 @@ def last_files(items: Sequence[Item]) -> tuple[Seen, ...]:
 
 
 def shows(seen: str, disk: str) -> bool | None:
-    """Whether `disk` is what was seen; none where that cannot be told: a part was seen, or a cut text."""
+    """Return whether the text on disk is the text that the session saw. Return None if that cannot be
+    decided, because the session saw only a part or a text with cut lines."""
     mine, other = _plain(seen), _plain(disk)
     if mine == other:
         return True
@@ -87,7 +95,8 @@ def shows(seen: str, disk: str) -> bool | None:
 
 
 def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None]:
-    """What is known of these files at the end."""
+    """Return the text of each of these files after the last message, as far as the session knows it; None for
+    an unknown text."""
     known: dict[str, str | None] = {}
     result_of = match(items).result_of
     for index, item in enumerate(items):
@@ -113,7 +122,8 @@ def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None
 
 
 def _changed(text: str | None, arguments: Mapping[str, Json]) -> str | None:
-    """What a change makes of a file."""
+    """Return the text of a file after the change that these arguments make. `text` is the text before; None
+    means unknown, before and after."""
     if (edits := arguments.get("edits")) is not None:
         for edit in edits if isinstance(edits, list) else ():
             text = _changed(text, edit) if isinstance(edit, dict) else None
@@ -133,7 +143,8 @@ def _changed(text: str | None, arguments: Mapping[str, Json]) -> str | None:
 
 
 def _read(name: str, arguments: Mapping[str, Json], result: str) -> str | None:
-    """The file that a read showed, if it showed all of it."""
+    """Return the file's text, without line numbers, from the result of a tool that read it; None if the
+    result does not show the whole file."""
     if result_role(name, arguments) != READ or len(result) > SEEN_CHARS:
         return None
     if any(key in _PARTIAL and value is not None for key, value in arguments.items()):

@@ -1,8 +1,10 @@
-"""How likely it is that the agent writes something again before it is shown to it again.
+"""Predict, for each feature of a conversation, how likely it is that the agent writes it again before it
+reads it again.
 
-Recurrence, recency and role of every feature of a conversation, and from them a chance: logistic in the
-inputs below, with weights learned from recorded sessions whose future is known (`weights.py`). Ages are
-in tokens from the end of a message to the end of the conversation.
+The model is a logistic regression. Its inputs are how often, how recently and in which roles a feature occurs
+in the conversation. Its weights are learned from recorded sessions, for which the continuation is known
+(`reuse_weights.py`). The age of a message is the number of tokens from its end to the end of the
+conversation.
 """
 
 from __future__ import annotations
@@ -55,53 +57,65 @@ INPUTS: Final = (
     "of shape 2",
     "of shape 3",
 )
+"""The inputs of the model, in the order of the weights. `Chances.inputs` computes them."""
 
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
     1 << n for n in range(8)
 )
+"""Flags of a feature: where it occurs. `IN_EDITED` means in a text of a file that was edited, `ELSEWHERE` in
+anything except a read file that was edited after it was read."""
 
 EXACT: Final = float(1 << 30)
-"""Weights are whole multiples of 1 by this: a sum of a thousand has 10 bits to spare."""
+"""Weights are rounded to multiples of 1/`EXACT`, so that sums are exact. A float has enough digits for a sum
+of a thousand weights, with 10 bits to spare."""
 
 NEVER_TOKENS = 200_000
+"""The age in tokens that means "never"."""
 RECENT_TOKENS = 6_000
 YOUNG_TOKENS = 3_000
 
 
 def freshness(age: float, limit: float = NEVER_TOKENS) -> float:
-    """0 for now, falling with the logarithm of the age in tokens."""
+    """Return how recent something is: 0 for age 0, and less the older it is, with the logarithm of the age in
+    tokens. An age above `limit` counts as `limit`."""
     return -math.log(1 + min(age, limit) / 1000)
 
 
 class Told(Struct, array_like=True, gc=False):
-    """A part in its place in the conversation."""
+    """A part of a message (the units of one text) with its position in the conversation."""
 
     message: int
-    """Index of its message, oldest 0."""
+    """The index of the message that contains the part; the oldest has 0."""
     part: Part
     role: int
+    """The role of its lines, one of the constants in `line_roles.py`."""
     files: tuple[str, ...] = ()
+    """The files that the call names to which this part belongs."""
     changes: bool = False
+    """Whether the part belongs to a call that modifies files, and is not its result."""
 
 
 class Scene(Struct):
-    """A conversation as the statistics see it."""
+    """The input of the statistics: the parts of a conversation, and the size and the turn of each message."""
 
     told: list[Told]
+    """The parts of all messages, oldest first."""
     tokens: list[int]
-    """Of each message."""
+    """The tokens of each message."""
     turns: list[int]
-    """User requests after each message."""
+    """For each message, the number of user requests that follow it."""
     current_turn: int
-    """Index of the newest request; 0 where there is none."""
+    """The index of the message with the newest request; 0 if there is none."""
     request: int | None
+    """The index of the request that the caller named; None if it is not in the conversation."""
 
 
 class Statistics:
-    """Where and how often each feature stands in a conversation. O(n log n) for n features shown.
+    """Arrays that say where and how often each feature occurs in a conversation. Computed in O(n log n) for n
+    mentions.
 
-    A *mention* is a feature in a unit; mentions and units are in the order of the conversation. The arrays
-    below that speak of features are in the order of `features`.
+    A *mention* is one feature in one unit. Mentions and units are in the order of the conversation. Arrays
+    with a value per feature are in the order of `features`.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -109,31 +123,34 @@ class Statistics:
 
         self.scene = scene
         told = scene.told
-        # Not a list to be joined: that and its freeing at once would hold the interpreter.
+        # Append to one buffer instead of joining a list: join, and freeing the list, would hold the
+        # interpreter lock.
         shown = bytearray()
         for each in told:
             shown += each.part.shown
         mentions = np.frombuffer(shown, np.uint32)
         amounts = np.fromiter((len(each.part.shown) // 4 for each in told), np.int64, len(told))
-        # The number of a mention makes every key another: any sort is a stable one.
+        # The key contains the mention's index, so all keys are distinct and any sort is stable.
         keys = mentions.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
         keys.sort()
         ordered = (keys >> np.uint64(32)).astype(np.uint32)
         self.order: Indices = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        """Mentions by feature, each feature's from the oldest on."""
+        """Indices of mentions, sorted by feature and then from the oldest on."""
         begins = np.ones(len(ordered), np.bool_)
         np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
         first = np.flatnonzero(begins)
         self.first: Indices = np.append(first, len(ordered))
-        """Of each feature the place in `order` where its mentions begin; behind the last one the end."""
+        """For each feature, the index in `order` where its mentions begin; then the end of the last
+        feature."""
         self.features: Numbers = ordered[first]
-        """The numbers of all features that are shown, by rising number."""
+        """The numbers of all features that occur in the conversation, in ascending order."""
         self.feature: Indices = np.empty(len(ordered), np.int64)
-        """Of each mention: the place of its feature in `features`."""
-        # A sum that casts holds the interpreter, 10 ms for a million mentions, and takes ten times as long.
+        """For each mention, the index of its feature in `features`."""
+        # Convert to integers first. A sum over booleans holds the interpreter lock (10 ms for a million
+        # mentions) and is ten times slower.
         self.feature[self.order] = np.add.accumulate(begins.astype(np.int64)) - 1
-        # For each place in `order` the told part.
+        # For each mention in the order of `order`, the index of its part.
         by = repeated(np.arange(len(told)), amounts)[self.order]
         message = np.fromiter((each.message for each in told), np.int64, len(told))
         agent = np.fromiter((each.role in AGENT_ROLES for each in told), np.bool_, len(told))
@@ -141,33 +158,39 @@ class Statistics:
         bits, edit, touch = (np.fromiter(values, np.int64, len(told)) for values in _told_values(scene))
         messages = message[by]
         self.last: Indices = messages[self.first[1:] - 1]
-        """Index of the newest message that shows it."""
+        """For each feature, the index of the newest message that shows it."""
         self.last_agent: Indices = np.maximum.reduceat(np.where(agent, message, -1)[by], first)
-        """The same of the agent's, -1 for none."""
+        """For each feature, the index of the newest message in which the agent wrote it; -1 for none."""
         self.units: Indices = np.diff(self.first)
-        """Units that show it."""
+        """For each feature, the number of units that show it."""
         apart = begins.copy()
         apart[1:] |= messages[1:] != messages[:-1]
         self.messages: Indices = np.add.reduceat(apart.astype(np.int64), first)
-        """Messages that show it."""
+        """For each feature, the number of messages that show it."""
         apart = begins.copy()
         apart[1:] |= by[1:] != by[:-1]
         apart &= result[by]
         self.results: Indices = np.add.reduceat(apart.astype(np.int64), first)
-        """Results that show it."""
+        """For each feature, the number of tool results that show it."""
         self.flags: Indices = np.bitwise_or.reduceat(bits[by], first)
+        """For each feature, the flags (`IN_HEADER` and so on) of all parts that show it, combined."""
         self.edit: Indices = np.maximum.reduceat(edit[by], first)
-        """The newest edit of a file that shows it, as the index of its message, -1 for none."""
+        """For each feature, the index of the message with the newest edit of a file in whose text it occurs;
+        -1 for none."""
         self.touch: Indices = np.maximum.reduceat(touch[by], first)
-        """The newest touch of a file that was read and shows it, in the same way."""
+        """For each feature, the index of the message with the newest use of a file in which it was read; -1
+        for none."""
 
     def place(self, feature: int) -> int:
-        """Of a feature that is shown, the place in `features`."""
+        """Return the index in `features` of the feature with this number. The feature must occur in the
+        conversation."""
         return int(self.features.searchsorted(feature))
 
 
 def _told_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
-    """Of each told part: flags; newest edit, -1 for none, of its files; newest touch, if it was read."""
+    """Return three lists with a value for each part: its flags; the message with the newest edit of its files
+    (-1 for none); the message with the newest use of its files if the part is the text of a read file
+    (otherwise -1)."""
     edits: dict[str, int] = {}
     touches: dict[str, int] = {}
     for told in scene.told:
@@ -198,7 +221,7 @@ _BITS = {HEADER: IN_HEADER, OLD: IN_OLD, COMMAND: IN_COMMAND, SEARCH: IN_SEARCH,
 
 
 class Chances:
-    """The chance of each feature, by tables over the integers that the statistics hold."""
+    """The predicted chance of reuse of each feature in a conversation."""
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
@@ -214,8 +237,8 @@ class Chances:
         self._ever_fresh = [freshness(age, math.inf) for age in ages]
 
     def inputs(self, feature: int) -> tuple[float, ...]:
-        """The inputs of one feature that is shown, in the order of `INPUTS`: what the weights were learned
-        on."""
+        """Return the inputs of the logistic model for one feature, given by its number, in the order of
+        `INPUTS`. The weights were learned on these."""
         s, scene, total = self.statistics, self.statistics.scene, self.total
         shape = shape_of(feature)
         feature = s.place(feature)
@@ -256,10 +279,12 @@ class Chances:
         )
 
     def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
-        """`worth[kind][shape]` × chance, for each of the statistics' features, in their order.
+        """Return `worth[kind][shape]` × chance of reuse for each feature, in the order of
+        `Statistics.features`.
 
-        The same as `logistic(weights · inputs)`, from tables, and rounded so that sums of them are exact in
-        any order: the same on every machine. O(features).
+        The chance is `logistic(weights · inputs)`. It is computed from tables of the few values that each
+        input can have, not from `inputs`. The result is rounded so that sums are exact in any order and the
+        same on every machine. O(features).
         """
         import numpy as np
 
@@ -274,7 +299,8 @@ class Chances:
         return np.rint(found * EXACT) / EXACT
 
     def _sums(self, these: Indices, beta: Sequence[float], shapes: Indices) -> Weights:
-        """weights · inputs for the features at these places."""
+        """Return weights · inputs (the scalar product) for the features at these indices, with `beta` as
+        weights."""
         import numpy as np
 
         s, scene, total, ages = self.statistics, self.statistics.scene, self.total, self.ages
@@ -292,7 +318,7 @@ class Chances:
             for i, (value, age) in enumerate(zip(by_last, ages, strict=True))
         ]
         never = freshness(NEVER_TOKENS)
-        # Index -1, "never", is the last place of each table.
+        # Index -1 ("never") is the last element of each table.
         by_agent = [
             beta[4] * fresh + beta[13] * (age < RECENT_TOKENS)
             for age, fresh in zip(ages, self._fresh, strict=True)
@@ -323,7 +349,8 @@ _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WE
 
 
 def repeated(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
-    """`np.repeat`, piece by piece: the whole at once holds the interpreter, 16 ms for six million."""
+    """Repeat each value as often as `amounts` says, like `np.repeat`, but in pieces. One call for everything
+    would hold the interpreter lock (16 ms for six million)."""
     import numpy as np
 
     found = np.empty(int(amounts.sum()), values.dtype)
@@ -336,7 +363,7 @@ def repeated(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
 
 
 def shapes_of(features: Numbers) -> Indices:
-    """`shape_of` each."""
+    """Return the shape of each feature, as `shape_of` returns it."""
     import numpy as np
 
     numbers = features.astype(np.int64)
@@ -344,6 +371,7 @@ def shapes_of(features: Numbers) -> Indices:
 
 
 def _flag_sum(flags: int, beta: Sequence[float]) -> float:
+    """Return the part of weights · inputs that depends on the flags."""
     return (
         beta[5] * bool(flags & IN_HEADER)
         + beta[6] * bool(flags & IN_OLD)

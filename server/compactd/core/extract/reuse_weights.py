@@ -1,6 +1,6 @@
-"""What a feature's chance of being written again depends on: data, learned from recorded sessions.
+"""The weights of the reuse model, learned from recorded sessions: one tuple for each kind of feature.
 
-Written by `benchmarks/retention/fit.py`; the inputs are those of `reuse.py`, in its order.
+Written by `benchmarks/retention/fit.py`. The order in each tuple is that of `INPUTS` in `reuse_model.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the units of a conversation are worth and what they cost: what the cover chooses from."""
+"""Score the units (lines) of a conversation: what quoting each one is worth and what it costs, as input for
+the greedy cover."""
 
 from __future__ import annotations
 
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FEATURE_WORTH: Final = (3.0, 2.0, 2.0, 4.0)
-"""What a certain atom, word, run of four, line is worth."""
+"""The worth of a feature that is certain to be used again, by kind: an atom, a word, a run of four signs, a
+line."""
 LINK_WORTH: Final = 6.0
-"""What an atom is worth in a line that says something about it."""
+"""The worth of a link: showing an atom together with a line that says something about it."""
 LINK_LINES: Final = 3
+"""Only the last lines of an atom, at most this many, can give the atom's link."""
 LINK_WORDS: Final = 3
-"""Telling words, the atom among them, of a line that says something about it."""
+"""A line says something about an atom if it has at least this many significant words (all words except common
+ones such as "the"), the atom included."""
 
 ROLE_WORTH: Final = {
     USER: 10.0,
@@ -54,46 +58,56 @@ ROLE_WORTH: Final = {
     TODO: 3.0,
     READ: 0.65,
 }
-"""Factor for the features of a line, 1 for the roles left out: what they are worth beyond being foretold."""
+"""A factor for the value of a line, by role; 1 for other roles. It expresses what a line is worth beyond the
+predicted reuse of its features."""
 MARK_FACTOR: Final = {ASSISTANT: 2.0, READ: 2.0, SHELL: 2.0, SEARCH: 2.0, RESULT: 2.0}
-"""For the agent's decisions and for errors."""
+"""An additional factor for marked lines, by role. Lines are marked if they contain a decision of the agent or
+an error."""
 LOW_FACTOR: Final = 0.42
+"""A factor for pieces of very long lines."""
 
 SMALL_TOKENS: Final = 1500
 LARGE_TOKENS: Final = 5000
-"""Of a record: from the one to the other the factors below go to 1."""
+"""The `SMALL_…` factors below apply in full to a summary of at most `SMALL_TOKENS`. Above that they approach
+1, which they reach at `LARGE_TOKENS`."""
 SMALL_ATOM: Final = (1.0, 2.0, 2.0, 1.0)
-"""For each shape of an atom. A small record is for what has to be spelled right: paths and literals, of which
-there are few, each a fact of its own. A larger one has room for what foretells the next words, too."""
+"""A factor for atoms in a small summary, by shape (see `features.ATOM_SHAPES`). A small summary should
+contain what must be spelled exactly: paths and literals, of which there are few. A larger summary also has
+room for words that help to predict the next ones."""
 SMALL_RUN: Final = 1.5
+"""A factor for runs of four signs in a small summary."""
 SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
+"""A factor for lines in a small summary, by role; 1 for other roles."""
 
 LINE_TOKENS: Final = 1.2
 MARK_TOKENS: Final = 2.0
 HEADER_TOKENS: Final = 4.0
 OPENING_TOKENS: Final = 5.0
-"""What the marks around a line, the mark of a line that a tool wrote, a call's header, a text's entry id
-cost."""
+"""What is written around a quoted line, in tokens: the marks around any line (`LINE_TOKENS`), the mark of a
+tool's line (`MARK_TOKENS`), the brackets of a call's header (`HEADER_TOKENS`), and the entry id of a text
+without a header (`OPENING_TOKENS`)."""
 
 
 _MARKS_TOKENS: Final = {
     HEADER: HEADER_TOKENS,
     **dict.fromkeys((*RESULT_ROLES, NOTE), LINE_TOKENS + MARK_TOKENS),
 }
+"""The tokens of everything that is written around a line, by role; `LINE_TOKENS` for other roles."""
 
 
 class Worth(Struct, frozen=True):
-    """What is worth how much in a record of some size."""
+    """How much features, links and roles are worth in a summary of a certain size."""
 
     features: tuple[tuple[float, ...], ...]
-    """Of each kind and shape."""
+    """The worth of a feature, by its kind and then its shape."""
     link: tuple[float, ...]
-    """Of each shape of an atom."""
+    """The worth of a link, by the shape of its atom."""
     roles: dict[int, float]
+    """A factor for the value of a line, by its role; 1 for other roles."""
 
 
 def worth_in(budget_tokens: int) -> Worth:
-    """Of a record of at most so many tokens."""
+    """Return the worth of features, links and roles in a summary of at most this many tokens."""
     span = math.log(LARGE_TOKENS / SMALL_TOKENS)
     small = min(1.0, max(0.0, math.log(LARGE_TOKENS / max(1, budget_tokens)) / span))
     atoms = tuple(factor**small for factor in SMALL_ATOM)
@@ -117,11 +131,12 @@ def candidates(
     worth: Worth,
     shown: Collection[int] = (),
 ) -> tuple[Candidates, Floats]:
-    """The units that may be quoted, and what showing each of their features is worth.
+    """Return the units that may be quoted, and what showing each of their features is worth.
 
-    That is `weights`, but 0 for what a message that stays shows, or is `shown` besides; and behind them the
-    links: each atom's last telling lines have a further feature, which the first of them to be quoted covers.
-    O(features).
+    A feature's worth is its weight in `weights`, but 0 if a message that stays in the view shows the feature
+    or if its number is in `shown`. After the features come the links. An atom has a link if lines say
+    something about it. The last `LINK_LINES` of these lines get the link as one more feature, so the first of
+    them that is quoted gets the link's worth. O(features).
     """
     import numpy as np
 
@@ -135,7 +150,7 @@ def candidates(
     role = repeated(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
     counts, tokens, flags = _columns(conversation)
 
-    # Of all mentions those in quotable units whose features still pay.
+    # Of all mentions, select those in quotable units whose features still pay.
     mine = np.zeros(len(told), np.bool_)
     mine[conversation.told_as] = True
     alive = repeated(mine, amounts)
@@ -149,7 +164,7 @@ def candidates(
     telling = (role != HEADER) & (flags >> TELLING_SHIFT >= LINK_WORDS)
     is_atom = statistics.features % KINDS == ATOM
     links = _last_of_each(feature, order[(is_atom[feature] & telling[unit])[order]])
-    # Of each link, counted from 0, its atom.
+    # For each link, counted from 0, its atom.
     atom, link = np.unique(feature[links], return_inverse=True)
     feature = np.concatenate((feature, len(weights) + link))
     unit = np.concatenate((unit, unit[links]))
@@ -177,10 +192,12 @@ def candidates(
 
 
 def _columns(conversation: Conversation) -> tuple[Indices, Indices, Indices]:
-    """Of each quotable unit the number of its features, its tokens in hundredths, its flags."""
+    """Return three arrays with a value for each quotable unit: the number of its features, its tokens in
+    hundredths, its flags."""
     import numpy as np
 
-    # Not lists to be joined: that and their freeing at once would hold the interpreter.
+    # Append to buffers instead of joining lists: join, and freeing the lists, would hold the interpreter
+    # lock.
     counts, tokens, flags = bytearray(), bytearray(), bytearray()
     for each in conversation.quotable:
         packed, count = each.part.packed, each.part.count
@@ -196,7 +213,8 @@ def _columns(conversation: Conversation) -> tuple[Indices, Indices, Indices]:
 
 
 def _last_of_each(feature: Indices, mentions: Indices) -> Indices:
-    """The last `LINK_LINES` of each feature's mentions, which are sorted by feature, then by themselves."""
+    """Return the last `LINK_LINES` mentions of each feature. `feature` has the feature of each mention.
+    `mentions` has indices of mentions, sorted by feature and then by position."""
     import numpy as np
 
     shown = feature[mentions]
@@ -206,13 +224,15 @@ def _last_of_each(feature: Indices, mentions: Indices) -> Indices:
 
 
 def _starts(values: Indices, size: int) -> Indices:
-    """Where the values 0, 1, … `size` - 1 begin once `values` are sorted; at last the end."""
+    """Return, for each of the values 0, 1, … `size` - 1, where it begins if `values` are sorted; then the
+    end."""
     import numpy as np
 
     return np.append(0, np.add.accumulate(np.bincount(values, minlength=size)))
 
 
 def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Floats:
+    """Return the factor of each unit, from its role, its mark and the length of its line."""
     import numpy as np
 
     roles = range(int(role.max(initial=0)) + 1)

@@ -1,4 +1,4 @@
-"""What was picked, under its headings."""
+"""Put the units (lines) that the extract picked under the headings of the summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 def sections(
     conversation: Conversation, picks: Sequence[int], layout: Layout = SECTIONS
 ) -> dict[str, list[str]]:
-    """The lines of each section, in the order of the conversation. O(picks)."""
+    """Return the lines of each section, by the section's name, in the order of the conversation. `picks` are
+    indices of units. O(picks)."""
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
     groups: dict[int, list[int]] = {}
@@ -51,7 +52,8 @@ def sections(
             if layout.apart and not failed and group in conversation.changing:
                 place = CHANGES
             elif first.text in tried:
-                # With what failed stands what ended it.
+                # A call that succeeded after failing belongs to the failures, because it shows what fixed
+                # them.
                 place = FAILURES
             _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
         else:
@@ -62,8 +64,9 @@ def sections(
 def _asked(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
-    """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours. A line that
-    the user did not type (a log they pasted) is context, like any other quotation."""
+    """Add the picked lines of a user's message to `found`. Limits go under Constraints and wishes under Goal,
+    with one bullet for adjacent lines. A line that the user did not type (such as a pasted log) goes under
+    Critical Context."""
     runs: list[tuple[str, list[str]]] = []
     for i in members:
         place = conversation.place(i)
@@ -77,7 +80,8 @@ def _asked(
         if not conversation.is_typed(place):
             found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
             continue
-        # What is left of a line whose limits stand above need not set one itself.
+        # Constraints that the summary already lists were removed from the line. What remains of the line may
+        # set no limit.
         is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
         heading = CONSTRAINTS if is_limit else GOAL
         text = neutral(text)
@@ -101,7 +105,9 @@ def _called(
     blocked: bool,
     place: str,
 ) -> None:
-    """A call alone is a step done; with lines of it or of its result it is context."""
+    """Add the picked lines of a tool call to `found`. A call with lines of its arguments or of its result
+    goes under `place`. A call alone is a completed step, or a blocker if it failed and never succeeded
+    later."""
     head = conversation.quoted(conversation.place(members[0]), "assistant")
     body: list[str] = []
     for i in members[1:]:
@@ -121,7 +127,8 @@ def _called(
 
 
 def _planned(entry: str, found: dict[str, list[str]]) -> None:
-    """An entry of the newest todo list."""
+    """Add an entry of the newest todo list, given as `status: text`, under Done, In Progress or Next
+    Steps."""
     status, _, text = entry.partition(": ")
     text = neutral(text)
     if status in ("completed", "done"):
@@ -135,7 +142,9 @@ def _planned(entry: str, found: dict[str, list[str]]) -> None:
 def _said(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
-    """An assistant's text, an earlier summary, a program's note, a result without its call."""
+    """Add the picked lines of a group without a call to `found`: an assistant's text, an earlier summary, a
+    note of a program, or a result whose call is unknown. The assistant's decisions go under Key Decisions,
+    all other lines under Critical Context."""
     body: list[str] = []
     decided: list[str] = []
     for i in members:
@@ -157,4 +166,5 @@ def _said(
 
 
 def _plain(text: str, entry: str) -> str:
+    """Return `text` with the reference to its entry in front."""
     return f"[{entry}] {text}"

@@ -1,4 +1,4 @@
-"""The session's own directory, told from the paths that its tools were given."""
+"""Find the session's working folder from the paths that its tools were given."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from compactd.core.extract.facts import Facts
 from compactd.core.extract.lexicon import Lexicon
 
 MIN_WITNESSES = 2
+"""A folder needs at least this many votes."""
 MAX_PATHS = 400
+"""Only this many files, the newest, vote."""
 
 
 def working_directory(facts: Iterable[Facts], lexicon: Lexicon) -> str:
-    """The folder below which the conversation itself names files by relative paths, or none (empty).
+    """Return the folder to which the relative paths in the conversation refer; empty if it cannot be
+    determined.
 
-    A folder that merely holds most files may be a part of the session's: paths cut there would be names that
-    nobody used. So a folder counts each file given to a tool by its absolute path whose path relative to the
-    folder, of two steps at least, was written somewhere in the conversation as well. The most counts win, the
-    longer folder among equals. O(atoms + files).
+    The common parent of most files is not enough, because it may be a folder below the working folder. Paths
+    cut at that folder would be names that nobody used. Instead, a folder gets one vote for each file that a
+    tool was given by absolute path, if the file's path relative to the folder (at least two steps long) also
+    occurs in the conversation. The folder with the most votes wins; of folders with equal votes, the longer
+    path wins. O(atoms + files).
     """
     if isinstance(facts, Sequence) and not any(_absolute(known) for known in facts):
         return ""
@@ -38,5 +42,5 @@ def working_directory(facts: Iterable[Facts], lexicon: Lexicon) -> str:
 
 
 def _absolute(known: Facts) -> list[str]:
-    """The files that a message's calls were given by absolute paths."""
+    """Return the files to which the calls of a message refer by absolute path."""
     return [path for call in known.calls for path in call.files if path.startswith("/")]

@@ -1,4 +1,4 @@
-"""What an append adds to a journal: the new messages, and the usage reports that came with them."""
+"""Compute what an append adds to a journal: entries for the new messages and for their usage reports."""
 
 from __future__ import annotations
 
@@ -13,63 +13,67 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Message, Usage
 
 UNFINISHED = frozenset(("aborted", "error", "cancelled", "canceled"))
-"""Stop reasons of a turn whose report is billed but is no measure of the context."""
+"""Stop reasons of a turn whose report is billed but does not measure the context."""
 
 WINDOW_EXCEEDED = frozenset(("model_context_window_exceeded", "context_window_exceeded"))
-"""Stop reasons that say the window was full (Anthropic Messages API, seen 2026-10)."""
+"""Stop reasons that mean that the window was full (Anthropic Messages API, seen 2026-10)."""
 
 LENGTH_STOPS = frozenset(("length", "max_tokens", "max_output_tokens", "MAX_TOKENS"))
-"""Stop reasons for length: OpenAI chat, Anthropic, OpenAI responses, Gemini (seen 2026-10)."""
+"""Stop reasons for a length limit: OpenAI chat, Anthropic, OpenAI responses, Gemini (seen 2026-10)."""
 
 SILENT_PERCENT = 99
-"""A stop for length with input + output at this share of the window was one for want of room."""
+"""If an answer stopped for length and input + output is at least this percentage of the window, the window
+was full."""
 
 Report = tuple[Usage, bool]
-"""(what was reported, whether the output was named)."""
+"""(the usage that was reported, whether the report named the output tokens)."""
 
 
 class New(Struct, frozen=True, kw_only=True):
-    """What a client appends in one call."""
+    """What a client appends at once."""
 
     read: Sequence[tuple[Message, Raw]]
-    """The messages, oldest first, with their bytes in neutral shape."""
+    """The messages, oldest first, each with its bytes in neutral shape."""
     tokens: Sequence[int]
-    """Of each message."""
+    """The estimated tokens of each message."""
     own_reports: Sequence[Report | None] = ()
-    """Each message's own report; empty where none has one."""
+    """The usage report of each message; empty if no message has one."""
     report: Report | None = None
-    """Of the call: the last assistant message's; beats that message's own."""
+    """The usage report that came with the append as a whole. It belongs to the last assistant message and
+    takes precedence over that message's own report."""
     epoch: int | None = None
-    """Of the context that was reported on."""
+    """The epoch of the context that the usage report measured."""
     stop_reason: str | None = None
-    """Of the last assistant message; beats that message's own."""
+    """The stop reason of the last assistant message; takes precedence over that message's own."""
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
 
 
 class Intake(Struct, frozen=True, kw_only=True):
-    """The entries that an append adds, and what its answer says."""
+    """The entries that an append adds, and what the response contains."""
 
     entries: tuple[Entry, ...]
     messages: tuple[Message, ...]
-    """Of the entries that are `Appended`, in order."""
+    """The messages of the `Appended` entries, in order."""
     entry_ids: tuple[EntryId, ...]
-    """As long as the messages given."""
+    """The entry id of each given message, duplicates included."""
     duplicates: tuple[str, ...]
-    """Client ids that were here already."""
+    """Client ids of messages that the session already has."""
     answer: Raw | None
-    """The last new assistant message."""
+    """The last new assistant message, if there is one."""
     stop_reason: str | None
-    """Of that message."""
+    """The stop reason of `answer`."""
     report: UsageReported | None
-    """The last report."""
+    """The last usage report, if there is one."""
 
 
 def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) -> Intake:
-    """What appending `new` to the session of `fold` adds. O(new messages).
+    """Compute what appending `new` to the session of `fold` adds. O(new messages).
 
-    A message whose id is there with the same content is a duplicate: its old entry, and no report of its
-    own again. Raises `InvalidParams` where the id names another message, or the epoch was never handed out.
+    `handed_epoch` is the epoch of the context that the client was last given. It counts if `new` names no
+    epoch. A message whose id and content are already in the session is a duplicate: it gets its old entry id,
+    and its own report is ignored. Raise `InvalidParams` if the id belongs to another message, or if the
+    client was never given the epoch that `new` names.
     """
     if new.epoch is not None and not 1 <= new.epoch <= fold.epoch:
         raise InvalidParams(
@@ -79,7 +83,7 @@ def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) 
 
 
 class _Taking:
-    """One run of `take`."""
+    """The state of one call of `take`."""
 
     def __init__(self, fold: Fold, new: New, at: float, estimator: str, epoch: int) -> None:
         self._fold = fold
@@ -164,13 +168,13 @@ class _Taking:
         self._entries.append(self._report)
 
     def _known(self, index: int, message: Message) -> EntryId | None:
-        """The entry that `message` repeats, or None where it is new."""
+        """Return the id of the entry that `message` repeats; None if the message is new."""
         name = message.id
         if name is None:
             return None
         entry_id = self._fold.clients.get(name)
         if entry_id is not None and entry_id in self._fold.redacted:
-            # Its content is gone for good: whoever sends the conversation again must not bring it back.
+            # A redacted message must not come back when a client sends the conversation again.
             return entry_id
         if entry_id is not None:
             other = self._fold.originals[entry_id].message
@@ -181,7 +185,7 @@ class _Taking:
             return None
         if (other.role, other.content) != (message.role, message.content):
             raise InvalidParams(
-                f"id {name!r} names another message already; give each message an id of its own",
+                f"id {name!r} is already used by another message; give each message its own id",
                 f"$.messages[{index}].id",
             )
         return entry_id
@@ -194,10 +198,10 @@ class _Taking:
 
 
 def is_silent_overflow(report: UsageReported | None, stop_reason: str | None, window: int | None) -> bool:
-    """True where a finished answer's report shows that the window (tokens) was full.
+    """Return whether the report of a finished answer shows that the window (in tokens) was full.
 
-    Input with cache above it (strict), a stop for length with input + output at 99 % of it or more, or a
-    stop reason that says so (docs/dev/behaviour.md, "Silent").
+    That is so if the input, cache included, exceeds the window, if the answer stopped for length and input +
+    output is at least 99 % of the window, or if the stop reason says so (docs/dev/behaviour.md, "Silent").
     """
     if stop_reason in WINDOW_EXCEEDED:
         return True

@@ -1,15 +1,16 @@
-"""What a session's usage reports teach about our estimate of its texts.
+"""Calibrate token estimates against the provider's usage reports.
 
-Where the model's own tokenizer is not at hand, two things are unknown: how many of its tokens one of ours is,
-and what the program sends beside the messages. Two reports in a row tell the first: by how much the request
-grew, against our estimate of what came between. One report tells the second: what is left of it when our
-estimate is taken away, tools and prompts that nobody showed us. So (docs/dev/behaviour.md, "Tokens"):
+If the model's own tokenizer is not available, two numbers are unknown: how many of the model's tokens
+correspond to one estimated token, and how many tokens the agent sends in addition to the messages. Two
+consecutive usage reports give the first: how much the request grew, compared with the estimate of what was
+added. One report gives the second: what remains after the estimate is subtracted (tools and prompts that
+compactd never sees). So (docs/dev/behaviour.md, "Tokens"):
 
-    slope     = median of growth ÷ estimate, within 0.7 to 2 tokens for each of o200k's
+    slope     = median of growth ÷ estimate, within 0.7 to 2 tokens per token of o200k
     intercept = reported − slope × estimate, kept across compactions
 
-Everything here follows from the journal's entries, in their order: replaying them gives the same numbers.
-Costs are O(1) a message, O(`KEPT`) a report.
+All numbers follow from the journal's entries in order, so a replay gives the same numbers. The cost is O(1)
+per message and O(`KEPT`) per report.
 """
 
 from __future__ import annotations
@@ -24,83 +25,95 @@ from compactd.core.tokens.usage import context_size, visible_output
 
 LEAST_SLOPE = 0.7
 MOST_SLOPE = 2.0
-"""Bounds of the slope, in tokens of the model for each of o200k's (docs/dev/behaviour.md, "Tokens")."""
+"""The bounds of the slope, in tokens of the model per token of o200k (docs/dev/behaviour.md, "Tokens")."""
 
 PLAUSIBLE = (0.35, 4.0)
-"""Growth ÷ estimate outside of this says nothing of a tokenizer: a sub-agent's report, a pruned context, a
-reminder that was slipped in, or numbers that somebody made up."""
+"""The range in which growth ÷ estimate between two reports is believed. A value outside it says nothing about
+the tokenizer: it comes from a sub-agent's report, a pruned context, an inserted reminder, or invented
+numbers."""
 
 LEAST_ESTIMATE = 100
-"""Tokens that must have come between two reports: below it, what a provider puts around a message decides."""
+"""Two reports are compared only if messages of at least this many estimated tokens came between them. With
+fewer, the growth depends mostly on what the provider puts around messages."""
 
 KEPT = 63
-"""Growths that are remembered, the newest: a session may change its kind of text."""
+"""How many values of growth ÷ estimate are kept, the newest ones. Older ones are dropped because the kind of
+text in a session may change."""
 
 KEPT_SHORT = 15
 
 SHORT_OUTPUT = 0.5
-"""Reported output ÷ our estimate of the same answer, below which one of the two is wrong."""
+"""A reported output is short if reported output ÷ estimate of the same answer is below this. Then one of the
+two is wrong."""
 
 SURE = 3
-"""Growths that must have been plausible before a remainder is believed to be a hidden prompt, or a reported
-output to be none."""
+"""How many plausible values of growth ÷ estimate are needed before tokens that no estimate explains count as
+hidden, or before a short reported output is distrusted."""
 
 
 class Scale(Struct, frozen=True):
-    """How a session's estimates are read. The identity where nothing was learned, or nothing may be."""
+    """How to convert a session's estimates into the model's tokens. The default changes nothing."""
 
     slope: float = 1.0
-    """Tokens of the model for one token of our estimate."""
+    """The model's tokens per estimated token."""
     hidden: int = 0
-    """Tokens of each request that no message, prompt or tool we know accounts for."""
+    """Tokens of each request that no known message, prompt or tool accounts for."""
     trusts_short: bool = True
-    """A reported output far below our estimate is still what the next request holds of that answer."""
+    """Whether a reported output far below the estimate is believed. If so, it is the size of the answer in
+    the next request."""
 
     def tokens(self, estimate: int) -> int:
-        """The model's tokens for an estimate, without what is hidden. Never less for a larger estimate."""
+        """Return the model's tokens for an estimate, without the hidden ones. A larger estimate never gives
+        fewer tokens."""
         return estimate if self.slope == 1.0 else round(self.slope * estimate)
 
     def limit(self, tokens: int) -> int:
-        """The largest estimate that takes no more than `tokens` of a window, with what is hidden."""
+        """Return the largest estimate that fits into `tokens` of a window together with the hidden tokens."""
         return max(0, int((tokens - self.hidden) / max(1.0, self.slope)))
 
 
 EXACT = Scale()
-"""Of a tokenizer that is the model's own, and of a profile whose numbers are its spec's."""
+"""The scale that changes nothing: for a tokenizer that is the model's own, and for a profile whose numbers
+follow its specification."""
 
 
 class Answer(Struct, frozen=True):
-    """What a reported answer takes of the next request. Tokens."""
+    """How many tokens the last reported answer takes in the next request."""
 
     counted: int = 0
-    """What our trailing estimate holds for it: its visible output as reported, else our estimate."""
+    """What `Fold.trailing` includes for the answer: its visible output as reported, or the estimate if no
+    output was reported."""
     estimate: int = 0
     is_reported: bool = False
 
     def tokens(self, scale: Scale) -> int:
-        """What it takes, as far as the reports are to be believed."""
+        """Return what the answer takes in the model's tokens: the reported output if it is trusted, otherwise
+        the estimate converted by `scale`."""
         trusts = self.is_reported and (scale.trusts_short or not self.is_short)
         return self.counted if trusts else scale.tokens(self.estimate)
 
     @property
     def is_short(self) -> bool:
-        """The report names less than half of what we would have guessed."""
+        """Whether the report names less than `SHORT_OUTPUT` (half) of the estimate."""
         return self.counted < SHORT_OUTPUT * self.estimate
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What the reports of one model taught so far."""
+    """What the usage reports of one model have taught so far."""
 
     ratios: tuple[float, ...] = ()
-    """Growth ÷ estimate, oldest first."""
+    """How much the request grew between two reports ÷ the estimate of what was added, oldest first."""
     short: tuple[tuple[float, float], ...] = ()
-    """Of answers whose reported output is short: the share by which growth was missed with that output, and
-    with our estimate."""
+    """For each answer with a short reported output, two relative errors of the predicted growth of the
+    request: predicted with the reported output, and with the estimate."""
     least: tuple[int, int] | None = None
-    """(reported size, our estimate) of the smallest request: where an error of the slope weighs least."""
+    """(reported size, estimate) of the smallest request. For this request, an error of the slope matters
+    least."""
 
     def grown(self, growth: int, answer: Answer, after: int) -> Calibration:
-        """With one more growth: the request grew by `growth` tokens with an answer and `after` (estimate)."""
+        """Return this calibration with one more growth: between two reports, the request grew by `growth`
+        tokens through `answer` and through messages with the estimate `after`. An implausible growth is
+        ignored."""
         estimate = answer.estimate + after
         if estimate < LEAST_ESTIMATE or not PLAUSIBLE[0] <= growth / estimate <= PLAUSIBLE[1]:
             return self
@@ -112,17 +125,19 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return replace(self, ratios=(*self.ratios, growth / estimate)[-KEPT:], short=short)
 
     def measured(self, size: int, estimate: int) -> Calibration:
-        """With one more report: a request of `size` tokens that we estimate at `estimate`."""
+        """Return this calibration with one more report: a request of `size` tokens that is estimated at
+        `estimate` tokens."""
         if self.least is not None and self.least[1] < estimate:
             return self
         return replace(self, least=(size, estimate))
 
     def slope(self) -> float:
-        """Median of the ratios, and of 1.0, the prior of a family's factor, once."""
+        """Return the median of the ratios and of one additional 1.0, which assumes that the factor of the
+        model family is right."""
         return median((1.0, *self.ratios))
 
     def scale(self, factor: float) -> Scale:
-        """How to read estimates that were multiplied by a family's `factor` already."""
+        """Return the scale for estimates that were already multiplied by the model family's `factor`."""
         if not self.ratios:
             return EXACT
         slope = min(MOST_SLOPE / factor, max(LEAST_SLOPE / factor, self.slope()))
@@ -132,8 +147,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return Scale(slope=slope, hidden=hidden, trusts_short=self._trusts_short())
 
     def _trusts_short(self) -> bool:
-        """False where growth says that short outputs are not what was said: some programs write down the
-        first of the numbers that a stream gives (Claude Code's files: 1 to 25, seen 2026-01)."""
+        """Return whether short reported outputs are believed. They are not if the growth of the requests
+        contradicts them: some agents record the first of the numbers in a stream (Claude Code's files have 1
+        to 25, seen 2026-01)."""
         if len(self.short) < SURE:
             return True
         reported, estimated = (median(miss[i] for miss in self.short) for i in (0, 1))
@@ -144,31 +160,32 @@ NOTHING_LEARNED = Calibration()
 
 
 def median(numbers: Iterable[float]) -> float:
-    """The one in the middle, or the mean of the two; of at least one number."""
-    # `statistics` has the same, and takes 10 ms to import.
+    """Return the middle number, or the mean of the two in the middle. `numbers` must not be empty."""
+    # `statistics.median` does the same, but importing `statistics` takes 10 ms.
     ordered = sorted(numbers)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 class Calibrator:
-    """The calibrations of a session, one for each estimator and model; its fold tells it what happens."""
+    """The calibrations of a session, one per estimator and model. The session's `Fold` calls its methods."""
 
     def __init__(self) -> None:
         self.answer = Answer()
-        """The answer that the base was reported with."""
+        """The answer that the last usage report measured."""
         self._reported: str | None = None
         self._learned: dict[tuple[str, str | None], Calibration] = {}
         self._estimator: str | None = None
         self._is_mixed = False
-        """Messages were counted by more than one estimator: sums over the view mean nothing until counted
-        again, and when that happens no entry tells."""
+        """Whether messages were counted by more than one estimator. Then sums over the view mean nothing
+        until a recount, and no entry records when that happens."""
         self._is_broken = True
-        """What came since the last report was counted by two estimators, or there is no last report."""
+        """Whether the messages since the last report were counted by two estimators, or there is no last
+        report."""
         self._alike: set[EntryId] = set()
-        """The messages since the estimator changed, where it did."""
+        """The messages that were appended since the estimator changed, if it did."""
 
     def appended(self, estimator: str, entry_id: EntryId) -> None:
-        """A message was counted by `estimator`."""
+        """Record that a message was appended and counted by `estimator`."""
         self._counted_by(estimator)
         if self._is_mixed:
             self._alike.add(entry_id)
@@ -181,13 +198,14 @@ class Calibrator:
             self._alike.clear()
 
     def forget(self) -> None:
-        """The context is another one: the next report is no growth of the last."""
+        """Forget the last report, because the context changed: do not take the next report as a growth since
+        then."""
         self.answer, self._reported = Answer(), None
         self._is_broken = True
 
     def recounted(self, answer: int | None) -> int:
-        """Another estimator takes the last answer for `answer` tokens, none where the view lacks it: by how
-        much our trailing estimate of it changes."""
+        """Record that another estimator counts the last answer as `answer` tokens (None if it is not in the
+        view). Return by how much the answer's part of `Fold.trailing` changes."""
         last = self.answer
         if answer is None:
             return 0
@@ -204,14 +222,16 @@ class Calibrator:
         trailing: int,
         estimated: int,
     ) -> None:
-        """`entry` is the new base. Estimates in tokens.
+        """Learn from the usage report `entry`, on which the context size is now based. All numbers are
+        tokens.
 
-        `before`: base and trailing until now. `answer`: our estimate of the message that it was reported
-        with, none where that is not in the view. `trailing`: of what follows the request from now on, the
-        answer included. `estimated`: of everything, system prompt, tools and answer included.
+        `before` is (`Fold.base`, `Fold.trailing`) before this report. `answer` is the estimate of the message
+        that the report belongs to, None if it is not in the view. `trailing` is the estimate of everything
+        after the request, the answer included. `estimated` is the estimate of the whole context: system
+        prompt, tools, messages and answer.
         """
         if entry.estimator and self._estimator is not None:
-            # No message tells that the estimator changed where none came since.
+            # If no message came since the estimator changed, only the report shows the change.
             self._counted_by(entry.estimator)
         last, again = self.answer, entry.entry_id == self._reported
         if answer is None or self._estimator is None:
@@ -232,5 +252,6 @@ class Calibrator:
         self._is_broken = self._is_mixed and entry.entry_id not in self._alike
 
     def scale(self, estimator: str, model: str | None, factor: float) -> Scale:
-        """How to read what `estimator` counted for `model`, whose family has this `factor`."""
+        """Return how to convert what `estimator` counted into tokens of `model`. `factor` is that of the
+        model's family."""
         return self._learned.get((estimator, model), NOTHING_LEARNED).scale(factor)

@@ -1,11 +1,12 @@
-"""The entries of a journal, and the view that is folded from them.
+"""The entries of a journal, and the types of the view that they add up to.
 
-A journal only grows. What the next model request holds, the `View`, is a fold over its entries:
-`view_of(entries)` folds from scratch, `Fold.apply` adds one entry at a time; both give the same view.
+A journal only grows. The `View`, which is what the next model request contains, is a fold over its entries
+(`state.py`). Folding all entries at once and applying them one by one give the same view (law 9).
 
-A compaction does not touch what came before it: it names the first entry that is kept, the entries
-that stay although they are older (`pinned`), and those whose tool output is shown shortened (`stubs`).
-The last compaction in force decides; `undo` and `redo` put compactions and prunes out of force and back.
+A compaction does not change earlier entries. It names the first entry that is kept, the older entries that
+stay anyway (`pinned`), and the entries whose tool output is shown shortened (`stubs`). The last compaction in
+force, that is, not undone, decides. `undo` and `redo` take compactions and prunes out of force and put them
+back.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ EntryId = str
 _MOST_DIGITS = 18
 
 NULL = Raw(b"null")
-"""A raw field that was left out: `Raw | None` would refuse objects (msgspec 0.22)."""
+"""The value of a raw field that was left out. (`Raw | None` would refuse objects in msgspec 0.22.)"""
 
 
 class Stub(Struct, frozen=True, array_like=True):
-    """A message of the view with some of its tool results replaced by a short text."""
+    """A message of the view in which some tool results are replaced by a short text."""
 
     entry_id: EntryId
     texts: tuple[tuple[int, str], ...]
-    """(index of the block in the message, text shown instead), by rising index."""
+    """(index of the block in the message, text shown instead), by ascending index."""
     tokens: int
-    """The whole message's tokens after the replacement."""
+    """Tokens of the whole message after the replacement."""
 
 
 class Opened(Struct, frozen=True, kw_only=True, tag="session", omit_defaults=True):
@@ -44,11 +45,11 @@ class Opened(Struct, frozen=True, kw_only=True, tag="session", omit_defaults=Tru
     parent_session_id: str | None = None
     working_dir: str | None = None
     real_dir: str | None = None
-    """`working_dir` with its links resolved when the session began: a link may be turned round later. None in
-    journals of older versions."""
+    """`working_dir` with its links resolved when the session began, because a link may later point elsewhere.
+    None in journals of older versions."""
     imported_dir: str | None = None
-    """The folder that an imported file names. It shortens paths in summaries and gives nothing else: neither
-    the folder's settings nor its snapshots, and recall does not count the session among the folder's."""
+    """The folder that an imported file names. It only shortens paths in summaries. The folder's settings and
+    snapshots do not apply, and recall does not count the session among the folder's sessions."""
     is_imported: bool = False
 
 
@@ -60,33 +61,35 @@ class Appended(Struct, frozen=True, kw_only=True, tag="message", omit_defaults=T
     tokens: tuple[int, str]
     """(estimate, name of the estimator)."""
     message: Raw
-    """Neutral shape, byte for byte as received where it came in that shape."""
+    """The message in neutral shape, byte for byte as received if it came in that shape."""
     parent: EntryId | None = None
     client_id: str | None = None
     read: tuple[str, ...] = ()
-    """Files the client says this message's tools read."""
+    """Files that this message's tools read, as reported by the client."""
     modified: tuple[str, ...] = ()
+    """Files that this message's tools modified, as reported by the client."""
 
 
 class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_defaults=True):
-    """A provider's report of one request."""
+    """A provider's usage report for one request."""
 
     at: float
     usage: Usage
     epoch: int
-    """The epoch of the context that the request was made of."""
+    """The epoch of the context that the request was built from."""
     entry_id: EntryId | None = None
-    """The answer it belongs to, if the answer was appended."""
+    """The answer that the report belongs to, if the answer was appended."""
     reported_output: bool = True
-    """The report named the output; else the answer's size is our estimate."""
+    """Whether the report named the output tokens. If not, the answer's size is an estimate."""
     is_base: bool = True
-    """False for the report of an aborted or failed turn: billed, never the current size."""
+    """Whether the report measures the context. False for an aborted or failed turn: the report is billed but
+    never becomes the current size."""
     estimator: str = ""
-    """What the session counted with; empty: what counted the last message."""
+    """The estimator that the session used; empty means the one that counted the last message."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):
-    """A compaction was started; without a matching end, the daemon died in it."""
+    """A compaction started. If no matching end follows, the daemon died during the compaction."""
 
     at: float
     compaction_id: str
@@ -94,7 +97,7 @@ class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start")
 
 
 class CompactionEnded(Struct, frozen=True, kw_only=True, tag="compaction_end", omit_defaults=True):
-    """A compaction ended without a `Compacted`."""
+    """A compaction ended without a `Compacted` entry."""
 
     at: float
     compaction_id: str
@@ -103,34 +106,35 @@ class CompactionEnded(Struct, frozen=True, kw_only=True, tag="compaction_end", o
 
 
 class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaults=True):
-    """Older messages of the view gave way to a summary."""
+    """A summary replaced older messages of the view."""
 
     id: EntryId
     at: float
     compaction_id: str
     epoch: int
-    """The view's epoch from here on."""
+    """The view's epoch from this entry on."""
     summary: str
     """The whole text of the summary message."""
     summary_tokens: int
     result: CompactionResult
-    """Without the summary's text, which stands above."""
+    """The result for the client, without the summary's text."""
     parent: EntryId | None = None
     first_kept: EntryId | None = None
-    """The first message of the verbatim tail; none where the tail is empty."""
+    """The first message of the verbatim tail; None if the tail is empty."""
     pinned: tuple[EntryId, ...] = ()
-    """Kept although older than `first_kept`, in their order."""
+    """Messages that stay although they are older than `first_kept`, in order."""
     stubs: tuple[Stub, ...] = ()
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     asked: str = ""
-    """Trigger and budget of the request, to know the same one again (law 2)."""
+    """Trigger and budget of the request for the compaction, to recognise a repeated request (law 2)."""
     estimator: str = ""
-    """What counted the summary and the stubs; empty: what counted the message before."""
+    """The estimator that counted the summary and the stubs; empty means the one that counted the message
+    before."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True):
-    """Old tool output is shown as stubs."""
+    """Old tool output is shown as stubs from this entry on."""
 
     id: EntryId
     at: float
@@ -139,13 +143,13 @@ class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True)
     parent: EntryId | None = None
     tokens_saved: int = 0
     compaction_id: str | None = None
-    """The compaction that found nothing but this to do."""
+    """The compaction that found nothing to do except this prune; None if the prune was not part of one."""
     estimator: str = ""
-    """What counted the stubs; empty: what counted the message before."""
+    """The estimator that counted the stubs; empty means the one that counted the message before."""
 
 
 class Undone(Struct, frozen=True, kw_only=True, tag="undo"):
-    """A compaction or prune is out of force."""
+    """A compaction or prune was taken out of force."""
 
     at: float
     target: EntryId
@@ -153,7 +157,7 @@ class Undone(Struct, frozen=True, kw_only=True, tag="undo"):
 
 
 class Redone(Struct, frozen=True, kw_only=True, tag="redo"):
-    """A compaction or prune that was undone is in force again."""
+    """A compaction or prune that was undone was put in force again."""
 
     at: float
     target: EntryId
@@ -161,7 +165,7 @@ class Redone(Struct, frozen=True, kw_only=True, tag="redo"):
 
 
 class Branched(Struct, frozen=True, kw_only=True, tag="leaf"):
-    """The next entry's parent is `entry_id`; what came after it is on another branch."""
+    """The next entry's parent is `entry_id`. What came after `entry_id` is on another branch."""
 
     at: float
     entry_id: EntryId
@@ -169,7 +173,7 @@ class Branched(Struct, frozen=True, kw_only=True, tag="leaf"):
 
 
 class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=True):
-    """The session's model."""
+    """The session's model was set."""
 
     at: float
     model: str | None
@@ -177,16 +181,16 @@ class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=Tru
     base_url: str | None = None
     """The endpoint, without user, password and query."""
     context_window: int | None = None
-    """The window that `session/start` gave for it."""
+    """The window that `session/start` gave for the model."""
     epoch: int = 1
     recorded_window: int | None = None
-    """The window that an imported file shows for it (`core/budget/recorded_window.py`). Versions before
-    2026-12 leave it out."""
+    """The window that an imported file shows for the model (`core/budget/recorded_window.py`). Versions
+    before 2026-12 leave it out."""
     recorded_source: str = ""
     """Where `recorded_window` comes from, in words."""
 
     def __post_init__(self) -> None:
-        # Also for a journal of a version that kept what stood in it beside the address.
+        # Journals of older versions may contain credentials in the address; remove them here too.
         if self.base_url is not None:
             from compactd.core.text.endpoints import bare_endpoint
 
@@ -194,24 +198,24 @@ class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=Tru
 
 
 class SettingsSet(Struct, frozen=True, kw_only=True, tag="settings", omit_defaults=True):
-    """What the client configured. A field left out is as before."""
+    """Settings that the client set. A field that is left out is unchanged."""
 
     at: float
     layer: str = "start"
-    """`start` or `configure`: where the compaction settings came from."""
+    """Where the compaction settings came from: `start` or `configure`."""
     compaction: Raw = NULL
-    """The client's `compaction` object, replacing that layer's."""
+    """The client's `compaction` object. It replaces the earlier object of the same layer."""
     system_prompt: str | None = None
     tools: tuple[Raw, ...] | None = None
-    """Neutral shape."""
+    """The tools in neutral shape."""
     title: str | None = None
     fixed_tokens: tuple[int, int] | None = None
-    """(system prompt, tools) as estimated when they were set."""
+    """(system prompt, tools) in tokens, as estimated when they were set."""
     epoch: int | None = None
-    """The epoch from here on, if this changes system prompt or tools of a session that has messages. Left out
-    by older versions, which left the epoch as it was."""
+    """The new epoch if this changes the system prompt or the tools of a session that has messages. Older
+    versions leave it out, and the epoch did not change."""
     snapshots: bool | None = None
-    """The work tree's files are kept at each turn's begin and end."""
+    """Whether snapshots of the work tree's files are taken at the beginning and the end of each turn."""
 
 
 class Rejected(Struct, frozen=True, kw_only=True, tag="rejected", omit_defaults=True):
@@ -219,31 +223,31 @@ class Rejected(Struct, frozen=True, kw_only=True, tag="rejected", omit_defaults=
 
     at: float
     limit: int | None = None
-    """The window that the refusal named, in tokens, where it is believed."""
+    """The window in tokens that the refusal named, if it is believed."""
     requested: int | None = None
-    """The size that the provider counted."""
+    """The size of the request in tokens, as the provider counted it."""
     doubtful: bool = False
     """True if `limit` is doubtful. It then counts in this session only (`core/models/observed.py`)."""
 
 
 class Queued(Struct, frozen=True, kw_only=True, tag="queued"):
-    """A prompt that waits until the loop has time for it."""
+    """A prompt that waits until the daemon's own agent loop can take it."""
 
     at: float
     turn_id: str
     message: Raw
-    """Neutral shape."""
+    """The prompt in neutral shape."""
 
 
 class Unqueued(Struct, frozen=True, kw_only=True, tag="unqueued"):
-    """A prompt waits no longer: it was appended with this record, or taken back."""
+    """A prompt no longer waits: it was appended together with this record, or it was cancelled."""
 
     at: float
     turn_id: str
 
 
 class PinSet(Struct, frozen=True, kw_only=True, tag="pin"):
-    """Messages that stay in every later view, or no longer do."""
+    """Messages were pinned, so that they stay in every later view, or unpinned."""
 
     at: float
     entry_ids: tuple[EntryId, ...]
@@ -251,7 +255,7 @@ class PinSet(Struct, frozen=True, kw_only=True, tag="pin"):
 
 
 class Redacted(Struct, frozen=True, kw_only=True, tag="redacted"):
-    """The contents of messages were replaced by a mark, here and wherever they were copied to."""
+    """The contents of messages were replaced by a mark, in this journal and in all copies."""
 
     at: float
     entry_ids: tuple[EntryId, ...]
@@ -259,12 +263,12 @@ class Redacted(Struct, frozen=True, kw_only=True, tag="redacted"):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, tag="snapshot", omit_defaults=True):
-    """The files of the session's work tree as they were at a turn's begin or end."""
+    """The files of the session's work tree at the beginning or the end of a turn."""
 
     at: float
     moment: Literal["begin", "end"]
     tree: str
-    """The name of a git tree, whose objects are in the data folder and in the user's repository."""
+    """The name of a git tree. Its objects are in the data folder and in the user's repository."""
     entry_id: EntryId | None = None
     """The newest user message at that time."""
 
@@ -295,54 +299,57 @@ class Item(Struct, frozen=True, kw_only=True):
     """One message of a view."""
 
     entry_id: EntryId
-    """Of a summary: its compaction's entry."""
+    """The entry of the message; for a summary, the entry of its compaction."""
     body: Message | OnDemand
-    """The message, or its bytes until somebody asks for it."""
+    """The message, or its bytes until someone asks for it."""
     tokens: int
-    """Estimate, in the session's estimator."""
+    """The estimated tokens, by the session's estimator."""
     source: Raw | None = None
-    """The message as the client sent it, in neutral shape; none where we wrote or shortened it."""
+    """The message as the client sent it, in neutral shape; None if compactd wrote or shortened it."""
     kind: str = "message"
-    """`message`, `summary`, or `stub` where tool output is shown shortened."""
+    """`message`, `summary`, or `stub` if tool output is shown shortened."""
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     model: str | None = None
-    """The session's model when the message came: whose signatures it may hold."""
+    """The session's model when the message came. Signatures in the message are from this model."""
 
     @property
     def message(self) -> Message:
-        """The message, decoded if need be: O(bytes) the first time. Raises where the journal holds none."""
+        """The message, decoded if necessary. O(bytes) the first time. Raises if the journal's bytes are not a
+        message."""
         body = self.body
         return body if isinstance(body, Message) else body.message
 
     @property
     def is_decoded(self) -> bool:
-        """False while `message` would have to be decoded."""
+        """Whether the message is already decoded."""
         return isinstance(self.body, Message) or self.body.is_decoded
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """What the next model request holds, beside system prompt and tools."""
+    """What the next model request contains, except system prompt and tools."""
 
     items: tuple[Item, ...]
-    """In the order of the request: summary, pinned, tail."""
+    """The messages in the order of the request: summary, pinned, tail."""
     tail_from: int
-    """Index in `items` of the first message of the verbatim tail (the walk for a cut ends here)."""
+    """The index in `items` of the first message of the verbatim tail. The search for a cut point, which goes
+    back from the newest message, ends at this message."""
     tokens: int
-    """Sum of the items' tokens."""
+    """The sum of the items' tokens."""
     epoch: int
 
 
 def number_of(entry_id: EntryId) -> int | None:
-    """The number in an entry's id, as `e12` has one; none for an id that no daemon gave, which a journal that
-    somebody else made may hold."""
+    """Return the number in an entry id, such as 12 in `e12`. None for an id that the daemon did not assign,
+    which a journal from elsewhere may contain."""
     digits = entry_id[1:]
     is_ours = entry_id[:1] == "e" and len(digits) <= _MOST_DIGITS and digits.isascii() and digits.isdecimal()
     return int(digits) if is_ours else None
 
 
 def summary_message(entry: Compacted) -> Message:
-    """The message that stands for what `entry` summarised. Role user; known by its `meta`."""
+    """Return the message that replaces what `entry` summarised. Its role is user; `meta` marks it as a
+    summary."""
     return Message(
         role="user",
         content=(Text(text=entry.summary),),
@@ -356,12 +363,14 @@ def summary_message(entry: Compacted) -> Message:
 
 
 def is_summary(message: Message) -> bool:
-    """True for a summary of ours: known by its `meta`, never by its words, which a user may type."""
+    """Return whether a message is compactd's summary. Only `meta` decides, never the text, because a user may
+    type such a text."""
     return message.meta is not None and message.meta.type == "compaction_summary"
 
 
 def with_stub(item: Item, stub: Stub) -> Item:
-    """`item` with the tool results that `stub` names shortened; other blocks and its entry id unchanged."""
+    """Return `item` with the tool results that `stub` names replaced by its texts. Other blocks and the entry
+    id stay."""
     content = list(item.message.content)
     for index, text in stub.texts:
         block = content[index]

@@ -1,8 +1,7 @@
-"""Messages that stay bytes until somebody asks for them.
+"""Messages that are decoded lazily: they stay bytes until someone asks for them.
 
-To open a stored session is to fold all its entries, and most of the messages in them are looked at by nobody
-before the next compaction, which runs in a worker: decoding all of them took half the time of an opening
-(measured 2026-11).
+Opening a session folds all its entries, but most messages are not needed before the next compaction, which
+runs in a worker. Decoding all of them would double the time to open.
 """
 
 from __future__ import annotations
@@ -15,26 +14,27 @@ from msgspec import Raw, Struct
 from compactd.protocol.messages import Message
 
 Decode = Callable[[Raw], Message]
-"""A message out of its bytes in neutral shape. Raises what is told to the client where it holds none."""
+"""A function that decodes a message from its bytes in neutral shape. It raises an error for the client if the
+bytes are not a message."""
 
 _deciding = Lock()
 
 
 class OnDemand(Struct, eq=False, gc=False):
-    """A message as the journal has it, decoded when it is first asked for, and once.
+    """A message as in the journal, decoded once when it is first needed.
 
-    Equal to the message it holds. Several threads may ask: all of them get the same object.
+    It is equal to the message that it contains. Several threads may read it; all get the same object.
     """
 
     source: Raw
     decode: Decode
     known: Message | None = None
-    """The message, once it was asked for. Whoever decodes first decides: who compares blocks by identity
-    must not meet two of them."""
+    """The decoded message, once someone asked for it. Only the first thread that decodes sets it, because
+    code that compares blocks by identity must never see two objects."""
 
     @property
     def message(self) -> Message:
-        """The message. O(bytes) at first. Raises as `decode`."""
+        """The message. O(bytes) the first time. Raises what `decode` raises."""
         known = self.known
         if known is None:
             message = self.decode(self.source)
@@ -45,13 +45,14 @@ class OnDemand(Struct, eq=False, gc=False):
         return known
 
     def let_go(self) -> None:
-        """Keeps the bytes alone: whoever asks next gets another object, equal to the one that was known."""
+        """Drop the decoded message and keep the bytes. The next access decodes them again and gives an equal
+        object."""
         with _deciding:
             self.known = None
 
     @property
     def is_decoded(self) -> bool:
-        """True once somebody asked for the message."""
+        """Whether the message is decoded."""
         return self.known is not None
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a message is to a cut, and which messages are a person's requests."""
+"""The kind of a message for cut points, and which messages are a person's requests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from compactd.core.history.entries import Item
 from compactd.protocol.messages import Message, Text, ToolResult
 
 Kind = Literal["user", "bash", "assistant", "system", "result"]
-"""What a message is to a cut. `bash`: a user's shell command and its output. `result`: holds tool results."""
+"""The kind of a message for cut points. `bash` is a user's shell command with its output. `result` is any
+message with tool results."""
 
 
 def kind_of(message: Message) -> Kind:
-    """What `message` is to a cut. A user message that holds tool results is a result; O(blocks)."""
+    """Return the kind of `message`. A user message that contains tool results is a `result`. O(blocks)."""
     return kind_in(message, any(isinstance(block, ToolResult) for block in message.content))
 
 
 def kind_in(message: Message, has_result: bool) -> Kind:
-    """The same where it is known whether `message` holds tool results. O(1)."""
+    """Return the kind of `message`. `has_result` says whether it contains tool results. O(1)."""
     if has_result or message.role == "tool":
         return "result"
     if message.role == "user" and message.meta is not None and message.meta.kind == "bash_execution":
@@ -28,9 +29,9 @@ def kind_in(message: Message, has_result: bool) -> Kind:
 
 
 def is_request(message: Message) -> bool:
-    """True for what a person asked: a user message with text of its own, a shell command they ran included;
-    not what programs write in the user's role, and no summary. O(1) for a message that begins with a
-    person's words, else O(characters)."""
+    """Return whether a person asks something in this message: it is a user message with text that a person
+    typed or pasted, or a shell command that the user ran. Texts of programs in the user's role and summaries
+    are no requests. O(1) if the message begins with a person's words, otherwise O(characters)."""
     if message.role != "user":
         return False
     if message.meta is not None and message.meta.kind == "bash_execution" and not message.meta.synthetic:
@@ -39,5 +40,5 @@ def is_request(message: Message) -> bool:
 
 
 def newest_request(items: Sequence[Item]) -> int | None:
-    """Index of the newest request (law 6); none where nobody asked anything."""
+    """Return the index of the newest request (law 6); None if there is none."""
     return next((i for i in range(len(items) - 1, -1, -1) if is_request(items[i].message)), None)

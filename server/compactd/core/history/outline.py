@@ -1,9 +1,10 @@
-"""What a plan asks of a view's messages, one by one, kept up as they come: a plan then looks nothing over.
+"""An index of a view's messages for planning, updated with each message, so that a plan need not scan them.
 
-`Outlining` takes in one message after the other, each in the cost of that message and 26 bytes of memory;
-its `outline` is all of it as it stands, copied at the speed of memory. Which result answers which call is
-told as `pairs.match` tells it, where a cut may be as the laws of `cuts.py` say: the tests hold this against
-them. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md, "opal.md", "1. Find Cut Point".)
+`Outlining` adds one message after another, each in O(message) time and 26 bytes of memory. Its method
+`outline` returns a copy of the current state. Calls and results are matched as in `tool_pairs.match`. Cuts
+are safe, that is, separate no call from its result, by the rules of `core/planning/cut_points.py`. Tests
+check that the results are the same. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md, "opal.md",
+"1. Find Cut Point".)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CODES: Final[Mapping[Kind | Role, int]] = {
     "result": ord("r"),
     "tool": ord("r"),
 }
-"""Of each kind of message, in `kinds` and `cuts`."""
+"""The byte for each kind of message in `Outline.kinds` and `Outline.cuts`."""
 
 KIND_OF: Final[Mapping[int, Kind]] = {code: kind for kind, code in CODES.items() if kind != "tool"}
 
@@ -35,87 +36,100 @@ BASH: Final = CODES["bash"]
 RESULT: Final = CODES["result"]
 
 CLOSING: Final = frozenset(("user", "assistant"))
-"""Whose messages close the calls before them, where they hold something beside results."""
+"""Roles of the messages that close earlier tool calls, if they contain more than results. A closed call is no
+longer waiting for a result."""
 
 END: Final = ord("e")
-"""In `cuts`: behind the last message, where nothing is kept."""
+"""The code in `Outline.cuts` for the cut after the last message, which keeps nothing."""
 
 UNSAFE: Final = 0
 
 MOST_TOKENS: Final = 1 << 40
-"""Of one message. No message has more, but a stranger's journal may say so."""
+"""A message counts as at most this many tokens. Real messages have fewer, but a journal that compactd did not
+write may claim more."""
 
 
 class Outline(Struct, frozen=True, kw_only=True):
-    """The messages of a view, as a plan sees them. Indices into the view's items."""
+    """What a plan needs to know about the messages of a view.
+
+    A message is named by its index in the view's items. Cut `n` is the place before message `n`: a compaction
+    with this cut keeps message `n` and what follows. A cut is safe if it separates no call from its result. A
+    batch is a set of messages that are connected by calls and results.
+    """
 
     ids: tuple[EntryId, ...]
     kinds: bytes
-    """What each message is to a cut."""
+    """The kind of each message, as a code of `CODES`."""
     cuts: bytes
-    """For each cut, 0 to the number of messages: `UNSAFE`, or what stays first."""
+    """For each cut, from 0 to the number of messages: `UNSAFE`, or the kind of the first kept message as a
+    code of `CODES`."""
     sums: array[int]
-    """Tokens of the messages before each cut."""
+    """For each cut, the tokens of the messages before it."""
     ring: array[int]
-    """For each message another one of its batch, round in a circle; itself where it is alone."""
+    """For each message, the next one of its batch, in a circle. A message without a connection to others
+    points to itself."""
     unanswered: Mapping[int, int]
-    """Messages with calls that have no result, and how many those are."""
+    """Messages with calls that have no result, and the number of these calls."""
     left_out: Mapping[int, tuple[int, ...]]
-    """Messages with results that answer no call, and which blocks those are."""
+    """Messages with results that answer no call, and the indices of these blocks."""
     moved: Mapping[int, tuple[int, ...]]
-    """Messages with results that stand apart from their call, and which blocks those are."""
+    """Messages with results that do not directly follow their call, and the indices of these blocks."""
     shown: int
-    """Tokens of all messages but empty ones."""
+    """The tokens of all messages that are not empty."""
     pinned: tuple[int, ...]
-    """Messages that their `meta` pins, rising."""
+    """Messages that their own `meta` pins, in ascending order."""
     request: int | None
-    """The newest request."""
+    """The newest request of a person, shell commands included; None if there is none."""
     spoken: int | None
-    """The newest one that is no shell command."""
+    """The newest request of a person that is not a shell command; None if there is none."""
 
     def __len__(self) -> int:
         return len(self.kinds)
 
     def kind(self, index: int) -> Kind:
-        """What the message is to a cut."""
+        """Return the kind of a message."""
         return KIND_OF[self.kinds[index]]
 
     def tokens(self, index: int) -> int:
-        """Of one message, as it stands."""
+        """Return the tokens of one message, without the error results that the projection adds."""
         return self.sums[index + 1] - self.sums[index]
 
     def is_safe(self, cut: int) -> bool:
-        """Whether all laws allow the cut."""
+        """Return whether this cut is safe."""
         return self.cuts[cut] != UNSAFE
 
     def safe(self, first: int, last: int) -> Iterator[int]:
-        """The safe cuts from `first` to `last`, both included, rising."""
+        """Return an iterator over the safe cuts from `first` to `last`, both inclusive, in ascending
+        order."""
         return compress(range(first, last + 1), self.cuts[first : last + 1])
 
     def first_safe(self, first: int, kinds: Iterable[Kind]) -> int | None:
-        """The first safe cut from `first` on that keeps a message of these kinds first."""
+        """Return the first safe cut at or after `first` whose first kept message is of one of these kinds;
+        None if there is none."""
         found = [at for kind in kinds if (at := self.cuts.find(CODES[kind], first)) >= 0]
         return min(found, default=None)
 
     def last_safe(self, first: int, last: int, kinds: Iterable[Kind]) -> int | None:
-        """The last safe cut from `first` to `last`, both included, that keeps a message of these kinds first,
-        or nothing."""
+        """Return the last safe cut from `first` to `last`, both inclusive, that keeps nothing or whose first
+        kept message is of one of these kinds; None if there is none."""
         codes = (END, *(CODES[kind] for kind in kinds))
         found = max(self.cuts.rfind(code, first, max(0, last + 1)) for code in codes)
         return found if found >= 0 else None
 
     def newest(self, kind: Kind, first: int, last: int) -> int | None:
-        """The newest message of this kind from `first` up to, not including, `last`."""
+        """Return the newest message of this kind from `first` (inclusive) to `last` (exclusive); None if
+        there is none."""
         found = self.kinds.rfind(CODES[kind], first, max(0, last))
         return found if found >= 0 else None
 
     @property
     def last_batch(self) -> int:
-        """Where the smallest tail that is not empty begins; 0 where no cut is safe."""
+        """The last safe cut that keeps at least one message; 0 if no cut is safe."""
         return max(0, len(self.cuts[:-1].rstrip(b"\0")) - 1)
 
     def batch(self, index: int) -> frozenset[int]:
-        """All messages with a call or a result that belong to this one's: never parted."""
+        """Return the batch of a message: this message and all that are connected with it by calls and
+        results. A safe cut never separates them."""
         members, at = [index], self.ring[index]
         while at != index:
             members.append(at)
@@ -124,7 +138,7 @@ class Outline(Struct, frozen=True, kw_only=True):
 
 
 class Outlining:
-    """An outline that is kept up message by message. One thread at a time."""
+    """A builder of an `Outline`, message by message. Only one thread may use it at a time."""
 
     __slots__ = (
         "_closer",
@@ -148,12 +162,12 @@ class Outlining:
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.count = 0
-        """Messages that were taken in."""
+        """The number of messages that were added."""
         self._ids: list[EntryId] = []
         self._kinds, self._cuts = bytearray(), bytearray()
         self._sums, self._ring, self._root = array("q", (0,)), array("i"), array("i")
         self._waiting: dict[str, tuple[int, int]] = {}
-        """By call id the newest message with such calls, and how many of them no result answered yet."""
+        """For each call id, the newest message with such calls and how many of them have no result yet."""
         self._unanswered: dict[int, int] = {}
         self._left_out: dict[int, list[int]] = {}
         self._moved: dict[int, list[int]] = {}
@@ -162,15 +176,15 @@ class Outlining:
         self._request: int | None = None
         self._spoken: int | None = None
         self._closer = -1
-        """The last message that closed the calls before it: its own alone may be open."""
+        """The last message that closed the calls before it. Only its own calls may be open."""
         self._last_other = -1
-        """The last message that holds something beside results."""
+        """The last message that contains more than results."""
         for item in items:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Takes in the next message. O(its blocks); a late result takes as long as copying a byte for each
-        message since its call."""
+        """Add the next message. O(its blocks). A late result also costs copying one byte for each message
+        since its call."""
         message, index = item.message, self.count
         self.count = index + 1
         role, meta = message.role, message.meta
@@ -219,7 +233,8 @@ class Outlining:
                 self._spoken = index
 
     def outline(self) -> Outline:
-        """All of it as it stands. O(messages), 14 bytes and a name of each copied."""
+        """Return a copy of the current state. O(messages). The copy takes 14 bytes and a reference per
+        message."""
         count, is_open = self.count, self._closer in self._unanswered
         safe = self._cuts[: self._closer + 1] if is_open else self._cuts
         return Outline(
@@ -238,7 +253,8 @@ class Outlining:
         )
 
     def _answer(self, call_id: str, index: int, at: int) -> None:
-        """Takes in the result in block `at` of the message at `index`."""
+        """Match the result in block `at` of the message at `index` with its call. The cuts between the two
+        become unsafe."""
         found = self._waiting.get(call_id)
         if found is None:
             self._left_out.setdefault(index, []).append(at)
@@ -259,7 +275,7 @@ class Outlining:
         self._join(call, index)
 
     def _join(self, one: int, other: int) -> None:
-        """The two messages are of one batch."""
+        """Merge the batches of two messages."""
         first, second = self._find(one), self._find(other)
         if first != second:
             self._root[second] = first
@@ -275,5 +291,5 @@ class Outlining:
 
 
 def outline_of(items: Iterable[Item]) -> Outline:
-    """The outline of these messages. O(blocks)."""
+    """Return the outline of these messages. O(blocks)."""
     return Outlining(items).outline()

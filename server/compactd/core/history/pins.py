@@ -1,4 +1,4 @@
-"""Which messages stay in every later view: those their `meta` pins, and those that `session/pin` named."""
+"""Find which messages are pinned: by their own `meta`, or by `session/pin`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from compactd.protocol.messages import Message
 
 
 def is_pinned(message: Message) -> bool:
-    """True where the message itself says so."""
+    """Return whether the message's own `meta` pins it."""
     return message.meta is not None and message.meta.pinned
 
 
 def pinned_of(items: Iterable[Item], marks: Mapping[EntryId, bool]) -> tuple[EntryId, ...]:
-    """Ids of those of `items` that are pinned, in their order. `marks`: what `session/pin` said last of a
-    message, which goes before its `meta`. O(items), and decodes those that nobody has asked for."""
+    """Return the ids of the pinned messages among `items`, in order. `marks` says, for each message that
+    `session/pin` named, whether it is pinned, and takes precedence over the message's `meta`. O(items);
+    messages without a mark are decoded."""
     return tuple(
         item.entry_id
         for item in items

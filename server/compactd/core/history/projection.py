@@ -1,10 +1,10 @@
-"""The projection: what the next model request must contain, before any provider's shape.
+"""The projection: repair the view so that every provider accepts it as a request (law 1).
 
-A view may hold calls without results (a batch that is half done, a turn that was interrupted), results
-without calls, results that came late. Every provider refuses those, so the projection mends them and says
-how in `repairs`; the view itself stays as it is. `core/history/tool_pairs.py` says which result answers which
-call.
-(Rules: docs/dev/behaviour.md, "Time travel" and law 1.)
+A view may contain calls without results (an unfinished batch, an interrupted turn), results without calls,
+and results that came late. Every provider refuses those. The projection repairs them and lists what it did in
+`repairs`; the view itself does not change. Calls and results are matched in `tool_pairs.py`. The repaired
+messages are still in compactd's neutral shape, not yet in a provider's. (Rules: docs/dev/behaviour.md, "Time
+travel" and law 1.)
 """
 
 from __future__ import annotations
@@ -49,21 +49,22 @@ __all__ = [
 ]
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
-"""The error result of a call that has none."""
+"""The text of the error result that is added for a call without a result."""
 
 
 class Repair(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that the projection did so that providers accept the request."""
+    """One repair that the projection made so that providers accept the request."""
 
     kind: str
-    """`missing_result`: an error result was written for a call without one · `orphan_result`: a result
-    without its call was left out · `duplicate_result`: a further result of an answered call was left out ·
-    `moved_result`: a late result stands next to its call · `renamed_call`: a `call_id` that was in use
-    already has a suffix · `empty_message`: a message without content was left out."""
+    """`missing_result`: an error result was added for a call without one · `orphan_result`: a result without
+    its call was left out · `duplicate_result`: a further result of an answered call was left out ·
+    `moved_result`: a late result was moved to its call · `renamed_call`: a `call_id` that was already in use
+    got a suffix · `empty_message`: a message without content was left out."""
     entry_id: EntryId | None = None
-    """The message it was done to; of `missing_result` and `renamed_call` the call's."""
+    """The message that was repaired. For `missing_result` and `renamed_call`, the message that contains the
+    call."""
     call_id: str | None = None
-    """As the client gave it."""
+    """The call id as the client gave it."""
 
 
 class Projected(Struct, frozen=True, kw_only=True):
@@ -71,41 +72,40 @@ class Projected(Struct, frozen=True, kw_only=True):
 
     message: Message
     entry_id: EntryId | None = None
-    """None for a result that was written for a call without one."""
+    """The entry of the message; None for an error result that was added."""
     source: Raw | None = None
-    """The client's own bytes, where the message is unchanged."""
+    """The client's own bytes, if the message is unchanged."""
     model: str | None = None
-    """The session's model when the message came; none for what was written here."""
+    """The session's model when the message came; None for an error result that was added."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
-    """The next request's messages."""
+    """The messages of the next request."""
 
     messages: tuple[Projected, ...]
-    """In order. Every call is followed by its result before any other content; `call_id`s are unique; no
-    message is empty."""
+    """The messages in order. Every call is followed by its result before any other content, `call_id`s are
+    unique, and no message is empty."""
     repairs: tuple[Repair, ...]
-    """In the order they were done."""
+    """The repairs in the order in which they were made."""
     tokens: int
-    """Estimate over `messages`: the items' tokens, without what was left out, with what was written."""
+    """The estimate over `messages`: the items' tokens, less what was left out, plus what was added."""
 
 
 def project(items: Sequence[Item], counter: Counter) -> Projection:
-    """What the next request must contain, of the view's `items`.
+    """Return the messages of the next request for the view's `items`, with all repairs.
 
-    `counter` is the session's, which counted the items. Order is kept, but for results that stand elsewhere
-    than after their call: those move there. In a user message that holds results beside other content, the
-    results count as standing first: a provider's shape puts them there. Cost: O(blocks), and `counter` only
-    of what was written or left out.
+    `counter` must be the session's counter, which counted the items. The order is kept, except that a result
+    which does not directly follow its call is moved there. In a user message with results and other content,
+    the results count as coming first, because a provider's shape puts them first. O(blocks); only what is
+    added or left out is counted.
     """
     return _Projecting(items, counter).run()
 
 
 def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> int:
-    """`project(items, counter).tokens`, with the outline of `items` and the costs by `counter`.
-
-    O(messages with results that are left out or moved), and counts of those at the first time.
-    """
+    """Return the value of `project(items, counter).tokens`, computed faster from the outline of `items` and
+    the counter in `costs`. O(messages with results that are left out or moved); the first call also counts
+    these results."""
     total = outline.shown
     for index in outline.left_out.keys() | outline.moved.keys():
         total += costs.of_message(index, partial(_shown_tokens, items, outline, index, costs.counter))
@@ -115,7 +115,7 @@ def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> i
 
 
 def _shown_tokens(items: Sequence[Item], outline: Outline, index: int, counter: Counter) -> int:
-    """What the request holds of a message with results that are left out or moved."""
+    """Return the tokens that a message has in the request, if some of its results are left out or moved."""
     content = items[index].message.content
     left_out, moved = outline.left_out.get(index, ()), frozenset(outline.moved.get(index, ()))
     gone = moved.union(left_out)
@@ -133,7 +133,7 @@ def _only_results(message: Message) -> bool:
 
 
 class _Projecting:
-    """One run of `project`: what is known of the items, and what was emitted so far."""
+    """The state of one call of `project`."""
 
     def __init__(self, items: Sequence[Item], counter: Counter) -> None:
         self._items = items
@@ -187,7 +187,7 @@ class _Projecting:
             self._complete(index, item, calls)
 
     def _complete(self, index: int, item: Item, calls: Sequence[tuple[int, ToolCall]]) -> None:
-        """Emits, right after the message of `calls`, the results that do not follow it by themselves."""
+        """Add the missing and the late results of `calls` directly after the message of the calls."""
         in_place_to = self._results_end(index)
         late: dict[int, list[Block]] = {}
         for at, call in calls:
@@ -207,10 +207,11 @@ class _Projecting:
             self._messages.append(_projected(self._items[source], tuple(results), role="tool"))
 
     def _results_end(self, index: int) -> int:
-        """Index of the last message after `index` whose results stand right after it."""
+        """Return the index of the last message after `index` whose results directly follow the message at
+        `index`."""
         for at in range(index + 1, len(self._items)):
             message = self._items[at].message
-            # A message that ends the run may hold results of its own: a provider's shape puts them first.
+            # This message has other content and may contain results too; a provider's shape puts them first.
             if not _only_results(message):
                 return at
         return len(self._items) - 1
@@ -249,7 +250,8 @@ def _interrupted(call: ToolCall) -> Message:
 
 
 def _projected(item: Item, content: tuple[Block, ...], role: Role | None = None) -> Projected:
-    """`item` with `content`: itself where that is all it holds; else rewritten, in `role` if one is given."""
+    """Return `item` as a message of the request, with `content`. If the content is unchanged, the client's
+    bytes are kept; otherwise the message is rewritten, with `role` if given."""
     given = item.message.content
     if len(content) == len(given) and all(a is b or a == b for a, b in zip(content, given, strict=True)):
         return Projected(message=item.message, entry_id=item.entry_id, source=item.source, model=item.model)

@@ -1,7 +1,7 @@
-"""The fold from a journal's entries to what the session is now.
+"""The state of a session, folded from its journal's entries.
 
-`Fold.apply` takes one entry in the cost of that entry (a compaction, undo or branch rebuilds the view:
-linear in the path). Folding a journal entry by entry gives the values that its writer had.
+`Fold.apply` adds one entry in O(entry); a compaction, undo or branch rebuilds the view in O(path). Folding a
+journal entry by entry gives the values that the process which wrote it had (law 9).
 """
 
 from __future__ import annotations
@@ -48,54 +48,57 @@ from compactd.protocol.messages import Message
 
 
 class Fold:
-    """What a session is after its entries so far: view, epoch, pins, settings, usage."""
+    """The state of a session after its entries so far: view, epoch, pins, settings, usage."""
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode
         self.opened: Opened | None = None
         self.originals: dict[EntryId, Item] = {}
-        """Every message ever appended, by its entry, in the order of the journal."""
+        """Every message ever appended, by its entry id, in the order of the journal."""
         self.times: dict[EntryId, float] = {}
-        """When each message was appended."""
+        """When each message was appended, by entry id."""
         self.clients: dict[str, EntryId] = {}
-        """The client's message ids."""
+        """The entry id for each message id that a client gave."""
         self._in_force = InForce()
         self.steps = self._in_force.known
-        """Every compaction and prune, by its entry."""
+        """Every compaction and prune, by its entry id."""
         self._estimators: dict[EntryId, str] = {}
         """The estimator that counted each message."""
-        self._counted_by: set[str] = set()  # the same, each once
+        self._counted_by: set[str] = set()  # all estimators in `_estimators`
         self._step_estimators: dict[EntryId, str] = {}
-        """The same of the summaries and stubs in the journal, by their compaction or prune."""
+        """The estimator that counted the summary and the stubs of each compaction or prune."""
         self._newest_estimator = ""
-        """Of the message that was appended last: older records of a compaction do not name their own."""
+        """The estimator of the message that was appended last. Older compaction records do not name their
+        own."""
         self._counting: tuple[str, Count] | None = None
-        """How the session counts now; none: the journal's own counts are shown."""
+        """The estimator that the session uses now; None means that the journal's own counts are shown."""
         self.timeline: list[Appended | Compacted | Pruned | CompactionBegun] = []
-        """What `session/history` tells, oldest first."""
+        """The entries that `session/history` lists, oldest first."""
         self.begun = 0
-        """Compactions that were started, whatever came of them."""
+        """How many compactions were started, whatever their outcome."""
         self.done: set[str] = set()
-        """Compactions that were committed, by their id."""
+        """The ids of compactions that were committed."""
         self.ended: dict[str, CompactionEnded] = {}
-        """Compactions that came to nothing, by their id."""
+        """Compactions that ended without a result, by their id."""
         self._parents: dict[EntryId, EntryId | None] = {}
         self.path: list[EntryId] = []
-        """Entries with an id from the root to the leaf."""
+        """The ids of the entries from the root to the leaf."""
         self.pin_marks: dict[EntryId, bool] = {}
-        """What `session/pin` said last of a message. Without it, `meta` decides (`core/history/pins.py`)."""
+        """Whether `session/pin` last pinned or unpinned a message. For other messages, their `meta` decides
+        (`pins.py`)."""
         self.model = ModelSet(at=0.0, model=None)
         self.prompts = 0
-        """Prompts that the daemon's own loop was ever given."""
+        """How many prompts the daemon's own loop has been given."""
         self.queued: dict[str, Raw] = {}
-        """Prompts that wait, by their turn, oldest first."""
+        """The prompts that wait, by turn, oldest first."""
         self.redacted: set[EntryId] = set()
         """Messages whose contents were replaced by a mark."""
         self.takes_snapshots = False
         self.snapshots: list[Snapshot] = []
-        """Oldest first; a redaction ends with those before it, which may hold the secret too."""
+        """The snapshots, oldest first. A redaction drops the earlier ones, because they may contain the
+        secret too."""
         self.rejected: Rejected | None = None
-        """The last refusal of a request as too large, by the model that the session is on."""
+        """The last refusal of a request as too large by the current model."""
         self.sighting: Rejected | None = None
         """The last doubtful refusal by the current model, if no other refusal named a window after it."""
         self.system_prompt: str | None = None
@@ -104,53 +107,54 @@ class Fold:
         self.given: dict[str, Raw] = {}
         """The client's `compaction` object of each layer, `start` and `configure`."""
         self.fixed = (0, 0)
-        """Estimates of (system prompt, tools)."""
+        """The estimated tokens of (system prompt, tools)."""
         self.epoch = 1
         self.view_epoch = 1
-        """The epoch since which no message left the view or came back, and the model is the same."""
+        """The first epoch since which no message left the view or returned to it and the model did not
+        change."""
         self.billing = Billing()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
-        """The last report's input, cache included, while it is of this epoch."""
+        """The input of the last usage report, cache included; None if the report is of an older epoch."""
         self.trailing = 0
-        """Estimate of what came after that report."""
+        """The tokens of everything after the last reported request, its answer included."""
         self.calibrator = Calibrator()
         self.items: list[Item] = []
         self.tail_from = self.items_tokens = 0
         self.kept = Kept()
-        """What the view's next plan need not work out."""
+        """The cache of what the next plan of this view can reuse."""
         self._first_title: str | None = None
         self._view: View | None = None
 
     @property
     def leaf(self) -> EntryId | None:
-        """The entry that the next one follows."""
+        """The entry that the next entry follows; None if there is none."""
         return self.path[-1] if self.path else None
 
     @property
     def next_id(self) -> EntryId:
-        """The id that the next message, compaction or prune takes."""
+        """The id of the next message, compaction or prune."""
         return f"e{len(self._parents) + 1}"
 
     @property
     def shown_title(self) -> str | None:
-        """The title that was set, else the first one a user's message gives."""
+        """The title that was set; otherwise the first one found in a user's message."""
         return self.title or self._first_title
 
     @property
     def last_prompt_tokens(self) -> int:
-        """Input of the last report of this epoch, cache included; 0 where there is none."""
+        """The input of the last report of this epoch, cache included; 0 if there is none."""
         return self.base or 0
 
     @property
     def estimated(self) -> int:
-        """Estimate of the whole request: system prompt, tools, messages. Without repairs."""
+        """The estimate of the whole request: system prompt, tools and messages, without repairs."""
         return self.items_tokens + self.fixed[0] + self.fixed[1]
 
     @property
     def size(self) -> int:
-        """Current context size: base + trailing, or the estimate of everything where there is no report."""
+        """The current context size: base + trailing; without a report, the estimate of the whole request."""
         if self.base is None:
             return self.estimated
         if self.trailing >= 0:
@@ -158,36 +162,39 @@ class Fold:
         return without(self.base, -self.trailing, self.estimated)
 
     def estimated_after(self, marker: Undone | Redone) -> int:
-        """What `estimated` will be once `marker` is applied. O(path)."""
+        """Return the value that `estimated` would have if `marker` were applied. O(path)."""
         items, _ = self._shown(self._in_force.steps_after(marker))
         return sum([item.tokens for item in items]) + sum(self.fixed)
 
     def view(self) -> View:
-        """The messages of the next request. Cached until an entry changes it."""
+        """Return the view, which has the messages of the next request. It is cached until an entry changes
+        it."""
         if self._view is None:
             items, start = tuple(self.items), self.tail_from
             self._view = View(items=items, tail_from=start, tokens=self.items_tokens, epoch=self.epoch)
         return self._view
 
     def last_step(self) -> Step | None:
-        """What `undo` would take back."""
+        """Return the compaction or prune that `undo` would take back; None if there is none."""
         return self._in_force.last
 
     def last_undone(self) -> Step | None:
-        """The compaction or prune that `redo` would put in force again."""
+        """Return the compaction or prune that `redo` would restore; None if there is none."""
         return self._in_force.last_undone
 
     def has_entry(self, entry_id: EntryId) -> bool:
-        """True for the id of a message, compaction or prune, on whatever branch."""
+        """Return whether a message, compaction or prune with this id exists on any branch."""
         return entry_id in self._parents
 
     def first_after(self, entry_id: EntryId | None) -> EntryId | None:
-        """The first message on the path after the entry, the first of all after None; None if none came."""
+        """Return the first message on the path after the entry, or the first of all if `entry_id` is None.
+        Return None if there is no such message."""
         start = 0 if entry_id is None else place_of(self.path, entry_id) + 1
         return next((i for i in self.path[start:] if i in self.originals), None)
 
     def behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:
-        """The messages that a compaction's summary stands for, or a prune shortened; None if unknown."""
+        """Return the messages that a compaction summarised or a prune shortened; None if no compaction or
+        prune has this id."""
         step = next((s for s in self.steps.values() if s.compaction_id == compaction_id), None)
         if step is None:
             return None
@@ -198,30 +205,32 @@ class Fold:
         return tuple(i for i in line[:end] if i in self.originals and i not in step.pinned)
 
     def pinned_by_id(self) -> frozenset[EntryId]:
-        """The messages that `session/pin` pinned and did not let go."""
+        """Return the messages that `session/pin` pinned and did not unpin."""
         return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
 
     def steps_in_force(self) -> tuple[Step, ...]:
-        """Compactions and prunes in force, oldest first."""
+        """Return the compactions and prunes in force, oldest first."""
         return self._in_force.steps
 
     def came_to_nothing(self, compaction_id: str) -> bool:
-        """True for a compaction that was begun and never done; one that still runs looks the same."""
+        """Return whether a compaction was not committed. This is also true while the compaction is still
+        running."""
         return compaction_id not in self.done
 
     def compactions(self) -> tuple[Compacted, ...]:
-        """The compactions in force, oldest first."""
+        """Return the compactions in force, oldest first."""
         return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
 
     def path_items(self, start: int = 0) -> list[Item]:
-        """The original messages of the path from that entry on, compacted or not. O(path from there)."""
-        if start == 0 and len(self.path) == len(self._parents):  # nothing was branched
+        """Return the original messages of the path from index `start` on, compacted or not. O(path from
+        there)."""
+        if start == 0 and len(self.path) == len(self._parents):  # there are no branches
             return list(self.originals.values())
         return [self.originals[i] for i in self.path[start:] if i in self.originals]
 
     def apply(self, entry: Entry, message: Message | None = None) -> None:
-        """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it; else
-        it is decoded when it is first asked for, so that what is wrong with it may come out late."""
+        """Apply `entry` to the state. `message` is the decoded message of an `Appended`, if the caller has
+        it. Otherwise it is decoded on first use, so errors in it may appear late."""
         match entry:
             case Appended():
                 self._append(entry, message)
@@ -270,22 +279,21 @@ class Fold:
                 self.opened = entry
 
     def release(self) -> None:
-        """Lets go of everything, piece by piece: the session is closed."""
+        """Free everything, piece by piece, when the session is closed."""
         release(self.items)
         release(self.timeline)
         self._view, self.kept = None, Kept()
         clear(self.originals)
 
     def exchange(self, at: int, item: Item) -> None:
-        """Puts an equal message at `at` of the view, and in the place of the original."""
+        """Replace the view's message at index `at`, and its original, by `item`, which must be equal."""
         self.items[at] = self.originals[item.entry_id] = item
         self._view = None
 
     def recount(self, estimator: str, count: Count) -> None:
-        """Counts again what another estimator than `estimator` counted: after a change of model or settings.
-
-        O(messages counted by another). The epoch stays; the estimates are those of a replay.
-        """
+        """Count again, with `count`, what another estimator than `estimator` counted, after a change of model
+        or settings. O(messages counted by another estimator). The epoch stays. A replay of the journal gives
+        the same estimates."""
         others = self._counted_by - {estimator}
         foreign = [i for i, name in self._estimators.items() if name in others] if others else []
         for entry_id in foreign:
@@ -302,7 +310,8 @@ class Fold:
                 self.trailing += came - was + self.calibrator.recounted(answer)
 
     def _foreign_steps(self, estimator: str, steps: Iterable[Step] | None = None) -> frozenset[EntryId]:
-        """Of `steps`, by default those in force, the ones whose summaries and stubs another one counted."""
+        """Return which of `steps` (by default those in force) have summaries and stubs that another estimator
+        than `estimator` counted."""
         steps, found = self._in_force.steps if steps is None else steps, self._step_estimators
         return frozenset(step.id for step in steps if found[step.id] != estimator)
 
@@ -381,8 +390,8 @@ class Fold:
         if entry.epoch is not None:
             self.epoch, self._view = entry.epoch, None
         if entry.fixed_tokens is not None:
-            # docs/dev/behaviour.md, "Tokens": a changed system prompt or tool list adds its estimated
-            # difference.
+            # A changed system prompt or tool list adds the difference of the estimates to the trailing size
+            # (docs/dev/behaviour.md, "Tokens").
             self.trailing += sum(entry.fixed_tokens) - sum(self.fixed)
             self.fixed = entry.fixed_tokens
 
@@ -408,16 +417,18 @@ class Fold:
 
 
 def without(size: int, removed: int, left: int) -> int:
-    """What is left of a reported `size` after `removed` tokens went, by an estimate in which `left` stay.
+    """Return the size that remains when `removed` tokens are removed from a reported `size` and an estimated
+    `left` tokens stay.
 
-    A report may be smaller than the estimate: no larger share goes of it than of the estimate, so that the
-    size stays above 0 while anything is left.
+    The estimate may exceed the report. So the removed share of the size is at most the removed share of the
+    estimate, and the size stays above 0 while anything is left.
     """
     return size - min(removed, size * removed // max(1, removed + left))
 
 
 def fold(entries: Iterable[Entry], decode: Decode) -> Fold:
-    """The fold of `entries`, oldest first. Decodes what gives title, pins and stubs; raises as `decode`."""
+    """Return the state after `entries`, oldest first. Decode only the messages that give the title, pins and
+    stubs. Raise what `decode` raises."""
     state = Fold(decode)
     for entry in entries:
         state.apply(entry)

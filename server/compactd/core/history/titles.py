@@ -1,4 +1,4 @@
-"""Titles of what a user said, by code."""
+"""Derive a session's title from the user's words, without a model."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.protocol.messages import Message, Text
 
 TITLE_CHARS = 60
-"""Code points of a title at most (protocol.md, "session/history")."""
+"""The most code points of a title (protocol.md, "session/history")."""
 
 TITLE_SEARCH_CHARS = 20_000
-"""Code points of a text that are searched for a title."""
+"""How many code points of a text are searched for a title."""
 
 
 def title_of(message: Message) -> str | None:
-    """The first meaningful line of a user's message, `TITLE_CHARS` at most; none where no person wrote it."""
+    """Return the first meaningful line of a user's message, shortened to `TITLE_CHARS` code points; None if
+    no person wrote the message."""
     if message.role != "user":
         return None
     for block in message.content:
@@ -24,7 +25,7 @@ def title_of(message: Message) -> str | None:
                     title
                     for span in spans_of(message, block)
                     if span.author == USER
-                    # Enough for any title, and it keeps a pasted megabyte cheap.
+                    # The limit is enough for any title and keeps a pasted megabyte cheap.
                     if (title := _first_line(text[span.start : span.end][:TITLE_SEARCH_CHARS])) is not None
                 ),
                 None,

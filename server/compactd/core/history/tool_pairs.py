@@ -1,10 +1,11 @@
-"""How calls and their results find each other: the one mechanism behind projection, cuts and `pending_calls`.
+"""Match tool calls with their results. The projection, cut points and `pending_calls` use these rules:
 
-- A result belongs to the newest message before it that holds a call with its id; among calls of one message
-  with the same id, to the first that has none. A `call_id` that comes again later is a new call.
-- A call is open until a later user or assistant message. A tool message, a user message of nothing but
-  results, a system message and an empty message close nothing.
-- A further result of an answered call is a duplicate; a result whose call is not there is an orphan.
+- A result belongs to the newest earlier message that contains a call with its id; of several calls with the
+  same id in that message, to the first without a result. A `call_id` that occurs again later is a new call.
+- A call is open until a later user or assistant message. A tool message, a user message with only results, a
+  system message and an empty message close nothing.
+- A further result of an answered call is a duplicate. A result without a call is an orphan.
+
 (Rules: docs/dev/behaviour.md, "Time travel".)
 """
 
@@ -25,45 +26,45 @@ class Matched(Struct, frozen=True):
     """Which result answers which call."""
 
     result_of: dict[Place, Place]
-    """Call to result."""
+    """The place of the result, by the place of its call."""
     unpaired: dict[Place, str]
-    """Result to the kind of its repair."""
+    """For the place of each result that answers no call, the kind of repair that the projection makes."""
     open: tuple[Place, ...]
-    """Calls that are open at the end, in order."""
+    """The calls that are open at the end, in order."""
 
 
 def is_blank(block: Block) -> bool:
-    """True for text of nothing but white space, which providers refuse."""
+    """Return whether a block is text with nothing but white space, which providers refuse."""
     return isinstance(block, Text) and (not block.text or block.text.isspace())
 
 
 def closes_calls(message: Message) -> bool:
-    """True for a message after which no earlier call is open: a user's or an assistant's, with something in
-    it beside results and empty text. O(blocks)."""
+    """Return whether no earlier call is open after this message. That is so if the role is user or assistant
+    and the message contains more than results and empty text. O(blocks)."""
     return message.role in ("user", "assistant") and any(
         not isinstance(block, ToolResult) and not is_blank(block) for block in message.content
     )
 
 
 class Pending:
-    """The calls that wait for a result, kept up message by message, so that an append needs no rescan."""
+    """The calls that wait for a result, updated message by message, so that an append needs no rescan."""
 
     __slots__ = ("_open",)
 
     def __init__(self, items: Sequence[Item] = ()) -> None:
         self._open: dict[str, int] = {}
-        # What came before the last message that closes all calls is of no more consequence, and stays bytes.
+        # Messages before the last one that closes all calls do not matter, so they are not decoded.
         start = next((at for at in range(len(items) - 1, -1, -1) if closes_calls(items[at].message)), 0)
         for item in items[start:]:
             self.add(item.message)
 
     @property
     def call_ids(self) -> tuple[str, ...]:
-        """Ids of the open calls, in the order they were made; an id as often as it is open."""
+        """The ids of the open calls, in the order of the calls. An id is repeated as often as it is open."""
         return tuple(call_id for call_id, calls in self._open.items() for _ in range(calls))
 
     def add(self, message: Message) -> None:
-        """Takes in the next message. O(its blocks)."""
+        """Add the next message. O(its blocks)."""
         calls: dict[str, int] = {}
         for block in message.content:
             if isinstance(block, ToolResult):
@@ -81,26 +82,26 @@ class Pending:
 
 
 def pending_calls(items: Sequence[Item]) -> tuple[str, ...]:
-    """Ids of the calls that are open after the last item, in the order they were made. O(blocks)."""
+    """Return the ids of the calls that are open after the last item, in the order of the calls. O(blocks)."""
     return Pending(items).call_ids
 
 
 def pairs(items: Sequence[Item]) -> tuple[tuple[int, int], ...]:
-    """(index of the call's message, index of its result's message) for each call that has a result.
+    """Return (index of the call's message, index of its result's message) for each call that has a result.
 
-    By rising call; both indices into `items`; a late result, after the call was closed, included. O(blocks).
+    The pairs are sorted by call. Late results, which came after the call was closed, are included. O(blocks).
     """
     return tuple((call[0], result[0]) for call, result in sorted(match(items).result_of.items()))
 
 
 def open_calls(items: Sequence[Item]) -> tuple[int, ...]:
-    """Indices of the messages whose calls are still open after the last item. O(blocks)."""
+    """Return the indices of the messages whose calls are still open after the last item. O(blocks)."""
     return tuple(sorted({place[0] for place in match(items).open}))
 
 
 def open_call_barriers(items: Sequence[Item]) -> tuple[bool, ...]:
-    """For each index, whether a cut before it would part a call from its result, or an open call from what
-    follows. As long as `items`. O(blocks)."""
+    """Return for each index whether a cut before this message would separate a call from its result, or an
+    open call from what follows it. The result is as long as `items`. O(blocks)."""
     matched = match(items)
     reach = [0] * (len(items) + 1)
     spans = [(call[0], result[0]) for call, result in matched.result_of.items()]
@@ -116,10 +117,11 @@ def open_call_barriers(items: Sequence[Item]) -> tuple[bool, ...]:
 
 
 def match(items: Sequence[Item]) -> Matched:
-    """Calls and results of `items`, paired. O(blocks)."""
+    """Match the calls and results of `items`. O(blocks)."""
     result_of: dict[Place, Place] = {}
     unpaired: dict[Place, str] = {}
-    newest: dict[str, list[Place]] = {}  # unanswered calls of the newest message with that id, last first
+    # per id, the unanswered calls of the newest message with that id, last first
+    newest: dict[str, list[Place]] = {}
     open_places: dict[Place, None] = {}
     for index, item in enumerate(items):
         calls: dict[str, list[Place]] = {}

@@ -1,7 +1,9 @@
-"""Which compactions and prunes of a session are in force: the rules of `undo`, `redo` and `branch`.
+"""Which compactions and prunes of a session are in force, that is, not undone: the rules of `undo`, `redo`
+and `branch`.
 
-`undo` and `redo` are markers that name one; a new one ends what could be redone; a branch has those of its
-own line. (Rules: docs/dev/behaviour.md, "Time travel".)
+`undo` and `redo` are markers that name a compaction or prune. After a new compaction or prune, those undone
+before can no longer be redone. On a branch, those on the branch's own path are in force. (Rules:
+docs/dev/behaviour.md, "Time travel".)
 """
 
 from __future__ import annotations
@@ -11,68 +13,72 @@ from collections.abc import Mapping, Sequence
 from compactd.core.history.entries import Compacted, EntryId, Pruned, Redone, Undone
 
 Step = Compacted | Pruned
-"""What `undo` takes back and `redo` puts in force again."""
+"""A compaction or prune: what `undo` takes back and `redo` restores."""
 
 
 class InForce:
-    """The compactions and prunes of a journal so far."""
+    """The compactions and prunes of a journal so far, and which of them are in force."""
 
     def __init__(self) -> None:
         self.known: dict[EntryId, Step] = {}
-        """All of them, in force or not."""
+        """All compactions and prunes by entry id, in force or not."""
         self._ids: list[EntryId] = []
         self._withdrawn: set[EntryId] = set()
         self._undone: list[EntryId] = []
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Those in force, oldest first."""
+        """The compactions and prunes in force, oldest first."""
         return tuple(self.known[i] for i in self._ids)
 
     @property
     def last(self) -> Step | None:
-        """What `undo` would take back."""
+        """The compaction or prune that `undo` would take back; None if there is none."""
         return self.known[self._ids[-1]] if self._ids else None
 
     @property
     def last_undone(self) -> Step | None:
-        """What `redo` would put in force again."""
+        """The compaction or prune that `redo` would restore; None if there is none."""
         return self.known[self._undone[-1]] if self._undone else None
 
     def add(self, step: Step) -> None:
-        """A new one."""
+        """Put a new compaction or prune in force. What was undone can no longer be redone."""
         self.known[step.id] = step
         self._ids.append(step.id)
         self._undone.clear()
 
     def undo(self, target: EntryId) -> None:
-        """Takes one out of force."""
+        """Take a compaction or prune out of force."""
         self._ids.remove(target)
         self._withdrawn.add(target)
         self._undone.append(target)
 
     def redo(self, target: EntryId) -> None:
-        """Puts one that was undone in force again."""
+        """Put a compaction or prune that was undone in force again."""
         self._undone.remove(target)
         self._withdrawn.discard(target)
         self._ids.append(target)
 
     def steps_after(self, marker: Undone | Redone) -> tuple[Step, ...]:
-        """Those that are in force once `marker` is, oldest first."""
+        """Return the compactions and prunes that would be in force if `marker` were applied, oldest first.
+        The state does not change."""
         if isinstance(marker, Undone):
             return tuple(self.known[i] for i in self._ids if i != marker.target)
         return (*self.steps, self.known[marker.target])
 
     def branch(self, path: Sequence[EntryId]) -> None:
-        """The session goes on from the end of `path`. O(path)."""
+        """Switch to the branch whose entries are `path`, from the root to the leaf. Its compactions and
+        prunes that were not undone are in force. O(path)."""
         here = set(path)
-        # Not what was in force before: coming back to a branch brings its compactions back.
+        # What is in force follows from the path and not from the previous state, so that returning to a
+        # branch restores its compactions.
         self._ids = [i for i in path if i in self.known and i not in self._withdrawn]
         self._undone = [i for i in self._undone if i in here]
 
 
 def line_to(parents: Mapping[EntryId, EntryId | None], entry_id: EntryId) -> list[EntryId]:
-    """The entries from the root to this one; where a stranger made them a circle, once round. O(path)."""
+    """Return the entries from the root to this one, by following `parents`. If a journal from elsewhere
+    contains a cycle, the cycle is followed only once. O(path)."""
     path: list[EntryId] = []
     at: EntryId | None = entry_id
     while at is not None and len(path) <= len(parents):

@@ -1,4 +1,4 @@
-"""What the next request shows of a session's messages, after the compactions and prunes in force."""
+"""Build the view from a session's messages and the compactions and prunes in force."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from compactd.core.history.entries import Compacted, EntryId, Item, Pruned, Stub
 from compactd.protocol.messages import Message
 
 STEP = 10_000
-"""Entries looked through at once."""
+"""How many entries `place_of` searches at once. Other threads can run between two such steps."""
 
 Count = Callable[[Message], int]
-"""Tokens of a message, in the session's estimator."""
+"""A function that counts the tokens of a message with the session's estimator."""
 
 
 class Recount(Struct, frozen=True):
-    """How to count again what another estimator than the session's counted."""
+    """What to count again because another estimator than the session's counted it."""
 
     steps: frozenset[EntryId]
-    """The compactions and prunes whose counts in the journal are another's."""
+    """The compactions and prunes whose token counts in the journal are from another estimator."""
     count: Count
 
 
@@ -32,10 +32,10 @@ def shown(
     originals: Mapping[EntryId, Item],
     recount: Recount | None,
 ) -> tuple[list[Item], int]:
-    """The view's items, and the index among them where the verbatim tail begins: summary, pinned, tail.
+    """Return the view's items (summary, pinned, tail), and the index at which the verbatim tail begins.
 
-    `steps`: those in force, oldest first; the last compaction decides. `path`: entries from the root to the
-    leaf. `recount`: none shows the journal's counts. O(path).
+    `steps` are the compactions and prunes in force, oldest first; the last compaction decides. `path` has the
+    entries from the root to the leaf. Without `recount`, the journal's token counts are used. O(path).
     """
     stubs: dict[EntryId, tuple[Stub, Count | None]] = {}
     last: Compacted | None = None
@@ -55,7 +55,8 @@ def shown(
         start = place_of(path, last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
     tail = [originals[i] for i in path[start:] if i in originals]
-    # Most are as they came, and there may be tens of thousands.
+    # Copy the list as a whole if possible: there may be tens of thousands of messages, and most are
+    # unchanged.
     items += [_with_stub_of(i, stubs) if i.entry_id in stubs else i for i in tail] if stubs else tail
     return items, tail_from
 
@@ -70,8 +71,9 @@ def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, Count | None]]
 
 
 def place_of(path: Sequence[EntryId], entry_id: EntryId) -> int:
-    """Where an entry stands; raises `ValueError` where it does not. O(what follows it), in steps of less than
-    a millisecond: others get the interpreter between them."""
+    """Return the index of an entry in `path`, searched from the end. Raise `ValueError` if `path` does not
+    contain it. O(entries after it), in steps of less than a millisecond, so that other threads can run in
+    between."""
     end = len(path)
     while end > 0:
         start = max(0, end - STEP)
@@ -82,8 +84,8 @@ def place_of(path: Sequence[EntryId], entry_id: EntryId) -> int:
 
 
 def behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:
-    """(tokens of that message, none where it is not among `items`; tokens of what follows it, of everything
-    where it is not there). O(what follows)."""
+    """Return (tokens of the message with this id, tokens of the messages after it). If the message is not
+    among `items`, return (None, tokens of all items). O(messages after it)."""
     came = 0
     for item in reversed(items):
         if item.entry_id == entry_id:

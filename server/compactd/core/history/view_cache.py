@@ -1,8 +1,8 @@
-"""What is kept of a session from one plan to the next, so that a plan costs what is new.
+"""A cache of what a plan computes about a session, so that the next plan only computes what is new.
 
-Nothing here decides anything: a plan that finds none of it works it out and comes to the same. A session is
-appended to in the loop while a worker plans: what a worker works out it works out for itself, and gives it
-here whole; what the loop keeps up is copied before a worker sees it.
+The cache decides nothing: a plan without it computes the same result. While a plan runs in a worker, the
+event loop may append to the session. So a worker computes its own values and stores them in the cache as a
+whole, and values that the event loop updates are copied before a worker sees them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from compactd.core.history.outline import Outline, Outlining
 from compactd.core.tokens.counting import Counter
 
 FEW = 64
-"""Messages that the loop takes in at once, at some µs each; more are for a worker."""
+"""The event loop adds at most this many messages to the outline at once, at a few µs each. More are left to a
+worker."""
 
 MOST_COUNTS = 4_096
-"""Texts whose tokens are kept: a plan counts its frame and the user's constraints, always the same ones."""
+"""How many texts have their token counts cached. Each plan counts the same fixed parts of the summary and the
+same user constraints."""
 
 
 class PathIndex(Protocol):
-    """What was found in the messages of a path, as far as it was read."""
+    """An index of the messages of a path, as far as the path was read."""
 
     @property
     def read(self) -> int:
-        """Entries of the path that were read, from its first on."""
+        """How many entries of the path were read, from its first on."""
         ...
 
 
 class Costs:
-    """A counter that remembers what each plan counts again: short texts, and messages shown in part."""
+    """A counter with a cache for what each plan counts again: short texts, and messages that are shown in
+    part."""
 
     __slots__ = ("_messages", "_texts", "counter")
 
@@ -44,16 +47,16 @@ class Costs:
 
     @property
     def name(self) -> str:
-        """The counter's."""
+        """The counter's name."""
         return self.counter.name
 
     @property
     def exact(self) -> bool:
-        """As the counter is."""
+        """Whether the counter counts exactly as the model does."""
         return self.counter.exact
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. O(text) at the first time."""
+        """Return the tokens of `text`. O(text) the first time."""
         known = self._texts.get(text)
         if known is None:
             if len(self._texts) >= MOST_COUNTS:
@@ -62,7 +65,7 @@ class Costs:
         return known
 
     def of_message(self, index: int, count: Callable[[], int]) -> int:
-        """What `count` gives for this message of the view, at the first time."""
+        """Return the tokens of the message at this index of the view. Call `count` only the first time."""
         known = self._messages.get(index)
         if known is None:
             known = self._messages[index] = count()
@@ -70,19 +73,21 @@ class Costs:
 
 
 class Kept:
-    """What is kept of one view of one path: a changed one begins anew."""
+    """The cache for one view of one path. A changed view gets a new one."""
 
     __slots__ = ("_costs", "_outlining", "said")
 
     def __init__(self, said: PathIndex | None = None) -> None:
         self.said = said
-        """What the user demanded on the path so far; none: nobody asked yet."""
+        """The user's constraints on the path so far; None if they were never computed."""
         self._outlining: Outlining | None = Outlining()
-        """None: it fell behind, and the next plan works it out."""
+        """The outline being updated; None if it was dropped, so that the next plan computes it."""
         self._costs: Costs | None = None
 
     def appended(self, items: Sequence[Item]) -> None:
-        """Takes in the newest of `items`, the view's, where that needs no decoding. O(that message)."""
+        """Update the outline after messages were appended to `items`, the view's items, if there are at most
+        `FEW` and all are decoded. Otherwise drop the outline, so that the next plan computes it. O(new
+        messages)."""
         known = self._outlining
         if known is None:
             return
@@ -93,16 +98,16 @@ class Kept:
             for item in items[-behind:]:
                 known.add(item)
         else:
-            # What stays bytes, as in a session that is being opened, is for a worker to ask for.
+            # Messages that are still bytes, as in a session that is being opened, are left to a worker.
             self._outlining = None
 
     def rebuilt(self) -> Kept:
-        """What is left where another view of the same path is shown."""
+        """Return a cache for another view of the same path, with what can be reused."""
         return Kept(self.said)
 
     def known(self, items: Sequence[Item], since: Callable[[int], Sequence[Item]], read: int) -> Known:
-        """What is known of the view as it stands. `since`: the originals of the path from an entry on, of the
-        `read` entries it has. O(messages), at the speed of memory."""
+        """Return what is known of the view now. `since(n)` returns the original messages of the path from
+        entry `n` on. The path has `read` entries. O(messages), a fast copy."""
         outlining, said = self._outlining, self.said
         is_current = outlining is not None and outlining.count == len(items)
         return Known(
@@ -114,14 +119,14 @@ class Kept:
         )
 
     def outlined(self, items: Sequence[Item]) -> Outline:
-        """The outline of `items`, kept for what is appended to them. O(blocks)."""
+        """Compute the outline of `items`, return it, and keep it up to date from now on. O(blocks)."""
         outlining = Outlining(items)
         made = outlining.outline()
         self._outlining = outlining
         return made
 
     def costs(self, counter: Counter) -> Costs:
-        """What is counted again and again, by this counter."""
+        """Return the cached counts for this counter."""
         known = self._costs
         if known is None or known.counter != counter:
             known = self._costs = Costs(counter)
@@ -129,22 +134,22 @@ class Kept:
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What was known before a plan, and what is new since then."""
+    """What the cache had when a plan began, and which messages it had not read."""
 
     kept: Kept
     outline: Outline | None
-    """None where it must be worked out."""
+    """The outline of the view; None if it must be computed."""
     said: PathIndex | None
     fresh: tuple[Item, ...]
-    """Originals of the path that `said` has not read, oldest first."""
+    """Original messages of the path that `said` has not read yet, oldest first."""
     read: int
-    """Entries of the path, those included."""
+    """The number of entries of the path, including those of `fresh`."""
 
     def outline_of(self, items: Sequence[Item]) -> Outline:
-        """The outline of the view's items."""
+        """Return the outline of the view's items, computed if necessary."""
         return self.kept.outlined(items) if self.outline is None else self.outline
 
 
 def unknown(originals: Sequence[Item]) -> Known:
-    """Nothing is known yet."""
+    """Return what an empty cache knows: nothing. All `originals` are new."""
     return Known(kept=Kept(), outline=None, said=None, fresh=tuple(originals), read=len(originals))

@@ -1,1 +1,1 @@
-"""Names and windows of models."""
+"""Models: their names, windows and prices."""

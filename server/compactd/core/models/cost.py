@@ -1,4 +1,4 @@
-"""What a request costs, from its report and its model's prices."""
+"""Compute what a request costs from its usage report and its model's prices."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _TOKENS_PRICED = 1_000_000
 
 
 def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
-    """US dollars for one request; None where its tokens or its prices are not known.
+    """Return the price of one request in US dollars; None if its tokens or its prices are unknown.
 
-    The prices are those of the last step whose `above` the whole input (cache included) exceeds, strictly,
-    and hold for the whole request, output included (models.dev's `context_over_200k`, Google's and OpenAI's
-    price lists, seen 2026-10). A cache price that is not listed is that of input. O(steps).
+    The prices are those of the last step whose `above` is strictly exceeded by the whole input, cache
+    included. They apply to the whole request, output included (models.dev's `context_over_200k`, price lists
+    of Google and OpenAI, seen 2026-10). If no cache price is listed, the input price applies. O(steps).
     """
     if usage is None or pricing is None:
         return None

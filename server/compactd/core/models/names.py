@@ -1,7 +1,8 @@
-"""How models are named: one key for all spellings, and a name taken apart as a person or a program wrote it.
+"""Parse model names: find one key for all spellings of a name, and take the name apart.
 
-A name comes with a gateway before it, a date or a selector behind it, dots or dashes in it. What is taken off
-here never changes which model it is; what might is left to the steps of the lookup, which say so.
+A name may have a gateway before it, a date or a selector after it, and dots or dashes in it. What is removed
+in this module never changes which model is meant. Changes that might are left to the steps of the lookup
+(`resolution.py`), which report them.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from compactd.core.models.providers import (
 )
 
 LONGEST = 512
-"""Characters of a name that are looked at; no provider has an id half as long. A longer one is nobody's."""
+"""How many characters of a name are examined. A longer name counts as unknown: no provider has an id half as
+long."""
 
 NEWEST = "20261112"
-"""The date of the newest list that the rows come from: a model dated later is none of theirs."""
+"""The date of the newest list that the registry's rows come from. No row has a model with a later date."""
 
-# Patterns are text here and compiled at their first use: this module is imported before the first answer.
+# Patterns are strings that are compiled at first use, because this module is imported before the
+# daemon's first answer.
 _SEPARATORS = r"[\x00-\x2e\x3b-\x3f\x5b-\x60\x7b-\x7f]+"
-"""All of ASCII but letters, digits, `/`, `:` and `@`. Letters of other scripts are part of a word."""
+"""All of ASCII except letters, digits, `/`, `:` and `@`. Letters of other scripts are part of a word."""
 _CONTROL = r"[\x00-\x1f\x7f]"
 _SELECTOR = r"\[(\d{1,5})([kKmM])\]$"
 _THROUGHPUT = r"(:\d+):(\d{1,4})k$"
@@ -49,40 +52,45 @@ _BEDROCK = (
     r"(?:ai21|amazon|anthropic|cohere|deepseek|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer|zai)"
     r"\.[a-z][\w.:-]*$"
 )
-"""`vendor.model`, as Amazon Bedrock writes ids and nobody else does."""
+"""`vendor.model`, the form of ids that only Amazon Bedrock uses."""
 _TAG = (
     r"(?:\d+(?:\.\d+)?[bmt]|\d+x\d+b?|e\d+b|q\d|latest|instruct|chat|text|code|mini|tiny|small|medium|large)"
     r"(?![a-z])"
 )
-"""How a tag of ollama begins: what stands before it is a model, no provider (`qwen:7b`, `mistral:latest`)."""
+"""The beginning of an ollama tag. What precedes it is a model and not a provider (`qwen:7b`,
+`mistral:latest`)."""
 
 
 class Name(Struct, frozen=True, kw_only=True):
     """A model's name, taken apart."""
 
     asked: str
-    """As it came; of one that is too long, the beginning."""
+    """The name as given; if it is too long, only its beginning."""
     key: str
-    """Without selectors and wrappings; empty where nothing can be known from it."""
+    """The key (`key_of`) of the model's id, without selectors and wrappers; empty if the id cannot be
+    known."""
     text: str = ""
-    """As `key`, with its dots: `1.5b` is a size, `1-5b` is not."""
+    """The text of `key` with its dots, because `1.5b` is a size and `1-5b` is not."""
     provider: str | None
-    """Who serves it, by our name for them."""
+    """Who serves the model, by compactd's name for the provider."""
     named: bool = False
-    """The provider was named apart from the model, or is a gateway, not the model's maker."""
+    """Whether the provider was named separately from the model, or is a gateway instead of the model's
+    maker."""
     window: int | None = None
-    """Tokens, where a selector (`[1m]`, `[200k]`) says so."""
+    """The window in tokens, if a selector names it (`[1m]`, `[200k]`)."""
     local: bool = False
-    """Served by a program that may load less than the model's window."""
+    """Whether the model is served by a local program, which may load less than the model's window."""
 
 
 def key_of(model: str) -> str:
-    """What all spellings of `model` share: lower case, words joined by `-`; `/`, `:` and `@` are kept."""
+    """Return the key that all spellings of `model` share: lower case, words joined by `-`. `/`, `:` and `@`
+    are kept."""
     return folded(model).strip("-")
 
 
 def keys_of(models: Sequence[str]) -> list[str]:
-    """`key_of` of each: thousands together cost a fifth of one by one. None may hold a line's end."""
+    """Return `key_of` for each of `models`, five times faster for thousands of them. No model may contain a
+    line end."""
     text = "\n".join(models).lower().translate(_FOLD)
     while "--" in text:
         text = text.replace("--", "-")
@@ -94,38 +102,40 @@ _FOLD = {code: "-" for code in range(128) if not chr(code).isalnum() and chr(cod
 
 
 def folded(text: str) -> str:
-    """Part of a name, spelled as in keys."""
+    """Return `text`, a part of a name, in the spelling of keys: lower case, words joined by `-`."""
     return re.sub(_SEPARATORS, "-", text.lower())
 
 
 def provider_of(name: str) -> str:
-    """Our name for a provider."""
+    """Return compactd's name for a provider, given by any of its names."""
     key = key_of(name[:LONGEST])
     return SYNONYMS.get(key, key)
 
 
 def without_date(key: str) -> str:
-    """`key` without a date at its end: `-20250929`, `-2024-08-06`, `@20251101`. No shorter numbers, and no
-    date after `NEWEST`."""
+    """Return `key` without a date at its end: `-20250929`, `-2024-08-06`, `@20251101`. Shorter numbers, and
+    dates after `NEWEST`, stay."""
     if "20" not in key or (match := re.search(_DATE, key)) is None:
         return key
     return key[: match.start()] if match.group(1).replace("-", "") <= NEWEST else key
 
 
 def last_part(key: str) -> str:
-    """What stands behind the last `/`."""
+    """Return the part of `key` after the last `/`."""
     return key.rpartition("/")[2]
 
 
 def read_name(
     model: str, provider: str | None, base_url: str | None, is_known: Callable[[str], bool]
 ) -> Name:
-    """Takes a model's name apart; `is_known` tells which providers have rows.
+    """Take a model's name apart. `is_known` says which providers have rows.
 
-    The provider is the one that was named, else the one at `base_url`, else a known first segment
-    (`openrouter/anthropic/…`, `anthropic:claude-…`), else the one whose way of writing ids it is (Bedrock's
-    `us.anthropic.…`, Vertex' `publishers/…`), else none. A name that is too long, or holds control
-    characters, is nobody's: its key is empty. O(LONGEST), but for white space around it."""
+    The provider is the first of these: `provider`; the one at `base_url`; a known first segment of the name
+    (`openrouter/anthropic/…`, `anthropic:claude-…`); the one that alone has ids of this form (Bedrock's
+    `us.anthropic.…`, Vertex' `publishers/…`). Otherwise there is none. A name that is too long, or that
+    contains control characters, is unknown: its key is empty. O(`LONGEST`), not counting white space around
+    the name.
+    """
     asked = model if len(model) <= LONGEST else model.strip()[: LONGEST + 1]
     text = asked.strip().removeprefix("~")
     if len(text) > LONGEST or re.search(_CONTROL, text):
@@ -141,7 +151,7 @@ def read_name(
     text, service = _unwrapped(text)
     if served_by is None and service is not None:
         served_by, named = service, True
-    # Behind a server at home that speaks OpenAI's language, everything is called openai.
+    # On a local server with an OpenAI-compatible API, everything is called openai.
     local = served_by in LOCAL or (served_by in (None, "openai") and is_loopback(host))
     if served_by in (None, "ollama") and text.lower().endswith(("-cloud", ":cloud")):
         served_by, named, local, text = "ollama-cloud", True, False, text[: -len("-cloud")]
@@ -155,9 +165,10 @@ def read_name(
 def _without_gateways(
     text: str, served_by: str | None, is_known: Callable[[str], bool]
 ) -> tuple[str | None, str, bool]:
-    """(who serves it, the model's own id there, whether that was named apart from the model).
+    """Return (provider that serves the model, the model's id at that provider, whether the provider was named
+    separately or is a gateway).
 
-    Two gateways before a name are taken off, no more: the first that is known serves it.
+    At most two gateways (`openrouter/…`) are removed. The first known one serves the model.
     """
     named = served_by is not None
     for _ in range(2):
@@ -179,8 +190,9 @@ def _without_gateways(
 
 
 def _without_selectors(text: str) -> tuple[str, int | None]:
-    """Claude Code's `[1m]` and `[200k]` off the end, however often, the first one counts; and the window of
-    Bedrock's provisioned throughput (`…-v1:0:28k`)."""
+    """Return the name without selectors at its end, and the window in tokens that they name. Selectors are
+    Claude Code's `[1m]` and `[200k]` (the first of several counts), and the window of Bedrock's provisioned
+    throughput (`…-v1:0:28k`)."""
     window: int | None = None
     while match := re.search(_SELECTOR, text):
         window = int(match.group(1)) * (1_000_000 if match.group(2) in "mM" else 1_000)
@@ -192,8 +204,8 @@ def _without_selectors(text: str) -> tuple[str, int | None]:
 
 
 def _unwrapped(text: str) -> tuple[str, str | None]:
-    """(the model inside an ARN, a resource path or the id of a fine-tuned one; the service that writes ids
-    so).
+    """Return (the model inside an ARN, a resource path or a fine-tuned model's id; the service that has ids
+    of this form, or None).
 
     An ARN that names no model gives an empty text.
     """
@@ -233,12 +245,13 @@ _TOKENIZERS = (
     (r"command|cohere", "cohere"),
     (r"nova", "nova"),
 )
-"""(words in the last part of a key, tokenizer). OpenAI's encodings are as tiktoken 0.14.0's `model.py` lists
-them; it does not know gpt-6, so those are `openai`: their family, not their ranks."""
+"""(words in the last part of a key, tokenizer). OpenAI's encodings are those of `model.py` in tiktoken
+0.14.0. tiktoken does not know gpt-6, so those models have the family `openai` and no encoding."""
 
 
 def tokenizer_of(key: str) -> str | None:
-    """The tokenizer of the model with this key: an encoding we can count with, else its family, else none."""
+    """Return the tokenizer of the model with this key: the name of an encoding that can be counted with;
+    otherwise the tokenizer's family; otherwise None."""
     part = last_part(key)
     for start, tokenizer in _TOKENIZERS:
         for match in re.finditer(start, part):

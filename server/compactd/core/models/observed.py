@@ -1,13 +1,13 @@
-"""What servers themselves said of a model's window: in a rejection, or when they were asked.
+"""Observed windows: what servers said about a model's window, when they rejected a request or when asked.
 
-One observation is about one model at one provider's endpoint. A rejection can only lower a window that is
-known; a server that states its own is believed either way. An observation ends when the registry's row has
-another number than it had then, because the model was changed and so may its limit, and after `LASTS_S`.
+An observation is about one model at one provider's endpoint. A rejection can only lower a known window; a
+server that states its own window is believed even if it is larger. An observation expires after `LASTS_S`, or
+when the registry's number for the model changes, because the limit may have changed with it.
 
-An error may quote text of somebody else: a file name, a URL, a tool's output that reads like a rejection. A
-rejection that is doubtful (`doubt_of`) is a sighting: it counts in the session that saw it, and in all others
-only after another one named the same window for a request of another size. (Rules: docs/dev/behaviour.md,
-"The budget equation".)
+An error may quote other text: a file name, a URL, a tool's output that looks like a rejection. A doubtful
+rejection (`doubt_of`) is a sighting. It counts in the session that saw it, and in others only after a second
+one named the same window for a request of another size. (Rules: docs/dev/behaviour.md, "The budget
+equation".)
 """
 
 from __future__ import annotations
@@ -22,49 +22,51 @@ from compactd.core.models.lookup import Lookup
 from compactd.core.models.names import key_of, last_part
 
 By = Literal["rejection", "server", "sighting"]
-"""`sighting`: a doubtful rejection. Versions before 2026-12 do not know the word and leave the line out."""
+"""How a window was observed. `sighting` is a doubtful rejection. Versions before 2026-12 do not know this
+word and ignore the line."""
 
 LASTS_S = 14 * 86_400.0
-"""Seconds that an observation is in force. A real limit is soon met again; a wrong one goes by itself."""
+"""How many seconds an observation is in force. A server soon names a real limit again; a wrong limit
+expires."""
 
 AGAIN_S = 86_400.0
-"""Seconds after which the same observation is written again, with its new time."""
+"""After this many seconds, the same observation is written again with its new time."""
 
 MIN_SHARE = 4
 """A rejection that names less than a quarter of the known window is doubtful."""
 
 MIN_SIZE = 2
-"""A rejection is doubtful where what was sent is less than half of the window that it names, or what it says
-was requested less than half of what was sent."""
+"""A rejection is doubtful if the request that was sent has less than half of the window that the rejection
+names, or if the size that the rejection names is less than half of what was sent."""
 
 KEPT_SIGHTINGS = 8
 
 WINDOW_LEAST = 256
-"""Tokens. No model that holds a conversation has a smaller window; a smaller number is something else."""
+"""A smaller number of tokens is not a window. No model for conversations has so small a window."""
 
 Key = tuple[str, str, str]
-"""(provider, model, endpoint), each in one spelling; empty where there is none."""
+"""(provider, model, endpoint), each in one spelling. An empty text means that there is none."""
 
 
 class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One window that a server told us of. Tokens."""
+    """One window that a server named, in tokens."""
 
     model: str
     window: int
     by: By
     at: float
-    """Unix seconds."""
+    """When it was observed, in Unix seconds."""
     provider: str | None = None
     base_url: str | None = None
-    """The endpoint; none is the provider's own."""
+    """The endpoint; None means the provider's own."""
     known: int | None = None
-    """What the registry said then; none where it only guessed."""
+    """What the registry said when the window was observed; None if the registry only guessed."""
     requested: int | None = None
-    """Of a rejection: the size of the request as it names it."""
+    """For a rejection: the size of the request as the rejection names it."""
     sent: int | None = None
-    """Of a rejection: the size of the request as this machine estimates it."""
+    """For a rejection: the size of the request as compactd estimated it."""
     confirmed: bool = False
-    """A doubtful rejection that another one confirmed."""
+    """Whether this doubtful rejection was confirmed by another one."""
 
     def __post_init__(self) -> None:
         if self.base_url is not None:
@@ -74,19 +76,20 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> Key:
-        """What this was observed of."""
+        """The provider, model and endpoint that the observation is about."""
         return key(self.model, self.provider, self.base_url)
 
     @property
     def source(self) -> str:
-        """Where the number comes from, for people."""
+        """Where the window comes from, for people."""
         by = _SOURCES[self.by]
         return f"{by}{f' of {self.base_url}' if self.base_url else ''}"
 
 
 def key(model: str, provider: str | None, base_url: str | None) -> Key:
-    """One spelling of a model at an endpoint. User, query and a closing slash are no part of it; an endpoint
-    of its own says who serves, so that no provider need be named there."""
+    """Return the key of a model at an endpoint, in one spelling. User, query and a trailing slash are
+    dropped. With an endpoint, the provider is left out, because the endpoint already says who serves the
+    model."""
     if not base_url:
         return (provider or "").lower(), key_of(model), ""
     host, slash, path = base_url.split("://", 1)[-1].split("?", 1)[0].rstrip("/").partition("/")
@@ -94,7 +97,7 @@ def key(model: str, provider: str | None, base_url: str | None) -> Key:
 
 
 def recorded_window(found: Lookup) -> int | None:
-    """The registry's number, where it is more than a guess. Tokens."""
+    """Return the registry's window in tokens, unless it is only a guess."""
     return None if found.confidence == "guess" else found.context_window
 
 
@@ -108,8 +111,8 @@ def observation_of(
     requested: int | None = None,
     sent: int | None = None,
 ) -> Observed | None:
-    """What a server says that named `window` for the model of `found`; none where that is nothing new: an
-    absurd number, or a rejection above what is known."""
+    """Return the observation that a server named `window` for the model of `found`. Return None if it teaches
+    nothing: an absurd number, or a rejection that is not below the known window."""
     known = recorded_window(found)
     if window < WINDOW_LEAST or (by == "rejection" and known is not None and window >= known):
         return None
@@ -127,22 +130,25 @@ def observation_of(
 
 
 def doubt_of(one: Observed) -> str:
-    """Why a rejection may be no more than a quotation; empty where nothing speaks for that."""
+    """Return why a rejection may only be text that an error quotes, as a part of a sentence; an empty text if
+    nothing suggests that."""
     if one.by == "server":
         return ""
     if one.known is not None and one.window * MIN_SHARE < one.known:
         return f"it names less than a quarter of the {one.known:,} tokens that the registry says"
     if one.sent is not None and one.sent * MIN_SIZE < one.window:
-        return f"the request had about {one.sent:,} tokens, far less than the window that it names"
+        return f"the request had about {one.sent:,} tokens, far less than the window that the rejection names"
     if one.sent is not None and one.requested is not None and one.requested * MIN_SIZE < one.sent:
         return f"it names a request of {one.requested:,} tokens, and about {one.sent:,} were sent"
     return ""
 
 
 def confirms(earlier: Observed, later: Observed) -> bool:
-    """Whether two doubtful rejections confirm each other: the same window, named for requests of two sizes.
+    """Return whether two doubtful rejections confirm each other: they name the same window for requests of
+    different sizes.
 
-    A quotation repeats its numbers, so the sizes that the errors name must differ, and what was sent as well.
+    A quotation repeats its numbers. So the sizes that the errors name must differ, and also the sizes that
+    were sent.
     """
     return (
         (earlier.window, earlier.known) == (later.window, later.known)
@@ -154,27 +160,30 @@ def confirms(earlier: Observed, later: Observed) -> bool:
 
 
 def is_fresh(one: Observed, now: float) -> bool:
-    """Whether it is young enough to count; one from the future (a clock that was wrong) counts as long."""
+    """Return whether an observation is recent enough to count: less than `LASTS_S` before `now`, or after it
+    if a clock was wrong."""
     return abs(now - one.at) < LASTS_S
 
 
 def in_force(observed: Observed | None, found: Lookup, now: float) -> Observed | None:
-    """`observed`, unless it is too old, or the row, or what the user says, is another one since."""
+    """Return `observed`, or None if it is too old, or if the registry's row or the user's setting has changed
+    since."""
     if observed is None or observed.known != recorded_window(found) or not is_fresh(observed, now):
         return None
     return observed
 
 
 def held(learned: Observed | None, sighting: Observed | None, accepted: int) -> Observed | None:
-    """What counts in a session that saw `sighting` itself: the smaller one, but no sighting of a window below
-    the `accepted` tokens that the provider took from this session already."""
+    """Return the observation that counts in a session which saw `sighting` itself: the one of `learned` and
+    `sighting` with the smaller window. A sighting does not count if the provider has already accepted a
+    request of at least that size from this session (`accepted` tokens)."""
     if sighting is None or sighting.window <= accepted:
         return learned
     return sighting if learned is None or sighting.window < learned.window else learned
 
 
 def with_observed(found: Lookup, observed: Observed | None) -> Lookup:
-    """The answer to a lookup under what was observed."""
+    """Return the result of a lookup with the observed window applied."""
     if observed is None:
         return found
     limit = found.input_limit
@@ -194,21 +203,22 @@ class Judged(Struct, frozen=True):
     """What is known of one model at one endpoint."""
 
     counts: Observed | None = None
-    """The last that was not doubtful, or was confirmed."""
+    """The last observation that was not doubtful, or that was confirmed."""
     sightings: tuple[Observed, ...] = ()
-    """Those that wait to be confirmed, newest last."""
+    """Doubtful rejections that wait to be confirmed, the newest last."""
 
 
 def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
-    """What each model's observations, oldest first, come to. O(observations).
+    """Return, for each model at each endpoint, what its observations add up to. `observations` are sorted,
+    oldest first. O(observations).
 
-    Also those of versions that took every rejection at its word: one that is doubtful is a sighting.
+    Versions that believed every rejection also recorded doubtful ones as rejections. They count as sightings.
     """
     judged: dict[Key, Judged] = {}
     for one in observations:
         before = judged.get(one.key, Judged())
         if one.by != "sighting" and (one.confirmed or not doubt_of(one)):
-            # What confirmed it has done its work; a new number has to be confirmed anew.
+            # The sightings that confirmed it are used up; a new number must be confirmed again.
             judged[one.key] = Judged(one, tuple(s for s in before.sightings if s.window != one.window))
         else:
             judged[one.key] = Judged(before.counts, (*before.sightings[1 - KEPT_SIGHTINGS :], one))
@@ -217,6 +227,6 @@ def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
 
 _SOURCES: dict[By, str] = {
     "rejection": "a rejection",
-    "sighting": "a rejection that nothing confirmed yet",
+    "sighting": "a rejection that is not confirmed yet",
     "server": "the server's own word",
 }

@@ -1,4 +1,4 @@
-"""Who serves models: their names, the hosts that they answer at, and which of them make what they serve."""
+"""Providers of models: their names, the hosts of their APIs, and which of them serve models of their own."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FIRST_PARTIES = (
     "alibaba",
     "arcee",
 )
-"""Providers that serve the models they make: their rows speak for an id that comes without a provider. Last
-those that serve the models of others too."""
+"""Providers that serve models which they make themselves. Their rows apply to an id without a provider. Those
+at the end also serve models of others."""
 
 # fmt: off
 LOCAL = frozenset({
@@ -136,14 +136,15 @@ SYNONYMS = {
     "docker": "docker-model-runner",
     "oobabooga": "text-generation-webui",
 }
-"""Other names of providers, as LiteLLM, OpenRouter, Hugging Face and agents write them; spelled as keys."""
+"""Other names of providers, as LiteLLM, OpenRouter, Hugging Face and agents write them, in the spelling of
+`key_of`."""
 
 SIBLINGS = {
     "google-vertex": ("google-vertex-anthropic",),
     "google-vertex-anthropic": ("google-vertex",),
     "azure": ("azure-cognitive-services",),
 }
-"""Rows to look at besides a provider's own: one service under two names."""
+"""Providers whose rows are also searched, because they are one service with two names."""
 
 PROXIES = frozenset(
     {
@@ -209,25 +210,26 @@ HOSTS = (
     ("api.venice.ai", "venice"),
     ("api.llama.com", "llama"),
 )
-"""(end of a host's name, provider): the providers' documented API hosts."""
+"""(end of a host's name, provider): the documented API hosts of the providers."""
 
 _LOOPBACK = r"^(?:localhost|.+\.localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\]|host\.docker\.internal)$"
 _HOST = r"^(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]*)"
 
 
 def host_of(base_url: str) -> str:
-    """The host's name in a URL, in lower case; empty where there is none. Looks at 512 characters."""
+    """Return the host name in a URL, in lower case; empty if there is none. Only the first 512 characters are
+    examined."""
     match = re.match(_HOST, base_url[:512].strip())
     return match.group(1).lower() if match else ""
 
 
 def is_loopback(host: str) -> bool:
-    """True if who answers there runs on this machine."""
+    """Return whether the host is this machine."""
     return re.match(_LOOPBACK, host) is not None
 
 
 def provider_at_host(host: str) -> str | None:
-    """Who answers at `host`; `local` on this machine, none where it is not known."""
+    """Return the provider at `host`; `local` for this machine, None if it is unknown."""
     if is_loopback(host):
         return "local"
     for end, provider in HOSTS:

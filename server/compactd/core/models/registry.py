@@ -1,7 +1,8 @@
-"""What is known of a model: its window, limits, price. A number that is guessed always says so.
+"""The model registry: a model's window, limits and price. A guessed number always says that it is a guess.
 
-`Registry.lookup` goes down the steps of `model_ladder` and takes the first answer; what the user says of a
-model beats it."""
+`Registry.lookup` goes through the steps of `resolution.py` and takes the first answer. The user's own
+settings for a model take precedence.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +35,15 @@ __all__ = [
 
 NEAREST = 3
 LIKENESS = 0.8
-"""Names that are at least so much like an unknown one, as `difflib` counts it, are named, three at most."""
+"""Names that are at least this similar (by `difflib`) to an unknown name are suggested, at most `NEAREST`."""
 
 
 class Override(Struct, frozen=True, kw_only=True):
-    """What the user says of a model, in models.toml: beats every row."""
+    """The user's settings for a model, from models.toml. They take precedence over every row."""
 
     match: str
-    """An id, `provider/id`, or either with `*` for any characters. Spelling as in `lookup`."""
+    """An id, `provider/id`, or either with `*` for any characters. Any spelling that `Registry.lookup`
+    understands is possible."""
     provider: str | None = None
     context: int | None = None
     input: int | None = None
@@ -49,30 +51,30 @@ class Override(Struct, frozen=True, kw_only=True):
 
 
 class Registry:
-    """The rows and the user's word on them, found by any name of a model."""
+    """The rows and the user's overrides, found by any name of a model."""
 
     def __init__(self, rows: Iterable[Row] | Rows, overrides: Sequence[Override] = ()) -> None:
         self._rows = rows if isinstance(rows, Rows) else Rows(rows)
         self._overrides = tuple(overrides)
 
     def rows(self, provider: str | None = None) -> tuple[Row, ...]:
-        """All rows, or those of one provider, by provider and id."""
+        """Return all rows, or those of one provider, sorted by provider and id."""
         return self._rows.all() if provider is None else self._rows.by_provider(provider_of(provider))
 
     def lookup(self, model: str, provider: str | None = None, base_url: str | None = None) -> Lookup:
-        """What is known of `model`, by whatever name. Never fails: nobody's model is a guess of 128000, on
-        one's own machine of 32768.
+        """Return what is known of `model`, by any of its names. An unknown model gets a guess of 128,000
+        tokens, or 32,768 on the user's own machine; the lookup never fails.
 
-        What an endpoint was seen to hold is not known here: whoever knows it lowers the answer, unless its
-        `confidence` is `override`. About 0.05 ms; a provider's first lookup, and the first that looks at all
-        providers, make their indexes.
+        Observed windows are not considered. The caller applies them, unless `confidence` is `override`. Takes
+        about 0.05 ms; the first lookup of a provider, and the first over all providers, also build an index.
         """
         name = read_name(model, provider, base_url, self._rows.providers.__contains__)
         answer = next(found for _, found in climb(self._rows, name) if found is not None)
         return self._overridden(name, answer)
 
     def nearest(self, model: str) -> tuple[str, ...]:
-        """Known models, as `provider/id`, whose names are most like `model`; the likest first. O(rows)."""
+        """Return known models, as `provider/id`, whose names are most similar to `model`, the most similar
+        first. O(rows)."""
         from difflib import get_close_matches
 
         key = key_of(model[:LONGEST])
@@ -86,8 +88,8 @@ class Registry:
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
     ) -> tuple[Tried, ...]:
-        """The steps of `lookup`, each with what it looked for and found, up to the one that answered; the
-        user's word last, where it changes the answer."""
+        """Return the steps of `lookup`, each with what it looked for and found, up to the one that answered.
+        The user's override comes last, if it changes the answer."""
         name = read_name(model, provider, base_url, self._rows.providers.__contains__)
         read = f"provider {name.provider or 'not named'}, model {name.key or 'not known'}"
         window = "" if name.window is None else f", window selected {name.window}"
@@ -99,7 +101,8 @@ class Registry:
         return tuple(steps)
 
     def _overridden(self, name: Name, found: Lookup) -> Lookup:
-        """`found` with what the user says instead; an exact match before one with `*`."""
+        """Return `found` with the user's override applied. An exact match takes precedence over one with
+        `*`."""
         if not self._overrides:
             return found
         spelled = {name.key, last_part(name.key), key_of(found.model)} - {""}
@@ -114,7 +117,8 @@ class Registry:
 
 
 def _rank(makers: Sequence[str], row: Row) -> tuple[int, int, int, str, str]:
-    """The providers that are most like the one that was named first, then the makers."""
+    """Return the sort key of a row: providers most similar to the named one first, then the models'
+    makers."""
     named = makers.index(row.provider) if row.provider in makers else len(makers)
     made = FIRST_PARTIES.index(row.provider) if row.provider in FIRST_PARTIES else len(FIRST_PARTIES)
     return named, made, len(row.id), row.provider, row.id
@@ -125,7 +129,7 @@ def _spelled(row: Row) -> str:
 
 
 def _with(override: Override, found: Lookup) -> Lookup:
-    """`found` with the user's numbers; his window replaces the input limit too."""
+    """Return `found` with the user's numbers. The user's window replaces the input limit too."""
     window = override.context or found.context_window
     output = override.output or found.output_limit
     return replace(
@@ -141,7 +145,8 @@ def _with(override: Override, found: Lookup) -> Lookup:
 
 
 def _matches(pattern: str, key: str, *, exact: bool) -> bool:
-    """True if `key` is `pattern`, or, with `exact` false, is like it with `*` for any characters."""
+    """Return whether `key` equals `pattern`, or, with `exact` false, matches it with `*` for any
+    characters."""
     parts = [folded(part) for part in pattern.split("*")]
     if exact or len(parts) == 1:
         return len(parts) == 1 and parts[0].strip("-") == key

@@ -1,8 +1,10 @@
-"""The steps by which a model's window is found, from the surest to the guess; the first answer stands.
+"""Find a model's context window in the registry, in steps from the most certain to a guess; the first answer
+counts.
 
-A recorded window that is too large breaks a run, one that is too small costs a summary: where sources differ
-the smaller number stands. A step compares whole words only; no part of a word, no edit distance ever finds a
-row."""
+Each row of the registry describes one model at one provider (`rows.py`). A recorded window that is too large
+makes requests fail, but one that is too small only costs a summary. So if sources differ, the smaller number
+counts. Steps compare whole words only: no part of a word and no edit distance ever finds a row.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +21,27 @@ from compactd.core.models.rows import Row, Rows, is_router
 from compactd.protocol.messages import Confidence
 
 FALLBACK_WINDOW = 128_000
-"""Tokens of a hosted model that nobody knows (protocol.md, "models/lookup"; opal's default). A guess."""
+"""The guessed window of an unknown hosted model, in tokens (protocol.md, "models/lookup"; opal's default)."""
 
 LOCAL_WINDOW = 32_768
-"""Tokens of a model that nobody knows on one's own machine, where nothing was probed: ollama loads 4,096,
-32,768 or 262,144 by the graphics memory there is (https://github.com/ollama/ollama/issues/14116). A guess."""
+"""The guessed window of an unknown model on the user's own machine, in tokens, if its server was not asked.
+ollama loads 4,096, 32,768 or 262,144, depending on the graphics memory
+(https://github.com/ollama/ollama/issues/14116)."""
 
 CONSENSUS = 0.06
-"""Windows of one model at several providers that differ by no more than this share agree."""
+"""Windows of one model at several providers agree if they differ by at most this share."""
 
 MAJORITY = 2 / 3
-"""The share of a model's hosts whose windows agree that says what the model holds, whatever the others
-load."""
+"""If this share of a model's hosts have windows that agree, that is the model's window, whatever the other
+hosts offer."""
 
 
 Keys = list[str]
-"""What a step looked for; it adds to it as it goes."""
+"""The keys that a step looked up. Each step appends to such a list."""
 
 
 def _exact(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The provider's own row."""
+    """Return the answer from the provider's own row with this id; None if there is none."""
     if name.provider is None or not name.key:
         return None
     keys.append(f"{name.provider}/{name.key}")
@@ -48,7 +51,8 @@ def _exact(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _variant(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The provider's own row under a spelling that means the same, one change after the other."""
+    """Return the answer from the provider's own row under an equivalent spelling, found by one change after
+    another; None if there is none."""
     if name.provider is None or not name.key:
         return None
     for key, how in spellings(name.key, name.provider):
@@ -60,12 +64,13 @@ def _variant(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _own_weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The native window, for a name that a server on one's own machine has."""
+    """Return the native window (the window that a model was made for), for a name on a local server;
+    otherwise None."""
     return _weights(rows, name, keys) if name.local else None
 
 
 def _maker(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The maker's row, for an id without a provider."""
+    """Return the answer from the row of the model's maker, for an id without a provider; otherwise None."""
     if name.provider is not None or not name.key:
         return None
     for key, how in spellings(name.key, None):
@@ -78,8 +83,8 @@ def _maker(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _consensus(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """What a model's providers agree on; else what most say, or the native window, disputed; at a named
-    gateway the smallest, as a guess."""
+    """Return the window on which a model's providers agree. If they do not agree, return what most of them
+    say or the native window, as disputed. For a name at a gateway, return the smallest window, as a guess."""
     if not name.key:
         return None
     for key, how in spellings(name.key, name.provider):
@@ -109,7 +114,8 @@ def _consensus(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The native window of open weights, by family and size: an upper bound, as a server may load less."""
+    """Return the native window of a model with open weights, found by family and size. It is an upper bound,
+    because a server may load less."""
     weights = weights_of(name.text)
     if not name.key or (name.named and not name.local and not weights.packed):
         return None
@@ -124,13 +130,14 @@ def _weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
-    """The longest beginning of the name, in whole words, that is a model or a family of models. A guess."""
+    """Return a guess: the window of the model or family whose name is the longest beginning of this name, in
+    whole words."""
     if name.local:
         weights = weights_of(name.text)
         for prefix in _beginnings(weights.stem.split("-")):
             keys.append(f"open-weights/{prefix}")
             family = rows.weights(prefix)
-            # `deepseek-r1:32b` is one of the distilled models, whose names go on.
+            # `deepseek-r1:32b` is one of the distilled models, whose names are longer.
             kin = (*family, *rows.kin(prefix, OPEN_WEIGHTS)) if weights.size else ()
             found = next(([row] for row in kin if weights.size in row.sizes), [*family])
             if found:
@@ -153,7 +160,7 @@ def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
 
 
 def _fallback(rows: Rows, name: Name, keys: Keys) -> Lookup:
-    """Nobody knows it."""
+    """Return a guess for an unknown model."""
     return Lookup(
         model=name.asked,
         provider=name.provider,
@@ -180,11 +187,12 @@ STEPS: tuple[tuple[str, Callable[[Rows, Name, Keys], Lookup | None]], ...] = (
     ("family", _family),
     ("fallback", _fallback),
 )
-"""From the surest to the guess; the last always answers."""
+"""The steps of a lookup, from the most certain to the guess. The last one always answers."""
 
 
 def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
-    """Each step with what it found, up to the first answer."""
+    """Yield (what a step looked for and found, its answer) for each step of a lookup, up to the first
+    answer."""
     for step, attempt in STEPS:
         keys: Keys = []
         answer = attempt(rows, name, keys)
@@ -205,8 +213,9 @@ def _is_router(rows: Rows, answer: Lookup) -> bool:
 
 
 def _of_router(name: Name, answer: Lookup) -> Lookup:
-    """A router picks the model, so nobody knows its window: what is recorded is the largest of them, or a
-    default. At most what an unknown model gets."""
+    """Return `answer` for a router. A router picks the model, so its window is unknown: the recorded one is
+    the largest of its models, or a default. So it is lowered to `FALLBACK_WINDOW`, unless the name selects a
+    window."""
     window = answer.context_window if name.window else min(answer.context_window, FALLBACK_WINDOW)
     return replace(
         answer,
@@ -223,7 +232,9 @@ def _of_router(name: Name, answer: Lookup) -> Lookup:
 # --- spellings ------------------------------------------------------------------------------------------
 
 _WITHOUT_VARIANT = "without variant"
-"""OpenRouter's windows differ between `qwen3-coder:free` and `qwen3-coder` (pi issue 6378): no fact."""
+"""The description of the change that removes a variant such as `:free`. OpenRouter's windows differ between
+`qwen3-coder:free` and `qwen3-coder` (pi issue 6378), so the changed name is not certain to mean the same
+window."""
 
 _VARIANTS = (
     r":(?:free|nitro|floor|online|thinking|batch|extended|exacto|beta|self-moderated)$"
@@ -236,7 +247,7 @@ _VENDOR = (
 )
 
 Change = tuple[str, str, str]
-"""(pattern, what stands instead, how it is called)."""
+"""(pattern, replacement, description)."""
 
 _CHANGES: tuple[Change, ...] = (
     (r"@(?:default|latest)$", "", "without @default"),
@@ -249,16 +260,17 @@ _CHANGES: tuple[Change, ...] = (
     (_VARIANTS, "", _WITHOUT_VARIANT),
     (r"(?:^|(?<=/))claude-([a-z]+)-(\d+(?:-\d)?)(?=[-:@]|$)", r"claude-\2-\1", "words in order"),
 )
-"""What may be taken off a name, one after the other; the date has its own rule."""
+"""Changes to a key after which it still means the same model. They are applied one after another. An empty
+pattern means `without_date`."""
 
 _BEFORE_BEDROCK: tuple[Change, ...] = (
     (r"^(?:converse|converse-like|invoke|mantle)/", "", "without route"),
     (r"^[a-z]{2}(?:-gov)?-[a-z]+-\d/", "", "without region"),
 )
-"""What LiteLLM writes before Bedrock's ids."""
+"""Changes that remove what LiteLLM writes before Bedrock's ids."""
 
 _AT_HUGGINGFACE: tuple[Change, ...] = ((r":[a-z0-9-]+$", "", _WITHOUT_VARIANT),)
-"""The provider that Hugging Face's router is told to use."""
+"""The change that removes the provider that Hugging Face's router is told to use, such as `:together`."""
 
 _OF_BEDROCK: tuple[Change, ...] = (
     (r"-v\d$", "", "without version"),
@@ -266,12 +278,13 @@ _OF_BEDROCK: tuple[Change, ...] = (
     (_VENDOR, "", "without vendor"),
     (r"^claude-(\d+(?:-\d)?)-([a-z]+)(?=-|$)", r"claude-\2-\1", "words in order"),
 )
-"""And of Bedrock's `anthropic.claude-sonnet-4-5-20250929-v1:0`."""
+"""Further changes for Bedrock's ids, such as `anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
 
 @lru_cache(maxsize=64)
 def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
-    """(spelling of `key`, what was changed last): itself, then each change on top of those before it."""
+    """Return (spelling, description of the last change) for `key`: the key itself, then the key after each
+    change, which is applied on top of those before. Cached."""
     found = [(key, "by its name")]
     changes = _CHANGES
     if provider == "amazon-bedrock":
@@ -292,9 +305,9 @@ def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def agreed(rows: tuple[Row, ...]) -> tuple[Row, Confidence]:
-    """The row to answer from, and how sure it is: the smallest where all windows are within `CONSENSUS`; else
-    the smallest of a `MAJORITY` that agrees, disputed: a host that loads less than others says nothing of the
-    model; else the smallest of all, disputed."""
+    """Return the row to answer from, and how certain it is. If all windows are within `CONSENSUS`, it is the
+    row with the smallest window. Otherwise the answer is disputed: the smallest of a `MAJORITY` that agrees
+    (a host that loads less than others says nothing about the model), or else the smallest of all."""
     smallest = _smallest(rows)
     windows = sorted(row.context for row in rows)
     if windows[0] >= windows[-1] * (1 - CONSENSUS):
@@ -307,7 +320,8 @@ def agreed(rows: tuple[Row, ...]) -> tuple[Row, Confidence]:
 
 
 def _native(rows: Rows, name: Name, keys: Keys) -> Row | None:
-    """The row of open weights with this family and size; the smallest, disputed, where releases differ."""
+    """Return the row of open weights with this family and size; None if there is none. If the releases of a
+    family differ, return the row with the smallest window, as disputed."""
     weights = weights_of(name.text)
     if not weights.stem:
         return None
@@ -328,7 +342,8 @@ def _smallest(rows: Sequence[Row]) -> Row:
 
 
 def _trust(rows: Rows, name: Name, how: str) -> Confidence:
-    """How far a row under a name without a provider may be believed: nobody knows what `acme/gpt-5` is."""
+    """Return how far to trust a row that was found by a name without a provider. For example, nobody knows
+    what `acme/gpt-5` is."""
     org, separator, _ = name.key.partition("/")
     if separator and name.provider is None and not rows.knows_org(org):
         return "guess"
@@ -339,7 +354,7 @@ def _guess(name: Name, row: Row, how: str) -> Lookup:
     answer = _answer(name, row, how, "guess")
     window = answer.context_window
     if name.local and not row.sizes and name.window is None:
-        # What a maker's own service holds says little of what fits a machine at home.
+        # The window of a maker's own service says little about what fits on a local machine.
         window = min(window, FALLBACK_WINDOW)
     return replace(
         answer,
@@ -354,19 +369,21 @@ def _guess(name: Name, row: Row, how: str) -> Lookup:
 
 
 def _beginnings(words: list[str]) -> Iterator[str]:
-    """The longest first; 16 at most, as no family's name is longer."""
+    """Yield the beginnings of a name of these words, the longest first. At most 16 words count, because no
+    family's name is longer."""
     for length in range(min(len(words), 16), 0, -1):
         if prefix := "-".join(words[:length]):
             yield prefix
 
 
 def _below(limit: int | None, window: int) -> int | None:
-    """`limit` where it is less than the window; else it says nothing."""
+    """Return `limit` if it is less than the window; otherwise None, because it has no effect."""
     return limit if limit is not None and limit < window else None
 
 
 def _answer(name: Name, row: Row, how: str, confidence: Confidence = "fact") -> Lookup:
-    """`row` as an answer; a selector in the name replaces its window."""
+    """Return the result of a lookup that found `row`. A selector in the name, such as `[1m]`, replaces the
+    row's window."""
     window = name.window or row.context
     return Lookup(
         model=row.id,

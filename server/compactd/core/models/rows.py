@@ -1,4 +1,4 @@
-"""The rows of the model registry, and how they are found by key."""
+"""The rows of the model registry, each for one model at one provider, and their indexes by key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from compactd.core.models.open_weights import OPEN_WEIGHTS, without_version
 from compactd.core.models.providers import FIRST_PARTIES, SIBLINGS
 
 ROUTER_FAMILIES = frozenset(("auto", "model-router"))
-"""models.dev's `family` of such rows (seen 2026-11)."""
+"""The values of a row's `family` that mark routers at models.dev (seen 2026-11)."""
 _ROUTERS_OWN = frozenset(("free", "fast", "fusion"))
-"""What routers call their own choices, below their own name: `openrouter/free`, `trustedrouter/fast`."""
+"""Words that, after a router's name, let the router pick a model: `openrouter/free`, `trustedrouter/fast`."""
 
 
 def is_router(key: str) -> bool:
-    """Whether a key is a router's word for "pick one for me": `auto`, `openrouter/auto`, `auto-model-basic`,
-    `lynkr-auto`, `kilo-auto/small`, `model-router`. Of whole words; `codex-auto-review` is a model."""
+    """Return whether a key names a router, which picks a model itself: `auto`, `openrouter/auto`,
+    `auto-model-basic`, `lynkr-auto`, `kilo-auto/small`, `model-router`. `auto` counts only as the first or
+    last word; `codex-auto-review` is a model."""
     maker, _, part = key.rpartition("/")
     part = part.partition(":")[0]
     words = part.split("-")
@@ -32,42 +33,43 @@ def is_router(key: str) -> bool:
 
 
 class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One model at one provider, as models/data/models.jsonl has it. Tokens."""
+    """One model at one provider, as in models/data/models.jsonl. Sizes are in tokens."""
 
     provider: str
     id: str
     canonical: str | None = None
-    """The model's own name, where the id does not end with it: `claude-opus-4-6` of Bedrock's id."""
+    """The model's own name, if the id does not end with it: `claude-opus-4-6` for Bedrock's id."""
     context: int
-    """The window: what input and output share. Never 0."""
+    """The window, which input and output share. Never 0."""
     input: int | None = None
-    """Most input, where that is less than the window."""
+    """The most input tokens, if that is less than the window."""
     output: int | None = None
-    """Most output, always less than the window."""
+    """The most output tokens, always less than the window."""
     prices: Pricing | None = None
     family: str | None = None
     tokenizer: str | None = None
     modalities: tuple[str, ...] = ()
-    """What it takes beside text."""
+    """What the model accepts in addition to text."""
     sizes: tuple[str, ...] = ()
-    """Open weights: the sizes that have this window (`30b`); an empty one is the family without a size."""
+    """For open weights, the sizes with this window (`30b`). An empty text means the family without a size."""
     src: tuple[str, ...] = ()
     """Where the numbers come from."""
     disputed: bool = False
-    """Sources differ by more than 5 %: these are the smallest numbers."""
+    """Whether sources differ by more than 5 %. The row then has the smallest numbers."""
     retired: bool = False
-    """No longer served, or no longer listed; old conversations still name it."""
+    """Whether the model is no longer served or listed. Old conversations still name it."""
 
     @property
     def is_router(self) -> bool:
-        """No model, but a router's word for "pick one for me": its window is that of none in particular."""
+        """Whether this is a router that picks a model. Its window is not that of a particular model."""
         return self.family in ROUTER_FAMILIES or is_router(key_of(f"{self.provider}/{self.id}"))
 
 
 class Rows:
-    """Rows by key; what is not asked for is not decoded.
+    """The rows of the registry, found by key. A row is decoded only when it is needed.
 
-    Each index is made when it is first needed: a provider's is O(its rows), that of all O(rows); then O(1).
+    Each index is built when it is first needed: O(rows of the provider) for one provider, O(rows) for all.
+    After that, lookups are O(1).
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -75,7 +77,8 @@ class Rows:
 
     @classmethod
     def of_lines(cls, lines: Sequence[bytes]) -> Rows:
-        """Rows as the lines of models.jsonl, sorted by provider and id; decoded when asked for.
+        """Return the rows from the lines of models.jsonl, which must be sorted by provider and id. Each line
+        is decoded when it is first needed.
 
         A line begins with `{"provider":"…","id":"…"`, without escapes in either. O(providers).
         """
@@ -101,22 +104,24 @@ class Rows:
         self._weights: dict[str, list[Row]] = {}
 
     def all(self) -> tuple[Row, ...]:
-        """Every row, in order."""
+        """Return every row, in order."""
         return tuple(self._row(number) for number in range(len(self._rows)))
 
     def by_provider(self, provider: str) -> tuple[Row, ...]:
-        """One provider's rows, in order."""
+        """Return the rows of one provider, in order."""
         return tuple(self._row(number) for number in self._places.get(provider, ()))
 
     def served(self, provider: str, key: str) -> Row | None:
-        """The row of `key` at `provider`, or at its sibling."""
+        """Return the row with the key `key` at `provider` or at its sibling (`SIBLINGS`); None if there is
+        none."""
         for shelf in self._shelves_of(provider):
             if (row := shelf.exact.get(key)) is not None:
                 return row
         return None
 
     def served_as(self, provider: str, key: str) -> Row | None:
-        """The row at `provider` whose last part or own name, date aside, is `key`, if all have one window."""
+        """Return the row at `provider` whose canonical name, or whose id or its last part with or without a
+        date, is `key`. None if there is none, or if several differ in their window."""
         for shelf in self._shelves_of(provider):
             rows = shelf.short.get(key, [])
             if rows and len({(row.context, row.input) for row in rows}) == 1:
@@ -124,8 +129,8 @@ class Rows:
         return None
 
     def made(self, key: str) -> Row | None:
-        """The row of `key` at the first of `FIRST_PARTIES` that serves it, by its id or its last part, date
-        aside."""
+        """Return the row with the key `key` at the first of `FIRST_PARTIES` that serves it, by its id or the
+        id's last part, with or without a date; None if there is none."""
         if not self._made:
             for maker in FIRST_PARTIES:
                 for shelf in self._shelves_of(maker):
@@ -136,25 +141,26 @@ class Rows:
         return self._made.get(key)
 
     def names(self) -> Collection[str]:
-        """The keys that `anywhere` finds something by."""
+        """Return the keys for which `anywhere` finds something."""
         self._look_everywhere()
         return self._everywhere.keys()
 
     def anywhere(self, key: str) -> tuple[Row, ...]:
-        """Every provider's rows whose last part or own name, date aside, is `key`; retired ones only if no
-        others are."""
+        """Return the rows of all providers whose canonical name, or whose id's last part with or without a
+        date, is `key`. Retired rows are included only if there are no others."""
         self._look_everywhere()
         rows = tuple(self._row(number) for number in self._everywhere.get(key, ()))
         return tuple(row for row in rows if not row.retired) or rows
 
     def knows_org(self, name: str) -> bool:
-        """True if some id begins with `name/`: the maker or the packer that a host keeps in its ids."""
+        """Return whether some id begins with `name/`, as hosts that keep the maker or packer of a model in
+        its id write it."""
         self._look_everywhere()
         return name in self._orgs
 
     def kin(self, prefix: str, provider: str | None = None) -> tuple[Row, ...]:
-        """The rows of `provider`, by default of all makers, whose id begins with `prefix` and goes on with
-        another word; none retired."""
+        """Return the rows of `provider` (by default of all makers) whose id begins with `prefix` and
+        continues with another word, except retired ones."""
         name = provider or ""
         if name not in self._families:
             places = FIRST_PARTIES if provider is None else (provider, *SIBLINGS.get(provider, ()))
@@ -164,12 +170,13 @@ class Rows:
             )
         pairs = self._families[name]
         start = bisect_left(pairs, prefix + "-", key=lambda pair: pair[0])
-        # "." comes right after "-" and stands in no key.
+        # "." is the next character after "-", and does not occur in keys.
         end = bisect_left(pairs, prefix + ".", key=lambda pair: pair[0])
         return tuple(row for _, row in pairs[start:end])
 
     def weights(self, stem: str) -> tuple[Row, ...]:
-        """The rows of native windows of the family `stem`; where it has none, those of its releases."""
+        """Return the rows with native windows of the family `stem`. If there are none, return those of the
+        family's releases, such as `stem-2507`."""
         if not self._weights:
             rows = self.by_provider(OPEN_WEIGHTS)
             for row in [row for row in rows if not row.retired]:
@@ -211,12 +218,12 @@ class Rows:
 
 
 class _Shelf:
-    """One provider's rows, by every key they may be asked for. O(rows)."""
+    """The rows of one provider, by every key that may be used to find them. O(rows)."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.exact: dict[str, Row] = {}
         self.short: dict[str, list[Row]] = {}
-        """By the id, by its last part, each without a date too, and by the model's own name."""
+        """The rows by their id, by its last part, by both without a date, and by the canonical name."""
         for key, row in zip(keys_of([row.id for row in rows]), rows, strict=True):
             part = last_part(key)
             self.exact.setdefault(key, row)
@@ -231,14 +238,14 @@ _CANONICAL = b'","canonical":"'
 
 
 def _provider(row: Row | bytes) -> str:
-    """`Row.provider`, without decoding the rest."""
+    """Return `Row.provider`. If the row is still a line, only this field is decoded."""
     if isinstance(row, Row):
         return row.provider
     return row[_PROVIDER : row.index(b'"', _PROVIDER)].decode()
 
 
 def _names(row: Row | bytes, provider_length: int) -> tuple[str, str | None]:
-    """(`Row.id`, `Row.canonical`), without decoding the rest."""
+    """Return (`Row.id`, `Row.canonical`). If the row is still a line, only these fields are decoded."""
     if isinstance(row, Row):
         return row.id, row.canonical
     start = _PROVIDER + provider_length + _TO_ID

@@ -1,1 +1,1 @@
-"""Is a failed request an overflow of the context window, and what does the error say about the window?"""
+"""Decide whether a failed request was a context overflow, and what the error says about the window."""

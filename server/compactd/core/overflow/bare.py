@@ -1,7 +1,8 @@
-"""A report of one failure without what a logger and an interpreter put around it.
+"""Remove what a logger or an interpreter prints around the report of one failure.
 
-`2026-01-02 10:00:00 - srv - ERROR - <sentence>` and a traceback round `<sentence>` are one provider's word
-with its wrapper. Several lines of a log, or a line below error level, are a log that somebody quotes.
+`2026-01-02 10:00:00 - srv - ERROR - <sentence>`, or a traceback around `<sentence>`, is a provider's sentence
+in a wrapper. Several log lines, or a line whose level is below error, are a log that someone quotes; they are
+left unchanged.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import re
 from compactd.core.overflow.stack_traces import thrown
 
 READ = 4000
-"""Characters that are looked at."""
+"""How many characters are examined."""
 MARKS = 14
-"""Most marks of a logger before a sentence: docker's, the time, process, level, module, line."""
+"""The maximum number of marks that a logger puts before a sentence. A mark is one field of a log line,
+such as the time, process, level, module or line."""
 
 LEVEL = (
     r"[\[(<]?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|SEVERE|EXCEPTION)[\])>]?(?=[\s:|\-\[])"
     r"|[\[(<](?i:error|warn(?:ing)?|fatal|critical)[\])>](?=[\s:|\-\[])"
     r"|(?i:error|warn(?:ing)?|fatal|critical|exception)(?=:\s|\s{0,3}\|)"
 )
+"""Matches a log level of a warning or worse."""
 TIME = (
     r"(?:\[?\(?\d{2,4}[-/.]\d\d[-/.]\d\d(?:[T ,]{1,2}|(?=[\]\s]))|\d\d-\d\d )?"
     r"\[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d| UTC)?(?:\s[AP]M)?\)?\]?"
 )
+"""Matches the time of a log line, with or without the date."""
 MARK = (
     r"\s{0,8}(?:"
     rf"(?P<time>{TIME}|\d\d-\d\d\s\d\d:\d\d:\d\d\.\d{{3}})"
@@ -38,12 +42,14 @@ MARK = (
     r"|[\w.]{3,80}(?=\s-\s)|\d{1,9}(?=\s[\w.]{1,40}[:.]\w{1,9}[:\]])|[-–—|•:→⎿❌✗✘×!]{1,3}(?=\s)"
     r")"
 )
-"""One mark of a logger at the beginning of a line."""
+"""Matches one mark of a logger at the beginning of a line."""
 TOLD = r"(?:INFO|DEBUG|TRACE|info|debug|trace|NOTICE)\b"
+"""Matches a log level below a warning."""
 STAMPED = (
     rf"(?m)^\W{{0,3}}(?:[A-Z][a-z]{{2}}\s{{1,2}}\d{{1,2}}\s|[\w.-]{{1,24}}\s{{1,4}}\|?\s?)?"
     rf"(?:{TIME}|(?:INFO|DEBUG|TRACE|WARN|ERROR)[ :\]])"
 )
+"""Matches the beginning of a log line: a time or a level."""
 
 FRAMES = (
     r"(?m)(?:^|\\n)[ \t│|]{0,12}(?:"
@@ -55,9 +61,10 @@ FRAMES = (
     r"|[ \t]{2,80}[\^~]{2,}[ \t]*|\d{1,3}:\s+0x[0-9a-f]{4,}.*|\d{1,3}\s+0x[0-9a-f]{4,}.*"
     r")[ \t]*(?=\\n|$)"
 )
-"""Frames of a stack: Node's and Java's and .NET's `at …`, Python's `File "…"` with its source."""
+"""Matches the lines of a stack trace: `at …` of Node, Java and .NET; `File "…"` of Python, with its source
+line."""
 PATHS = r"(?<![\w:/])(?:[A-Za-z]:)?(?:[/\\][\w.@~+-]{1,80}){2,20}(?::\d{1,7}){0,2}"
-"""Names of files, whose words say nothing."""
+"""Matches file paths. Their words say nothing about an error."""
 
 
 ACCESS = (
@@ -68,58 +75,63 @@ ACCESS = (
     r"|[\d.:\[\]a-f-]{7,50}\s-\s[^\n]{0,80}\"(?:POST|PUT)\s/[^\"\n]{1,120}\"\s(?:4\d\d|500|503)\b[^\n]{0,60}"
     r")$\n?"
 )
-"""A line of a server's access log that says that it refused: uvicorn's, gin's."""
+"""Matches a line of a server's access log (uvicorn's, gin's) that records a failed request."""
 CRASH = (
     r"(?m)^(?:terminate called after throwing an instance of '[\w:<> ]{1,80}'\s{0,4}what\(\):"
     r"|(?:fatal error: |panic: |uncaught exception: |unhandled exception[:.]? )(?:runtime error: )?"
     r"|Exception has occurred: \w{1,60}[^\S\n]{0,9}(?:\([^()\n]{0,120}\))?\s"
     r"|Traceback \(most recent call last\):?|Unhandled rejection:?)\s{0,4}"
 )
-"""What a runtime prints before the message of an error that nobody caught."""
+"""Matches what a runtime prints before the message of an uncaught error."""
 SWIFT = r": file [\w./-]{1,200}\.swift, line \d{1,7}"
+"""Matches the place in the source that Swift prints after a message."""
 PANIC = (
     r"thread '[^'\n]{1,60}'(?: \(\d{1,9}\))? panicked at (?:'(?=\w)|[\w./\\@-]{1,160}(?::\d{1,7}){1,2}:\s)"
 )
-"""Rust's place before a message, on the same line or the next."""
+"""Matches what Rust prints before a panic message: the thread and the place in the source."""
 UNWRAPPED = r"(?m)^called `(?:Result|Option)::\w{3,20}\(\)` on an? `\w{2,6}` value: "
+"""Matches what Rust prints before the error of a failed `unwrap()`."""
 NATIVE = (
     r"(?m)^\s{0,4}\d{1,3}\s{1,9}(?:0x[0-9a-f]{4,16}\s)?[^\n]{0,200}"
     r"(?:0x[0-9a-f]{3,16}|\+ \d{1,6})\]?\)?[ \t]{0,4}$\n?"
 )
-"""A frame of a native stack."""
+"""Matches a line of a native stack trace."""
 
 MARKED = 90
-"""Characters from a line's beginning in which the name of a service ends."""
+"""A service's name, including the sign after it, ends within this many characters of a line's beginning."""
 SERVICE = (
     r"\s{0,8}(?:\[[A-Za-z][\w./-]{1,60}\]\s{0,4}[|:]|[A-Za-z][\w.-]{1,60}\s{0,12}\|)(?=\s)"
     r"(?=[^\n]{0,20}\b(?:\w{1,40}\.){0,6}\w{0,60}(?:Error|Exception)\b:)"
 )
-"""The name of a service, before an exception."""
+"""Matches the name of a service before an exception, as docker compose prints it."""
 RAISED = (
     r"(?:[ \t]{0,40}(?:File \"[^\n]{1,300}|[\w.]{1,60} ?= ?[^\n]{1,200}|return [^\n]{1,200})\n){0,6}"
     r"[ \t]{0,40}raise (?:\w{1,40}\.){0,4}(?P<name>\w{1,60})\([^\n]{0,300}\n"
     r"(?:[ \t]{1,80}[^\n]{0,300}\n|\)\n){0,6}\s{0,8}"
     r"(?=(?:\w{1,40}\.){0,6}(?:(?P=name)|\w{1,50}(?:Error|Exception)): )"
 )
-"""The end of a traceback without its beginning: source, then the exception that it raised."""
+"""Matches a traceback whose beginning is missing: source lines, then the `raise` statement."""
 
 KEYED = r"\b(?P<key>error_message|message|msg|error|err|detail)=\"(?P<said>(?:[^\"\\\n]|\\.){8,600})\""
+"""Matches a `key="text"` pair of a log record whose text is a message."""
 CAUSES = ("error_message", "err", "error", "detail")
-"""Of a record's keys, those of what was caught; the others are the program's own words."""
+"""Keys of a log record that contain the error that the program caught. The other keys in `KEYED` contain
+the program's own words."""
 MEASURED = (
     r"(?<=\s)(?:n_?)?(?:\w{1,20}_)?(?:tokens|prompt|input|limit|ctx|context|max|window|len|length|size)"
     r"(?:_\w{1,20})?=\d{2,9}(?=\s|$)"
 )
-"""What such a record measured: `prompt=2782`."""
+"""Matches a measurement in a log record: `prompt=2782`."""
 PAIRS = r"(?:^|\s)\w{1,30}=[^\s]"
-"""`key=value` records of a logger (logfmt, Go's slog, ik_llama.cpp)."""
+"""Matches the beginning of a `key=value` pair in a log record (logfmt, Go's slog, ik_llama.cpp)."""
 
 
 def unserviced(text: str) -> str:
-    """`text` without the name of the one service that stands before each of its lines; else `text`.
+    """Return `text` without the name of a service at the beginning of each line; `text` itself unless all
+    lines have the same name.
 
-    What a server answered is no quotation: there the name is a container's, as docker compose prints it.
-    Cost: O(characters looked at).
+    Call it only for a server's answer. There the name is a container's, as docker compose prints it, and not
+    a sign of a quotation. O(characters examined).
     """
     if "|" not in text[:MARKED] and "]" not in text[:MARKED]:
         return text
@@ -134,7 +146,8 @@ def unserviced(text: str) -> str:
 
 
 def bare(prose: str) -> str:
-    """`prose` without one logger's marks before it and without frames of a stack. Cost: O(characters)."""
+    """Return `prose` without a logger's marks before it and without the lines of stack traces.
+    O(characters)."""
     said = thrown(prose)
     if said is not None:
         return said
@@ -174,7 +187,8 @@ def bare(prose: str) -> str:
 
 
 def _unlogged(text: str) -> str:
-    """`text` without the marks of the one line of a log that it is."""
+    """Return `text` without the marks of a logger at its beginning, if it is a single log line; otherwise
+    `text`."""
     at, stamped, mark = 0, False, re.compile(MARK)
     while text[at : at + 1] in ("\n", " ", "\t"):
         at += 1

@@ -1,4 +1,5 @@
-"""What one clause of a refusal claims: a window, a prompt, an output, a body or a count over its limit."""
+"""Find what one clause of an error claims to be over its limit: the window, a prompt, an output, a body or
+a count."""
 
 from __future__ import annotations
 
@@ -38,31 +39,37 @@ NEGATED = frozenset(
     {"not", "cannot", "can't", "doesn't", "won't", "no longer", "does not", "never", "don't", "no"}
 )
 SMALLEST = 64
-"""Tokens. A smaller number is no window."""
+"""The smallest number, in tokens, that can be a window."""
 SHORT_FIELD = 8192
-"""Characters: a string capped at less is a name, a description, an id, not a conversation."""
+"""The size, in characters, below which a cap belongs to a short field such as a name, a description or an
+id, and not to a conversation."""
 
 
 POSSIBLE = frozenset({"may", "can", "could", "might"})
-"""Verbs of a warning: nothing was refused."""
+"""Verbs of a warning. With one of them, nothing was refused."""
 LARGER = frozenset({"larger", "longer", "bigger", "greater", "higher"})
+"""Comparatives that may also recommend a larger window or model."""
 MEMBERS = frozenset(
     {"message", "messages", "message limit", "messages limit", "turns", "parts", "blocks", "rows", "records"}
 )
-"""What a prompt is made of, and is counted."""
+"""Words for the countable parts of a prompt."""
 ROWED = frozenset({"array", "list"})
+"""Words for a list of items."""
 GRAPHIC = frozenset({"gpu", "vram", "cuda"})
+"""Words about a graphics card."""
 SCARCE = frozenset({"not enough", "insufficient", "allocate", "out of", "enough"})
+"""Words which say that memory is missing."""
 PLACED = frozenset({"line", "column", "expected", "syntax"})
-"""Words beside the tokens of a language that is parsed."""
+"""Words about a syntax error. Tokens next to them are those of a parsed language."""
 ODD = frozenset(
     {"parser", "lexer", "parse", "jwt", "csrf", "cookie", "rsa", "cipher", "encryption", "padding"}
 )
-"""Words of tokens that are not a model's."""
+"""Words next to tokens that are not a model's, such as those of a parser or a login."""
 
 
 def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
-    """(claim, why) of one clause."""
+    """Return the claims of one clause as (claim, reason). `meaning.py` ranks them. The claims are
+    `window`, `room`, `prompt`, `tokens`, `statement`, `output`, `payload`, `count`, `tooled` and `memory`."""
     has = {lexeme.concept for lexeme in clause}
     if PACE in has and WINDOW not in has:
         return []
@@ -253,8 +260,8 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
 
 
 def _exceeds(clause: Sequence[Lexeme]) -> bool:
-    """Whether something is passed; not where a larger window or model is only recommended, or one is filled
-    to a share."""
+    """Return whether the clause says that something exceeds a limit. The advice to use a larger window or
+    model does not count, nor does "full" next to a percentage."""
     shared = any(lexeme.word == "%" for lexeme in clause)
     return any(
         x.concept == OVER
@@ -265,19 +272,20 @@ def _exceeds(clause: Sequence[Lexeme]) -> bool:
 
 
 def _is_setting(clause: Sequence[Lexeme], words: set[str]) -> bool:
-    """Whether a window is set beside another, or beside the bounds of its setting."""
+    """Return whether the clause compares the settings of windows with each other or with their bounds."""
     windows = sum(lexeme.concept == WINDOW for lexeme in clause)
     return "between" in words or (windows > 1 and any(lexeme.word == "<=" for lexeme in clause))
 
 
 def _is_long(clause: Sequence[Lexeme]) -> bool:
-    """Whether it is the window's content that is too long: `the context of this session is too long`."""
+    """Return whether the clause calls the window's content too long: `the context of this session is too
+    long`."""
     places = [place for place, lexeme in enumerate(clause) if lexeme.concept == WINDOW]
     return _too_long(clause[places[0] :]) and not any(x.concept == OUTPUT for x in clause[places[0] :])
 
 
 def _is_full(clause: Sequence[Lexeme]) -> bool:
-    """Whether the window itself is said to be full: `context window full`, `context exhausted`."""
+    """Return whether the clause calls the window itself full: `context window full`, `context exhausted`."""
     return any(
         x.concept == WINDOW and any(y.concept == OVER and y.word != ">" for y in clause[i + 1 : i + 3])
         for i, x in enumerate(clause)
@@ -285,7 +293,7 @@ def _is_full(clause: Sequence[Lexeme]) -> bool:
 
 
 def is_counted(clause: Sequence[Lexeme]) -> bool:
-    """Whether a clause holds a count of items against a limit, or calls an array too long."""
+    """Return whether a clause compares a count of items with a limit, or calls an array too long."""
     has = {lexeme.concept for lexeme in clause}
     if any(
         x.word in ROWED and any(y.concept == LONG for y in clause[i : i + 3]) for i, x in enumerate(clause)
@@ -295,8 +303,9 @@ def is_counted(clause: Sequence[Lexeme]) -> bool:
 
 
 def _counts(clause: Sequence[Lexeme]) -> bool:
-    """Whether items or messages are what is compared: `2049 items`, `the 800-message limit`; not where two
-    other numbers are, or a number of tokens: `9001 > 8192 (35 messages)`."""
+    """Return whether a number in the clause counts items or messages: `2049 items`, `the 800-message
+    limit`. False if the clause also compares two other numbers, or counts tokens: `9001 > 8192 (35
+    messages)`."""
     numbers = [place for place, x in enumerate(clause) if x.concept == NUMBER]
     units = [next((z for z in clause[i + 1 : i + 3] if z.word != "-"), None) for i in numbers]
     of_items = [unit is not None and (unit.concept == COUNTED or unit.word in MEMBERS) for unit in units]
@@ -306,7 +315,8 @@ def _counts(clause: Sequence[Lexeme]) -> bool:
 
 
 def _typed(words: set[str]) -> bool:
-    """Whether a parameter's type, name or relation is refused, not its size."""
+    """Return whether a parameter is refused for its type, name or relation to another one, not for its
+    size."""
     return bool(
         words
         & {
@@ -323,8 +333,8 @@ def _typed(words: set[str]) -> bool:
 
 
 def _summed(clause: Sequence[Lexeme]) -> bool:
-    """Whether output stands beside the prompt in what was compared: `messages or completion`, `input +
-    output`."""
+    """Return whether the clause adds prompt and output, so that the output is not compared alone:
+    `messages or completion`."""
     return any(
         lexeme.concept in (REQUEST,) and lexeme.word in ("text", "message", "conversation")
         for lexeme in clause
@@ -332,14 +342,15 @@ def _summed(clause: Sequence[Lexeme]) -> bool:
 
 
 def _prompt_long(clause: Sequence[Lexeme]) -> bool:
+    """Return whether the clause names the prompt and says "too long" or "too many"."""
     return any(lexeme.concept == PROMPT for lexeme in clause) and any(
         lexeme.concept == LONG for lexeme in clause
     )
 
 
 def _capped(clause: Sequence[Lexeme], has: set[str]) -> str | None:
-    """Why a clause is of a client's cap on a piece of the request: a tool's result, a file, a chunk is too
-    long. None where it is not."""
+    """Return the reason if the clause is about a client's cap on a piece of the request, such as a tool's
+    result, a file or a chunk; otherwise None."""
     over = next((i for i, x in enumerate(clause) if x.concept in (OVER, LONG)), 0)
     subject = [x for x in clause[:over] if x.concept not in (NONE, NUMBER, FIELD, SIZE, TOKENS)]
     if not subject or any(x.concept in (PROMPT, REQUEST, TOTAL) for x in subject):
@@ -357,12 +368,14 @@ def _capped(clause: Sequence[Lexeme], has: set[str]) -> str | None:
 
 
 def _too_long(clause: Sequence[Lexeme]) -> bool:
-    """Whether something is too long, not too large: of what is too long for a model, the unit is its own."""
+    """Return whether the clause says "too long", as opposed to "too large". What is too long for a model
+    is measured in the model's unit, tokens."""
     return any(lexeme.concept == LONG and lexeme.word in ("too long", "too lengthy") for lexeme in clause)
 
 
 def _field_long(clause: Sequence[Lexeme]) -> bool:
-    """Whether a field that is named, and is not the prompt, is too long: `field system too long`."""
+    """Return whether the clause calls a named field other than the prompt too long: `field system too
+    long`."""
     plain = [lexeme for lexeme in clause if lexeme.word.isalpha() or lexeme.concept == LONG]
     start = next(place for place, lexeme in enumerate(plain) if lexeme.word == "field") + 1
     named = 0
@@ -378,7 +391,8 @@ def _field_long(clause: Sequence[Lexeme]) -> bool:
 
 
 def _short(clause: Sequence[Lexeme]) -> bool:
-    """Whether a cap is that of a short field: its name says so, or its number."""
+    """Return whether the cap in the clause is that of a short field, judged by the field's name or by the
+    number (`SHORT_FIELD`)."""
     if any(lexeme.concept == FIELD and lexeme.word not in ("file", "metadata", "url") for lexeme in clause):
         return True
     caps = [lexeme.value for lexeme in clause if lexeme.concept == NUMBER and lexeme.value >= 16]

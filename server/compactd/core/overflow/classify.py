@@ -1,8 +1,8 @@
-"""Whether a failed model request was a context overflow, what else it was, and what cures it.
+"""Classify a failed model request: whether it was a context overflow, what else it was, and what fixes it.
 
-Order of evidence: the text is unwrapped; a 402 or 429 vetoes; then words, codes, the SDK's class names,
-usage, and last the status. Rules: research of 2026-11 over errors of some forty providers, see
-docs/truth.md.
+The text of the error is taken apart first (`unwrap`). A status of 402 or 429 rules out an overflow. Otherwise
+the evidence is, in this order: the words, the error codes, the class names of SDK exceptions, the token
+usage, and last the status. The rules come from errors of some forty providers (2026-11); see docs/truth.md.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ __all__ = ["Failure", "Fix", "Kind", "Verdict", "classify"]
 Fix = Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
 
 FULL = 0.99
-"""Share of the window from which on an answer cut for length was cut by it (docs/dev/behaviour.md,
-"Overflow")."""
+"""The share of the window from which a length stop counts as an overflow: if an answer was cut for length
+and at least this share of the window is used, the window cut it, not the output cap
+(docs/dev/behaviour.md, "Overflow")."""
 
 BODILESS = frozenset({"cerebras", "mistral"})
-"""Providers that answer an overflow with 400 or 413 and nothing else (go agent's and pi's overflow lists,
+"""Providers that answer an overflow with status 400 or 413 and no body (overflow lists of go agent and pi,
 read 2026-11)."""
 
 FIXES: dict[Kind, Fix] = {
@@ -43,16 +44,19 @@ FIXES: dict[Kind, Fix] = {
     "payload_too_large": "truncate_item",
     "server": "retry_later",
 }
+"""What fixes each kind of failure. A kind that is not listed has the fix `none`."""
 
 EMPTY = (
     r"(?i)[\s\"'.\-:()]*(?:(?:api|http|error|status|code|response|request|failed|bad|with|no|body|empty"
     r"|null|none|400|413|statuscode|unexpected|content|too|entity|payload|large|undefined)\b[\s\"'.\-:()]*){0,14}"
 )
+"""Matches a whole text that says no more than its status: `400 status code (no body)`."""
 WRAPPED = r"(?<=[\w,;(])\n[ \t]{0,12}(?=[a-z(])"
-"""Where a terminal broke a line within a sentence."""
+"""Matches a line break that a terminal inserted into a sentence."""
 LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
+"""Matches a status at the beginning of a message."""
 NAMES = r"(?:[`'\"][\w.-]{1,40}[`'\"](?:, (?:or |and )?|(?= at | or | and |[.)]|$)(?: or | and )?)){5,}"
-"""A list of the names that would have been right: `expected one of …`."""
+"""Matches a list of at least five quoted names, as in `expected one of …`."""
 CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
 
 
@@ -61,69 +65,81 @@ ABORTED = (
     r"|zsh: (?:abort|killed|segmentation)"
     r"|Aborted\b|Abort trap|Segmentation fault|Killed\b|[A-Z]{3,8}_ASSERT\b)"
 )
-"""A line with which a runtime ends that ran out of memory, whatever its log holds before."""
+"""Matches the line that a runtime prints last when it is aborted or killed, for example because memory ran
+out."""
 LAST = 1200
-"""Characters in which it ends."""
+"""How many characters at the end of a text are searched for `ABORTED`."""
 MEASURED = "a cap in bytes or characters"
-"""Why a message is of something too large whose unit it tells."""
+"""The reason given for a message that says that something is too large in bytes or characters."""
 LENGTHY = "the error's code: a length"
-"""Why a code is of an overflow that names no window: `prompt_too_long` may be one in characters."""
+"""The reason given for an overflow code that does not name the window or tokens. The limit of
+`prompt_too_long` may be one in characters."""
 LARGEST = 100_000_000
-"""Tokens. A larger number of a body's field is a time or an id."""
+"""The size, in tokens, from which a number in a field of the body is taken for a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
-"""Statuses an overflow without words came with (research of 2026-11)."""
+"""The statuses of failures whose text says nothing, but which usage shows to be overflows (seen 2026-11)."""
 CUT = ("length", "maxtokens", "maxoutputtokens", "incomplete", "tokenlimit")
-"""Parts of the stop reasons of an answer that was cut, without underscores."""
+"""Parts of stop reasons which mean that an answer was cut for length. Underscores are left out."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
     """A failed request, or an answer that may have been cut by the window."""
 
     status: int | None = None
-    """HTTP's. 200 for an error within a stream."""
+    """The HTTP status; 200 for an error within a stream."""
     code: str | None = None
+    """The machine code of the error, if the caller has it apart from the text."""
     text: str = ""
-    """Body or message, as received."""
+    """The body or the error message, as received."""
     provider: str | None = None
+    """The provider's name, in any spelling."""
     used: int | None = None
-    """Tokens of the request as far as known: the report's input + cache read + cache write, or the session's
-    own count. None where nobody knows."""
+    """Tokens of the request: input + cache read + cache write as the provider reported them, or the
+    session's own count. None if unknown."""
     output: int | None = None
-    """Tokens of the answer, as reported."""
+    """Tokens of the answer, as the provider reported them."""
     reasoning_apart: bool = False
-    """The report counts reasoning beside `output`, so that 0 there is no empty answer."""
+    """Whether the provider counts reasoning separately from `output`. If it does, an output of 0 does not
+    mean an empty answer."""
     window: int | None = None
-    """Tokens of the model, as known."""
+    """The model's window in tokens, if known."""
     stop_reason: str | None = None
+    """Why the answer ended, in the provider's words."""
     bodiless_is_overflow: bool = False
-    """An empty 400 or 413 is an overflow (klaude's rule)."""
+    """Whether to treat a 400 or 413 without a body as an overflow (klaude's rule)."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What the failure was."""
+    """The class of a failure, the numbers that its text names, and what fixes it."""
 
     overflow: bool
-    """The prompt, or prompt and output together, exceed the window; also where `fix` is `lower_output`."""
+    """Whether the prompt, or prompt and output together, exceed the window. Also true if lowering the
+    output is enough (`fix` is then `lower_output`)."""
     kind: Kind
     limit: int | None = None
-    """Tokens, at least 64. None where the text states none in tokens."""
+    """The limit in tokens, at least 64. None if the text names no limit in tokens."""
     requested: int | None = None
-    """Tokens of all that was compared with the limit; a lower bound as stated."""
+    """Tokens of everything that was compared with the limit. The true number may be higher if the text
+    says "at least"."""
     input: int | None = None
-    """Of `requested`, the prompt's part, where the text tells it apart."""
+    """The prompt's part of `requested`. None if the text does not say it."""
     fix: Fix = "none"
+    """What the caller should do."""
     evidence: str = ""
-    """What decided, for people. Never quotes the text."""
+    """A short phrase for people that says which evidence decided. It never quotes the text."""
     teaches: bool = False
-    """`limit` is the window or prompt limit of the model that answers, and the session may learn it."""
+    """Whether `limit` is the window or prompt limit of the model that answered. If so, the session may use
+    it as the model's window from now on."""
     is_own: bool = False
-    """The provider itself states `limit`: all other sessions may learn it too. Only with `teaches`."""
+    """Whether the provider itself names `limit`, so that all other sessions may use it too. True only if
+    `teaches` is true."""
 
 
 def classify(failure: Failure) -> Verdict:
-    """The verdict on one failure. Never raises. Cost: O(characters), at most 11 000 of the text.
+    """Classify one failure. Never raises. O(characters), for at most 11,000 characters of the text.
 
-    A failure of the server itself (5xx) teaches nothing: its text is about anything that passed through it.
+    `teaches` is false for a failure of the server itself (5xx), because its text may be about anything that
+    passed through the server.
     """
     verdict = _classified(failure)
     if not verdict.teaches:
@@ -136,6 +152,8 @@ def classify(failure: Failure) -> Verdict:
 
 
 def _classified(failure: Failure) -> Verdict:
+    """Classify one failure. `teaches` does not yet take the status into account, and `is_own` is always
+    false."""
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():
@@ -207,7 +225,9 @@ def _classified(failure: Failure) -> Verdict:
 
 
 def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
-    """The first message, from the inside out, whose words decide; with figures that the body names."""
+    """Return what the messages of the body mean, with figures from the body's fields. The messages are
+    read from the innermost out, then the prose around them. The first one whose words decide the kind is
+    used."""
     weak: Meaning | None = None
     for message in body.messages:
         found = _meaning(LEADING.sub("", " ".join(message.split())), embeds=embeds)
@@ -229,7 +249,8 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
 
 
 def _meaning(message: str, *, embeds: bool) -> Meaning:
-    """What a message says for itself; where it only wraps a quotation, what that says."""
+    """Return the meaning of a message without its quotations. If the message only wraps a quotation,
+    return the meaning of the whole message."""
     if "`, " in message or "', " in message or '", ' in message:
         message = re.sub(NAMES, " ", message)
     own = unspoken(message)
@@ -237,8 +258,8 @@ def _meaning(message: str, *, embeds: bool) -> Meaning:
 
 
 def _completed(found: Meaning, body: Unwrapped) -> Meaning:
-    """`found` with the figures of the body's own fields (llama.cpp's `n_prompt_tokens`, `n_ctx`), where it
-    has none."""
+    """Return `found`. If it is an overflow and names no limit, its figures come from the body's numeric
+    fields (llama.cpp's `n_prompt_tokens`, `n_ctx`)."""
     if found.kind != "overflow" or found.figures.limit is not None or not body.figures:
         return found
     named = _figures_of(body)
@@ -248,14 +269,16 @@ def _completed(found: Meaning, body: Unwrapped) -> Meaning:
 
 
 def _figures_of(body: Unwrapped) -> Figures | None:
-    """Figures from numeric fields whose names speak of tokens."""
+    """Return the figures in the body's numeric fields, judged by the fields' names; None unless they give
+    both a limit and what was requested."""
     sentence = " ; ".join(f"{name} is {value}" for name, value in body.figures if SMALLEST <= value < LARGEST)
     found = meaning(sentence + " ; prompt too long").figures if sentence else Figures()
     return found if found.limit is not None and found.requested is not None else None
 
 
 def _compared(body: Unwrapped) -> Figures:
-    """The figures of a message that names no unit, where a code has said what they are of."""
+    """Return the figures of the first message that has any. The message is read as if its numbers were
+    tokens, because a code has already said so."""
     for message in body.messages:
         found = meaning(f"{message} ; too many prompt tokens").figures
         if found.limit is not None or found.requested is not None:
@@ -264,7 +287,7 @@ def _compared(body: Unwrapped) -> Figures:
 
 
 def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
-    """What the first telling code says."""
+    """Return the meaning of the first of `codes` that has one; None if none has."""
     for code in codes:
         low = code.strip().lower()
         if not low or low in VAGUE or low.isdecimal():
@@ -283,7 +306,7 @@ def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
 
 
 def _verdict(failure: Failure, found: Meaning) -> Verdict:
-    """The verdict that a meaning comes to."""
+    """Return the verdict that follows from a meaning."""
     kind = found.kind or "other"
     stated = found.figures if kind != "quota" else Figures()
     limit = stated.limit if stated.limit is not None and stated.limit >= SMALLEST else None
@@ -314,7 +337,7 @@ def _verdict(failure: Failure, found: Meaning) -> Verdict:
 
 
 def _cure(failure: Failure, stated: Figures) -> Fix:
-    """Whether fewer output tokens alone make the request fit."""
+    """Return `lower_output` if the request fits with fewer output tokens alone, otherwise `compact`."""
     if stated.limit is None or stated.output is None or stated.input is None or stated.output == 0:
         return "compact"
     if stated.input >= stated.limit:
@@ -326,7 +349,8 @@ def _cure(failure: Failure, stated: Figures) -> Fix:
 
 
 def _silent(failure: Failure, status: int | None, *, code_verdict: Meaning | None) -> Verdict:
-    """The verdict where no words decide: code, stop reason, usage, what is known of the provider, status."""
+    """Return the verdict for a failure whose words do not decide. The evidence is, in this order: the
+    code, the stop reason, the usage, what is known of the provider, and the status."""
     if code_verdict is not None and code_verdict.kind is not None:
         return _verdict(failure, code_verdict)
     stop = meaning(failure.stop_reason) if failure.stop_reason else None
@@ -354,11 +378,13 @@ def _silent(failure: Failure, status: int | None, *, code_verdict: Meaning | Non
 
 
 def _evidence(status: int | None) -> str:
-    return "nothing speaks for an overflow" if status is None or status < 400 else f"status {status} alone"
+    """Return the phrase for `Verdict.evidence` if only the status could decide."""
+    return "nothing indicates an overflow" if status is None or status < 400 else f"status {status} alone"
 
 
 def _fills(failure: Failure) -> bool:
-    """Whether usage shows that the window is full: above it, or cut for length at 99 % of it."""
+    """Return whether the usage shows that the window is full: it is larger than the window, or the answer
+    was cut for length and fills at least `FULL` of the window."""
     used, window = failure.used or 0, failure.window or 0
     if window <= 0:
         return False
@@ -369,6 +395,7 @@ def _fills(failure: Failure) -> bool:
 
 
 def _by_status(status: int | None) -> Kind:
+    """Return the kind of failure that a status alone means."""
     if status is None or status < 400:
         return "other"
     if status in (401, 403):
@@ -378,7 +405,8 @@ def _by_status(status: int | None) -> Kind:
 
 
 def _status(text: str, body: Unwrapped) -> int | None:
-    """The status that a text tells: in its wrapper, else in its body."""
+    """Return the HTTP status that a text names: one in its first 400 characters, otherwise the first in a
+    field of its body. None if it names none."""
     found = numbered(text[:400], 0)
     if found is not None:
         return int(next(group for group in found.groups() if group))
@@ -386,11 +414,13 @@ def _status(text: str, body: Unwrapped) -> int | None:
 
 
 def _classes(prose: str) -> list[str]:
-    """Names of exceptions in a wrapper, the last first: it is the nearest to the message."""
+    """Return the names of exception classes in `prose`, the last first. The last name is closest to the
+    message."""
     return [name.rsplit(".", 1)[-1] for name in CLASS_NAME.findall(prose[:2000])][::-1]
 
 
 def _is_google(failure: Failure, body: Unwrapped) -> bool:
+    """Return whether the failure comes from Google, judged by the provider's name and the text."""
     named = (failure.provider or "").lower()
     if any(name in named for name in ("google", "gemini", "vertex")) or "RESOURCE_EXHAUSTED" in body.codes:
         return True

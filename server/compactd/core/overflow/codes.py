@@ -1,4 +1,4 @@
-"""Machine codes of errors: those that are no words, and those that say no more than the status."""
+"""Machine codes of errors: those whose kind is in a table, and those that say no more than the status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT_CODES: dict[str, Kind] = {
     "accessdeniedexception": "auth",
     "permission_denied": "auth",
 }
-"""Codes whose words alone would mislead; all others are read like sentences."""
+"""The kind of each code whose words would mislead. All other codes are read like sentences."""
 
 VAGUE = listed(
     "invalid_request_error invalid_request invalid_argument invalid-argument validationexception"
@@ -41,4 +41,4 @@ VAGUE = listed(
 REFUSED = (
     r"(?i)(?:invalid|bad)[_-]?\w*(?:request|argument|parameter|input|value)|validation_?(?:error|exception)"
 )
-"""Of these, the ones that stand in for a status of 400."""
+"""Matches vague codes that mean the same as status 400."""

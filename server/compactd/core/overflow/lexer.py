@@ -1,7 +1,8 @@
-"""Reads a sentence of a refusal as concepts and numbers.
+"""Split the text of an error into lexemes: words with their concepts, numbers and signs.
 
+A concept is a class of words with the same role, such as "the prompt" or "exceeds" (`vocabulary.py`).
 Identifiers are split (`contextLengthExceeded`, `max_prompt_tokens`), so that a machine code is read like a
-sentence; names of models, paths, dates and identifiers with digits say nothing.
+sentence. Names of models, paths, dates and identifiers with digits have no concept.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from compactd.core.overflow.vocabulary import (
 )
 
 WIDE = str.maketrans("：，。；！？（）【】［］「」＞＜≥≤＝／　\u00a0\u202f’`", ':,.;!?()[][]""><><=/   \' ')
+"""Full-width and typographic signs, and the ASCII signs that replace them."""
 
 TOKEN = re.compile(
     r"""https?://\S+
@@ -40,10 +42,11 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u00c0-\u024f']+|\d+")
+"""Matches one word inside an identifier, such as `context` and `Length` in `contextLength`."""
 SUFFIXES = listed("c h py js ts go rs md txt json yaml yml toml log java rb php cpp cs sh sql html css")
-"""Ends of file names, whose words say nothing."""
+"""File extensions. The words of a file's name have no concept."""
 FIELD_TAILS = ("name", "id", "description", "title", "_key")
-"""Ends of paths to short fields."""
+"""Endings of the paths of fields with a short value: `tools[0].name`."""
 LABELS = frozenset(
     {
         "message",
@@ -59,33 +62,42 @@ LABELS = frozenset(
         "model",
     }
 )
-"""Words before a colon that name what follows, and say nothing themselves."""
+"""Words that only introduce what follows a colon: `message: …`. Before a colon they have no concept."""
 MAXIMUM_YOU, MAX_YOU = ["maximum", "tokens", "you"], ["max", "tokens", "you"]
-"""Before "requested": Bedrock's name of the output cap (400, Converse, seen 2024-12)."""
+"""The words before "requested" in Bedrock's phrase for the output cap, "maximum tokens you requested"
+(400, Converse, seen 2024-12)."""
 GLUED = r"(?i)([a-z]{2,9})(\d{3,9})(tokens?)?"
+"""Matches a word, a number and perhaps `tokens` without spaces between them."""
 GLUING = listed("is are was has have had of to than by at only limit limited maximum max length size window")
-"""Words that a number is printed onto where a blank was forgotten (gpt4all: `is2614tokens`)."""
+"""Words after which the space before a number may be missing (gpt4all: `is2614tokens`)."""
 NUMBERED = r"_\w*\d{3,}\w*$"
-"""Identifiers of one thing: `call_prompt_is_too_long_202128`."""
+"""Matches the end of an identifier with a number of at least three digits, which names one single thing:
+`call_prompt_is_too_long_202128`."""
 SCALES = {"k": 1000, "m": 1_000_000}
+"""Suffixes of a number that scale it: `32k`, `1M`."""
 SPELLED = {**SCALES, "thousand": 1000, "million": 1_000_000}
-"""Words behind a number."""
+"""Words and suffixes after a number that scale it."""
 ARTICLES = listed("l d n s qu un dell all nell sull dall quest")
+"""French and Italian articles, and other words, that lose their vowel before an apostrophe: `l'entrée`."""
 PARTICLES = listed("de des di du del dei do da dos das der")
-"""What stands between two nouns of a Romance language: `límite de solicitudes`."""
+"""Words between two nouns in Romance languages: `límite de solicitudes`."""
 TIMES = listed("s sec secs second seconds min mins minute minutes h hour hours")
+"""Units of time. After `per` they are about a rate limit."""
 METRIC = listed("ko mo go")
-"""French units of bytes, behind a number."""
+"""French units of bytes. They count as such only after a number."""
 SMALL = 10_000
-"""A number that is this large already is scaled no more."""
+"""The size from which a number is never scaled by the word after it."""
 COUNTING = r"(?i)\s?-?(?:tok|jeton|токен|トークン|토큰)"
-"""What is never counted in fractions: `150.000 Token`."""
+"""Matches a unit that has no fractions. A point before three digits is then a thousands separator:
+`150.000 Token` is 150,000."""
 
 
 LONGEST_NAME = 80
-"""Characters of an identifier; a longer one is no name of anything."""
+"""The length, in characters, from which an identifier with a number is not taken for the name of a single
+thing."""
 SEAM = r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3040-\u9fff\uac00-\ud7a3])"
-"""Between scripts, where no blank stands."""
+"""Matches the place where a Chinese, Japanese or Korean letter is next to a Latin letter or digit, without
+a space."""
 CYRILLIC = "[\u0400-\u04ff]"
 
 
@@ -93,15 +105,17 @@ class Lexeme(NamedTuple):
     """A word, number or sign of a sentence."""
 
     concept: str
+    """One of the concepts of `vocabulary.py`."""
     word: str
+    """The word in lower case, or the sign or digits as written. A merged pair is two words with a space."""
     value: int
-    """Of a number; else 0."""
+    """The value of a number; otherwise 0."""
     at: int
-    """Offset in the text read."""
+    """The offset of its first character in the text."""
 
 
 def lexemes(text: str) -> list[Lexeme]:
-    """`text` as concepts, in order. Cost: O(characters)."""
+    """Split `text` into lexemes and return them in order. O(characters)."""
     if not text.isascii():
         text = re.sub(SEAM, " ", text.lower() if re.search(CYRILLIC, text) is not None else text)
         text = foreign_words().sub(lambda found: f" {LETTERS[found.group()]} ", text.translate(WIDE))
@@ -154,7 +168,8 @@ def lexemes(text: str) -> list[Lexeme]:
 
 
 def _translated(english: str) -> tuple[str, str]:
-    """(concept, word) of what a foreign word means: one word, or two that mean something together."""
+    """Return (concept, word) for the English translation of a foreign word. A translation of two words has
+    the concept that the pair has in `PAIRED`."""
     if " " not in english:
         return WORDS.get(english, NONE), english
     first, _, second = english.partition(" ")
@@ -162,7 +177,8 @@ def _translated(english: str) -> tuple[str, str]:
 
 
 def _elided(word: str) -> tuple[str | None, str]:
-    """(concept, word) without a French or Italian article before an apostrophe: `l'entrée`, `dell'input`."""
+    """Return (concept, word) for a word without its French or Italian article: `l'entrée`, `dell'input`.
+    The concept is None if the word has no such article or the rest is unknown."""
     article, _, noun = word.partition("'")
     if article not in ARTICLES:
         return None, word
@@ -171,12 +187,14 @@ def _elided(word: str) -> tuple[str | None, str]:
 
 @cache
 def foreign_words() -> re.Pattern[str]:
-    """The words of `LETTERS`, longest first. Compiled at the first text that has one."""
+    """Return a pattern that matches the keys of `LETTERS`, the longest first. It is compiled at the first
+    call and then cached."""
     return re.compile("|".join(map(re.escape, sorted(LETTERS, key=len, reverse=True))))
 
 
 def _push(found: list[Lexeme], concept: str, word: str, at: int) -> None:
-    """Appends a word, or folds it into the one before where both have a meaning of their own."""
+    """Append a word to `found`. If the word and the one before it have a concept together (`PAIRED`),
+    merge the two."""
     if found:
         before = found[-1]
         if (
@@ -198,7 +216,8 @@ def _push(found: list[Lexeme], concept: str, word: str, at: int) -> None:
 
 
 def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
-    """A name, path or code: known as a whole, or word by word."""
+    """Append the lexemes of a name, path or code to `found`: one lexeme if the whole is known, otherwise
+    one per word."""
     whole = lower.replace("_", "").replace("-", "").replace("'", "")
     if "/" in word:
         for part in word.split("/")[-2:]:
@@ -240,7 +259,7 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
 
 
 def _number(text: str, word: str, at: int, end: int) -> Lexeme:
-    """A number that stands for itself; one that is part of a name has no concept."""
+    """Return the lexeme of a number. A number that is part of a name has no concept."""
     digits = word.replace(",", "").replace("_", "").replace(" ", "").replace("'", "")
     if digits.count(".") == 1:
         digits, _, fraction = digits.partition(".")
@@ -272,6 +291,7 @@ def _number(text: str, word: str, at: int, end: int) -> Lexeme:
 
 
 def _scale(text: str, end: int) -> int:
-    """1000 behind `32k`, 1 000 000 behind `1M`, else 1."""
+    """Return what multiplies the number that ends at `end`: 1,000 for `32k`, 1,000,000 for `1M`, otherwise
+    1."""
     scale = SCALES.get(text[end : end + 1].lower(), 1)
     return scale if scale > 1 and not text[end + 1 : end + 2].isalpha() else 1

@@ -1,15 +1,15 @@
-"""Word lists, written as text: a list of two hundred quoted words is not readable."""
+"""Read word lists that are written as text, because hundreds of quoted words are hard to read."""
 
 from __future__ import annotations
 
 
 def listed(words: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text as a set."""
     return frozenset(words.split())
 
 
 def listed_pairs(pairs: str) -> frozenset[tuple[str, str]]:
-    """The pairs of a text: two words each, commas between."""
+    """Return the pairs of words in a text as a set. Each pair is two words; commas separate the pairs."""
     found = set()
     for pair in pairs.split(","):
         first, second = pair.split()

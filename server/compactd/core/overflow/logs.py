@@ -1,9 +1,11 @@
-"""The one refusal that a program's own log tells: its line with a place in source, an agent's card of a
-failure, llama.cpp's lines about one request.
+"""Find the provider's refusal in a program's own log.
 
-What tells such a log from a listing of source that quotes errors: a logger writes its place once and one
-blank behind it, and what follows is an error's object, or its code with its sentence, outside of quotation
-marks. A listing has several places, paths of folders, or what follows is indented, quoted, assigned.
+Three forms of log are known: a line of a logger that begins with its place in the source, an agent's card
+about a failure (a heading, then `key: value` lines), and llama.cpp's lines about one request.
+
+A listing of source code that quotes errors looks similar. But a logger writes one place, with one space after
+it, and then an error object, or a code with its sentence, without quotation marks. A listing has several
+places or folder paths, or the text after them is indented, quoted or assigned.
 """
 
 from __future__ import annotations
@@ -17,79 +19,83 @@ from compactd.core.overflow.prose_words import HINTING, TELLING
 __all__ = ["spoken"]
 
 READ = 6000
-"""Characters of a text that may be such a log. A longer one is none."""
+"""The length, in characters, up to which a text can be such a log."""
 LINES = 40
-"""Lines of such a log."""
+"""The maximum number of lines in such a log."""
 
 PLACE = (
     r"\s{0,8}\[?(?P<file>\w[\w-]{0,60})\.(?:go|py|rs|ts|js|mjs|cc|cpp|c|java|kt|rb|php|cs|ex|swift|scala)"
     r":\d{1,6}(?::\d{1,5})?(?:\]:?|:)[ ](?=\S)"
 )
-"""A logger's place: the file's name without its folder, the line, one blank (Go's `Lshortfile`)."""
+"""Matches a place in the source as a logger writes it: the file's name without its folder, the line, one
+space (Go's `Lshortfile`)."""
 TESTING = (
     r"(?i)(?:^|_|-)(?:tests?|spec|conftest|fixtures?|mocks?|samples?|examples?|cases|patterns)(?:_|-|$)"
     r"|test$|^test"
 )
-"""Names of files whose lines hold errors as samples."""
+"""Matches names of files that contain errors as samples, such as tests."""
 OBJECT = r"""\{\s?(?:\\?["'])(?:error|type|message|detail|code|errors)(?:\\?["'])\s?:"""
-"""How a provider's error begins."""
+"""Matches the beginning of a provider's error object."""
 CODE = r"(?:(?<=[ ]\()|(?<![\w\"'`./(\[|%$-]))[a-z]{3,20}(?:_[a-z]{2,20}){1,6}(?![\w\"'`(\[=|.])"
-"""A machine code that stands for itself."""
+"""Matches a machine code that is not part of a path, a name, a call or a quotation."""
 SDK = (
     r"(?:litellm|openai|anthropic|google|groq|cohere|mistralai|botocore)(?:\.\w{1,40}){0,4}"
     r"\.\w{2,50}(?:Error|Exception):[ ]"
 )
+"""Matches an exception of a provider's SDK with its module."""
 SOURCE = (
     r"\s(?://|#)\s|:=|==|=>|\|\||&&|\s=\s"
     r"|\b(?:return|assert|raise|throw|case|if|elif|def|func|const|let|var)\s"
 )
-"""Signs and words of a line of source."""
+"""Matches signs and words of a line of source code."""
 UNENDED = (",", ";", "(", "[", "{", ":")
-"""Ends of lines that go on: source's, not a logger's."""
+"""Endings of lines that continue on the next line. A logger's lines do not end so."""
 COMMENTED = ("//", "#", "*", "-", ";", ">", "+", "|", '"', "'", "`", "<")
-"""Beginnings of a comment, a bullet, a literal."""
+"""Beginnings of a comment, a list item or a literal."""
 CODES = 6
-"""Codes of one line that are looked at."""
+"""The maximum number of machine codes of one line that are examined."""
 SENTENCE = r"(?:\b[A-Za-z][a-z']{0,20}[ ]){3}[a-z]"
+"""Matches four words in a row."""
 
 FAILING = r"(?i)\S[ ](?:\w{0,30}error|failed|failure|refused|rejected|code)\b[^:\n]{0,60}: $"
-"""What a logger says before a code that is all the provider said."""
+"""Matches what a logger writes before a code if the provider sent nothing but the code."""
 
 SERVING = (
     r"(?:[\d.:-]{5,30}[ ])?(?:[IWED][ ])?(?:(?:slot|srv|que|res)\s{1,16}\w{2,30}|[a-z]\w{2,40}):[ ]{1,4}\S"
 )
-"""A line of llama.cpp's server: component, function, text (tools/server, seen 2026-11)."""
+"""Matches a line of llama.cpp's server: component, function, text (tools/server, seen 2026-11)."""
 SENT = r"(?:slot|srv)\s{1,16}\w{0,24}error:?[ ].{0,80}?\berror:[ ](?P<said>\S.*)"
-"""The line in which it answers with an error."""
+"""Matches the line in which llama.cpp's server answers with an error. Group `said` is the error."""
 TASK = r"\btask(?: id)?[ =]{1,3}(\d{1,9})\b"
+"""Matches the number of the request that a line of llama.cpp's is about."""
 MEASURED = r"\b((?:n_ctx|n_prompt_tokens)(?:_slot)?|task\.n_tokens)\s?=\s?(\d{2,9})\b"
-"""The window and the prompt of the request, in tokens."""
+"""Matches the window or the request's prompt tokens in a line of llama.cpp's."""
 
 HEAD = (
     r"(?i)\W{0,8}(?:[^\s:\"'`]{1,30}[ ]){0,6}(?:\w{0,40}error|failed|failure|rejected|refused|exhausted)\b"
     r"(?:[ ](?:after|with|on|in|for)\b)?(?:[ :—-]{1,3}[^\"'`]{0,100})?"
 )
-"""The first line of a card: that a call failed."""
+"""Matches the first line of a card. It says that a call failed."""
 KEYED = (
     r"\s{0,12}(?:[^\w\s\"'`#>|-][^\w\s]{0,4}\s{0,4})?"
     r"(?P<key>[A-Za-z]{2,12}(?:[ ][A-Za-z]{2,10})?):[ ]{1,4}(?P<value>\S.*)"
 )
-"""A line of a card: `📝 Error: …`."""
+"""Matches a line of a card: `📝 Error: …`."""
 TELLS = listed("error message reason details detail cause")
+"""Keys of a card, by their last word, whose values are the error."""
 SERVED = listed("provider model endpoint url host api status code service backend")
+"""Keys of a card that name what was called."""
 FIRSTS = frozenset({"", "error", "provider", "api", "server"})
-"""Words before such a key."""
+"""Words that may precede a key of `TELLS`."""
 BESIDE = listed(
     "elapsed attempt attempts retry retries time duration session tokens type request hint action"
 )
-"""Keys of a card, by their last word."""
+"""Other keys of a card, by their last word."""
 
 
 def spoken(text: str) -> str:
-    """What the provider said, where `text` is a program's own report of one refusal; else `text` itself.
-
-    Cost: O(characters), nothing for a text longer than `READ`.
-    """
+    """Return what the provider said if `text` is a program's report of one refusal; otherwise `text`
+    itself. O(characters); O(1) if `text` is longer than `READ`."""
     if len(text) > READ:
         return text
     lines = [line for line in text.split("\n") if line.strip()]
@@ -104,7 +110,8 @@ def spoken(text: str) -> str:
 
 
 def _placed(lines: list[str], placed: re.Match[str]) -> str | None:
-    """The refusal behind one logger's place. A second place makes it a listing."""
+    """Return the refusal after a logger's place (`placed`, the match in the first line). None if it is not
+    a logger's: then there is a second place, or the text after the place is source code or a description."""
     place = placed.group()
     if re.search(TESTING, placed.group("file")) is not None or any(
         not line.startswith(place) for line in lines
@@ -135,13 +142,15 @@ def _placed(lines: list[str], placed: re.Match[str]) -> str | None:
 
 
 def _tells(words: str) -> bool:
-    """Whether somebody tells of an error, instead of reporting one."""
+    """Return whether the words are those of someone who describes an error, not of a program that reports
+    one."""
     said = set(re.findall(r"[a-z']+", words.lower()))
     return not said.isdisjoint(TELLING) or len(said & HINTING) > 1
 
 
 def _served(lines: list[str]) -> str | None:
-    """What llama.cpp's server answered to the one request that its lines are of, with what it measured."""
+    """Return the error that llama.cpp's server sent, followed by the window and the prompt tokens that the
+    lines name. None if the lines are not llama.cpp's, or are about several requests."""
     if any(re.match(SERVING, line.strip()) is None for line in lines):
         return None
     said = {found.group("said") for line in lines if (found := re.search(SENT, line)) is not None}
@@ -154,8 +163,8 @@ def _served(lines: list[str]) -> str | None:
 
 
 def _carded(lines: list[str]) -> str | None:
-    """The error of a card: a line that a call failed, then nothing but keys with values, one of them of the
-    one that was called."""
+    """Return the error in a card: a line that says that a call failed, followed only by keys with values.
+    At least one key must name what was called. None if the lines are not such a card."""
     if re.fullmatch(HEAD, lines[0].rstrip()) is None:
         return None
     said: list[str] = []

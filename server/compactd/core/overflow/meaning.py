@@ -1,7 +1,8 @@
-"""What one message of a provider means: which thing was too long, against which limit, in which unit.
+"""Find the meaning of a provider's error message: what was too long, against which limit, and in which unit.
 
-A message is a few clauses of concepts (`vocabulary.py`). Each clause may claim one or more things; the
-claims of all clauses, in the order below, give the kind. No sentence is known by heart.
+A message is split into clauses of lexemes, each with a concept (`vocabulary.py`). Each clause may make claims
+(`claims.py`). All claims together, in the order of evidence in `_kind`, give the kind of failure. No whole
+sentence of a provider is stored.
 """
 
 from __future__ import annotations
@@ -60,9 +61,12 @@ Kind = Literal[
     "server",
     "other",
 ]
+"""What kind of failure an error reports."""
 
 UNSERVED = "a model that does not serve this"
+"""The reason given if a model or endpoint does not offer what was requested."""
 STATEMENTS = ("the context window is stated", "the prompt's limit is stated")
+"""The reasons given if a message only states a limit and does not say that it was exceeded."""
 DONE = frozenset(
     {
         "truncated",
@@ -78,62 +82,75 @@ DONE = frozenset(
         "trimmed",
     }
 )
-"""Words of a report that somebody has cut already."""
+"""Words which say that something was already cut."""
 OUGHT = frozenset({"must", "must be", "should be", "should", "cannot", "not", "disabled", "off"})
+"""Words which say that something should be done or was not done. Next to them, a word of `DONE` is advice."""
 PASSIVE = frozenset({"been", "were"})
+"""Auxiliary verbs before a word of `DONE`: `has been truncated`."""
 STOPPED = frozenset({"deactivated", "discontinued", "delisted", "retired", "decommissioned", "sunset"})
-"""Words of a model that is served no longer."""
+"""Words which say that a model is no longer served."""
 GONE = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
-"""Words of a model that there is not, or no longer."""
+"""Words which say that a model does not exist, or no longer does."""
 MEMORY = frozenset({"memory", "ram", "vram", "gpu", "prefill", "kv", "kv cache", "cache memory", "cuda"})
-"""What a server's guard measures in gigabytes."""
+"""Words for what a server measures in gigabytes."""
 INCOMPLETE = re.compile(
     r"(?i)\bincomplete\b(?:[^.\n]|\.(?=\w)){0,120}\b(?:max|maximum)[_ ]?"
     r"(?:(?:output|completion|new)[_ ]?)?tokens\b"
 )
-"""An answer that the output's own cap has cut (OpenAI's Responses, `incomplete_details.reason`)."""
+"""Matches the reason given for an answer that the output cap cut (OpenAI's Responses,
+`incomplete_details.reason`)."""
 GIGABYTES = frozenset({"gb", "gib", "mb", "mib"})
 CAPPED = ("a cap in bytes or characters", "a short field's cap")
-"""What is claimed of a text that is too long in characters."""
+"""The reasons given for a text that is too long in characters."""
 NEARLY = 1.25
-"""How much more than what is told a window may have that has no room left."""
+"""If the number that was sent, times this factor, reaches the window, the two numbers are not swapped (see
+`_in_order`)."""
 LEFT = frozenset({"remaining", "left"})
+"""Words for what is left of the window."""
 REST = frozenset({"remaining", "left", "available"})
-"""Words of what the prompt leaves over."""
+"""Words for what the prompt leaves free of the window."""
 MONTHS = frozenset({"monthly", "weekly", "month", "week"})
+"""Words for the periods of a plan's allowance."""
 REACHED = frozenset(
     {"limit", "reached", "requests limit", "request limit", "exceeded", "exceeds", "exhausted"}
 )
+"""Words which say that an allowance is used up."""
 RATED = frozenset(
     {"per minute", "per second", "per hour", "rate limit", "rate", "tpm", "rpm", "too many requests"}
 )
-"""Words of a pace, beside which a month is advertising."""
+"""Words about a rate limit. If a message contains one, the month in it belongs to an advertisement."""
 SHORT = 14
-"""Words of a message in which two counts of tokens are all that is said."""
+"""In lexemes. A shorter message with two counts of tokens is about the prompt, even if it does not name
+it."""
 AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
-"""Words that ask for the same request, shortened."""
+"""Words that ask the user to send the same request again, shortened."""
 LONGEST = 3000
-"""Characters of one message that are read, three quarters of them from its head. What is longer echoes."""
+"""How many characters of a message are read: three quarters of them from the beginning, one quarter from
+the end. A longer message repeats the request."""
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
-    """What a message says."""
+    """The meaning of a message."""
 
     kind: Kind | None
-    """None where its words decide nothing."""
+    """The kind of failure; None if the words do not decide."""
     why: str = ""
-    """A short phrase for people."""
+    """A short phrase for people that says what decided."""
     figures: Figures = Figures()
+    """The numbers of tokens in the message."""
     curable: bool = True
-    """Whether the limit is that of a model that answers, not an embedder's."""
+    """Whether the limit is that of a model that writes answers. False for an embedding model's."""
     needs_refusal: bool = False
-    """The words state a limit only: an overflow where a server refused, a report where none did."""
+    """Whether the words only state a limit, or say that something was already cut. They are about an
+    overflow only if a server refused with them; otherwise they are a report."""
     clear: bool = False
-    """A window is named, or a prompt is called too long: not only two numbers."""
+    """Whether words decided, such as a named window or "too long", and not only two numbers."""
 
 
 NOTHING = Meaning(kind=None)
+"""The meaning of a message that says nothing about a failure."""
 NEGATIVE = re.compile(r"(?<![\w.\-\d])-\d{1,9}\b(?!-)")
+"""Matches a negative integer."""
 LOOSE = frozenset({"body", "content", "text", "data", "string", "document", "documents", "file", "upload"})
 SPECIFIC = frozenset(
     {"string", "array", "dict", "integer", "boolean", "object", "float", "str", "int", "bool"}
@@ -142,7 +159,8 @@ WINDOW_SIGNS = frozenset({OVER, LONG, WITHIN})
 
 
 def meaning(text: str, *, embeds: bool = False) -> Meaning:
-    """What `text`, one message without its wrappers, says. Cost: O(characters)."""
+    """Return the meaning of `text`, one message without its wrappers. `embeds` says that an embedding
+    model was called. O(characters)."""
     found = lexemes(text if len(text) <= LONGEST else f"{text[: LONGEST * 3 // 4]}\n{text[-LONGEST // 4 :]}")
     if not found:
         return NOTHING
@@ -195,7 +213,8 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
 
 
 def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figures:
-    """`stated` without a lone number in parentheses that no window has (MiniMax: `limit (2013)`)."""
+    """Return `stated`, or no figures if its only number is an error number: it is in parentheses and no
+    window has that size (MiniMax: `limit (2013)`)."""
     numbers = [place for place, lexeme in enumerate(found) if lexeme.concept == NUMBER]
     if len(numbers) != 1 or found[numbers[0] - 1].word != "(" or stated.limit is None:
         return stated
@@ -204,14 +223,16 @@ def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figure
 
 
 def _without_rest(stated: Figures) -> Figures:
-    """The figures of a refusal that tells what is left: what was compared with that is not all."""
+    """Return the figures of an error that says how much of the window is left. The smaller number is then
+    not the whole request, and is left out."""
     if stated.limit is None or stated.requested is None or stated.requested > stated.limit:
         return stated
     return Figures(limit=max(stated.limit, stated.requested))
 
 
 def _in_order(stated: Figures) -> Figures:
-    """The figures of a refusal for the prompt alone: what was sent is more than what is allowed."""
+    """Return the figures of an error about the prompt alone. If the limit is larger than what was sent,
+    swap the two, or keep only the limit if it is named as a window's."""
     if stated.output is not None or stated.limit is None or stated.requested is None:
         return stated
     if stated.requested >= stated.limit or stated.requested < SMALLEST:
@@ -231,7 +252,8 @@ def _kind(
     stated: Figures,
     found: Sequence[Lexeme],
 ) -> tuple[Kind | None, str, bool]:
-    """(kind, why, whether the words are clear). The order of the questions is the order of evidence."""
+    """Return (kind, reason, clear): `clear` is `Meaning.clear`. The order of the checks is the order of
+    evidence."""
     paced = PACE in everywhere
     if "window" in claims:
         return "overflow", claims["window"], True
@@ -333,7 +355,9 @@ def _kind(
 def _refused(
     found: Sequence[Lexeme], everywhere: set[str], words: set[str], claims: dict[str, str]
 ) -> Kind | None:
-    """Pace or money: the word that comes first, for the rest is advice and advertising."""
+    """Return `rate_limit`, `quota` or `invalid_request` for a message with words about pace, money or a
+    plan; None if these words do not decide. The first such word counts, because the others are advice and
+    advertising."""
     if MONEY in everywhere and "insufficient" in words and words & {"balance", "credits", "credit", "funds"}:
         return "quota"
     if (
@@ -371,6 +395,7 @@ def _refused(
 
 
 def _clauses(found: Sequence[Lexeme]) -> list[list[Lexeme]]:
+    """Split lexemes at each `END`. Empty clauses are left out."""
     clauses: list[list[Lexeme]] = [[]]
     for lexeme in found:
         if lexeme.concept == END:

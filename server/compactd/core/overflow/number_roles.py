@@ -1,4 +1,5 @@
-"""What the words beside a number make it: a limit, what was asked for, the prompt's or the output's part."""
+"""Find the role of a number from the words next to it: a limit, what was requested, the prompt's part or
+the output's part."""
 
 from __future__ import annotations
 
@@ -27,32 +28,39 @@ from compactd.core.overflow.vocabulary import (
 )
 
 SMALLEST = 64
-"""Tokens. No model has a window below; a smaller number is an ordinal, a count or a status."""
+"""The smallest number, in tokens, that can be a window. A smaller number is an ordinal, a count or a
+status."""
 GLUE = listed("in of for from into the your text was were is are by to which a an total about this")
+"""Words without a role of their own, which may come between a number and the noun that it counts."""
 WEAK = listed("is was were has have had requires used using")
-"""Verbs that stand before a limit as often as before what was sent."""
+"""Verbs that precede a limit as often as the size of the request, so that they decide nothing."""
 LACKING = frozenset({"no room", "no space", "not enough", "little room", "insufficient"})
-"""Words of what is missing, behind which no limit need follow."""
+"""Words that say that room is missing. A number after them need not be a limit."""
 AT_LEAST = frozenset({"over", "above", "more than"})
-"""Before a number that was counted: `resulted in over N`."""
+"""Words before a counted number: `resulted in over N`. After a verb such as "resulted in" they do not name
+a limit."""
 SENT = listed("given sent received requested provided supplied submitted found counted used measured passed")
-"""Participles behind what was sent: `but 9001 were given`."""
+"""Participles that follow the size of the request: `but 9001 were given`."""
 NEEDING = listed("requires require required needs need needed")
-"""Verbs before a window that a request would have to have."""
+"""Verbs before the size of the window that a request would need."""
 BEARING = listed("takes accepts accept supports support handles handle holds allows has fits tolerates")
-"""Verbs of a model whose object is its limit."""
+"""Verbs whose object is the limit if their subject is a model or a window: `the model supports N`."""
 
 
 def value_is_odd(value: int) -> bool:
+    """Return whether a number is unlikely to be tokens: it is below `SMALLEST` or in the range of HTTP
+    error statuses."""
     return value < SMALLEST or 400 <= value < 600
 
 
 def before_says(before: Sequence[Lexeme], concept: str) -> bool:
+    """Return whether one of the last three lexemes of `before` has this concept."""
     return any(lexeme.concept == concept for lexeme in before[-3:])
 
 
 def part_of(after: Sequence[Lexeme]) -> str:
-    """What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N limit`."""
+    """Return the role that the words directly after a number give it: the prompt's part (`N in your
+    prompt`), the output's (`N output tokens`), a limit (`N limit`), a window, or `NONE`."""
     for place, lexeme in enumerate(after):
         if place == 0 and lexeme.word == "(" and any(x.word == ")" for x in after):
             continue
@@ -87,7 +95,8 @@ def part_of(after: Sequence[Lexeme]) -> str:
 
 
 def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
-    """What the words before a number make it; the nearest that says so decides."""
+    """Return (role, named) for a number, judged by the words before it. `named` is true if the number is a
+    limit that is called a window's or a prompt's. The nearest word decides."""
     start = 0
     for place in range(len(before) - 1, -1, -1):
         if before[place].concept == END:
@@ -177,7 +186,7 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
 
 
 def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
-    """Whether nothing but glue stands between `lexeme` and the number."""
+    """Return whether only filler words follow `lexeme` in `words`, which end at the number."""
     place = next(i for i in range(len(words) - 1, -1, -1) if words[i] is lexeme)
     return all(
         x.concept in (NONE, TOKENS, PROMPT, REQUEST, SIZE)
@@ -187,7 +196,8 @@ def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
 
 
 def is_told(after: Sequence[Lexeme], following: Lexeme | None) -> bool:
-    """Whether a participle right behind a number says that it was sent; not where it opens what follows."""
+    """Return whether a participle directly after a number says that this many were sent: `9001 were
+    given`. The participle does not count if it begins the next phrase. `following` is the next number."""
     words = [x for x in after if x.concept != TOKENS and x.word not in ("were", "was", "are", "have", "been")]
     if not words or words[0].word not in SENT or words[0].concept != GIVEN:
         return False

@@ -1,8 +1,8 @@
-"""What the numbers of an error are: the limit, and what was compared with it. Tokens only.
+"""Find what the numbers of an error are: the limit, and what was compared with it, in tokens.
 
-Each number takes its role from its neighbours (`maximum … is N`, `requested N`, `N in the completion`, `A
-+ B > C`), never from its place in the sentence; excess, ordinals, bytes, characters, pixels, money and
-status codes have none.
+Each number gets its role from the words and signs next to it (`maximum … is N`, `requested N`, `N in the
+completion`, `A + B > C`), never from its position in the sentence. Ordinals, status codes, and numbers of
+bytes, characters, pixels or money have no role.
 """
 
 from __future__ import annotations
@@ -46,58 +46,68 @@ from compactd.core.overflow.vocabulary import (
 )
 
 BACK = 12
-"""Words before a number that may name it."""
+"""How many lexemes before a number may give it its role."""
 AHEAD = 5
+"""How many lexemes after a number may give it its role."""
 OTHER_UNITS = (BYTES, MEDIA, MONEY, COUNTED)
+"""Concepts after a number that are units other than tokens."""
 UNITS = listed(
     "ms s sec secs second seconds minute minutes min hour hours day days times retries attempts usd"
     " dollars percent requests messages turns items tools pages files images characters bytes retry"
 )
+"""Words after a number that are units other than tokens."""
 STATUSES = listed(
     "status code http error errno statuscode httpstatuscode version line column port api id took task account"
 )
+"""Words before a number that is a status, a place, a version or an id."""
 
 
 CODES = frozenset({"code", "status", "errno", "statuscode", "httpstatuscode", "errcode", "errorcode"})
-"""Names before a colon and the number of an error."""
+"""Words before a colon and an error number."""
 AMONG = frozenset({"/", "of", "vs", "versus", "against"})
-"""Between what was used and what there is: `9001/8192`, `9001 vs 8192`."""
+"""Words and signs between the tokens used and the tokens available: `9001/8192`, `9001 vs 8192`."""
 DAILY = frozenset({"per day", "per hour", "day", "per month"})
-"""Behind a number that caps what may be spent in a time, not what one request may hold."""
+"""Words after a number that limits the use per day, hour or month, not one request."""
 ADDENDS = (TOKENS, PROMPT, OUTPUT)
-"""What a number's own words before a plus sign are."""
+"""Concepts that may come between a number and a plus sign."""
 NEARLY = frozenset({"about", "at least", "approximately", "roughly", "another"})
+"""Words that may come between "by" and an excess: `exceeded by about N`."""
 BOUNDS = frozenset({",", "-", "and", "to"})
-"""Between the bounds of a range: `[2, 4096]`."""
+"""Signs and words between the two bounds of a range: `[2, 4096]`."""
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """Tokens, as far as a text states them."""
+    """The numbers of tokens that an error names. Each is None if the error does not name it."""
 
     limit: int | None = None
+    """The limit that was exceeded."""
     requested: int | None = None
-    """All that was compared with the limit."""
+    """Everything that was compared with the limit."""
     input: int | None = None
-    """Of `requested`, the prompt's part: every part of it."""
+    """The prompt's part of `requested`. If the error names several parts of the prompt, their sum."""
     output: int | None = None
-    """Of `requested`, what was kept free for the answer."""
+    """The part of `requested` that was reserved for the answer."""
     lower_bound: bool = False
-    """Counting stopped: there may be more."""
+    """Whether the error says "at least": the true `requested` may be higher."""
     by_window: bool = False
-    """The limit is named as a window's or a prompt's."""
+    """Whether the error says that the limit is a window's or a prompt's."""
 
 
 class _Role(Struct):
-    """A number with what its neighbours say."""
+    """A number and its role."""
 
     role: str
+    """A concept of `vocabulary.py`, such as `LIMIT`, `PROMPT`, `OUTPUT`, `TOTAL`, `GIVEN`, `BY` (an
+    excess) or `NONE`."""
     value: int
     at: int
+    """The index of the number's lexeme."""
     named: bool = False
+    """Whether the number is a limit that is called a window's or a prompt's."""
 
 
 def figures(found: Sequence[Lexeme]) -> Figures:
-    """The figures of one message. Cost: O(lexemes)."""
+    """Return the numbers of tokens that one message names. O(lexemes)."""
     roles = _roles(found)
     limits = [r for r in roles if r.role == LIMIT]
     inputs = [r.value for r in roles if r.role == PROMPT]
@@ -154,8 +164,8 @@ def figures(found: Sequence[Lexeme]) -> Figures:
 
 
 def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | None:
-    """The limit among numbers that are named so: the window's before others, one that was passed before one
-    that was not."""
+    """Return the limit among the numbers with the role of a limit; None if all are too small. A window's
+    limit is preferred to others, and a limit that was exceeded to one that was not."""
     fitting = [r for r in limits if r.value >= SMALLEST]
     if not fitting:
         return None
@@ -171,7 +181,7 @@ def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | N
 def _requested(
     inputs: list[int], totals: list[int], output: int | None, limit: int | None
 ) -> tuple[int | None, int | None]:
-    """(all that was compared, the prompt's part of it)."""
+    """Return (everything that was compared with the limit, the prompt's part of it)."""
     prompt = sum(inputs) if inputs else None
     if totals:
         total = max(totals)
@@ -206,7 +216,8 @@ def _requested(
 
 
 def _roles(found: Sequence[Lexeme]) -> list[_Role]:
-    """Every number that may be tokens, with its role, in order; each value once."""
+    """Return the numbers that may be tokens, with their roles, in order. A value occurs twice only if it
+    has two roles."""
     places = [i for i, lexeme in enumerate(found) if lexeme.concept == NUMBER]
     roles: list[_Role] = []
     last = -1
@@ -238,7 +249,8 @@ def _roles(found: Sequence[Lexeme]) -> list[_Role]:
 def _role(
     before: Sequence[Lexeme], after: Sequence[Lexeme], found: Sequence[Lexeme], i: int, following: int
 ) -> tuple[str, bool]:
-    """(role, whether a limit is named a window's). `-` where the number is none of tokens."""
+    """Return (role, named) of the number at `i`. `named` is true if the number is a limit that is called a
+    window's or a prompt's. The role is `-` if the number does not count tokens."""
     previous = before[-1] if before else None
     if previous is not None and (
         previous.word in STATUSES
@@ -260,7 +272,7 @@ def _role(
         previous.concept == BY or (previous.word in NEARLY and len(before) > 1 and before[-2].concept == BY)
     ):
         return BY, False
-    # Signs settle it before words: in "A + B > C" each number's part is plain.
+    # Check signs before words: in "A + B > C", the role of each number is clear.
     sign = found[i - 1].concept if i else NONE
     ahead = found[i + 1] if i + 1 < len(found) else None
     skip = 1 if ahead is not None and (ahead.concept == TOKENS or ahead.word == ")") else 0
@@ -332,7 +344,8 @@ def _role(
 
 
 def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Sequence[Lexeme]) -> bool:
-    """Whether a length is what passes the limit that follows: `sequence length N is larger than … M`."""
+    """Return whether the number is a length that exceeds the limit named after it: `sequence length N is
+    larger than … M`."""
     if any(x.concept in (LIMIT, OVER, WITHIN) or x.word in ("budget", "allowance") for x in before):
         return False
     if any(x.word == ":" or x.concept == END for x in between):
@@ -343,15 +356,16 @@ def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Seq
 
 
 def _covers_both(after: Sequence[Lexeme]) -> bool:
-    """Whether a number is told to be for the prompt and the answer: `4096 tokens for question and answer`."""
+    """Return whether the words after a number say that it is for prompt and answer together: `4096 tokens
+    for question and answer`."""
     words = [lexeme.word for lexeme in after]
     has = {lexeme.concept for lexeme in after}
     return "for" in words and "and" in words and OUTPUT in has and bool(has & {PROMPT, REQUEST})
 
 
 def _added(words: Sequence[Lexeme]) -> str | None:
-    """What a number behind a plus sign is by the words since: `+ max new tokens (N)`; None where there is no
-    plus, or a comparison since."""
+    """Return the concept of a number that is added to another, judged by the words after the plus sign: `+
+    max new tokens (N)`. None if `words` has no plus sign, or a comparison follows it."""
     part = None
     if not any(lexeme.concept == PLUS for lexeme in words):
         return None
@@ -368,7 +382,7 @@ def _added(words: Sequence[Lexeme]) -> str | None:
 
 
 def _is_counted_off(found: Sequence[Lexeme], i: int) -> bool:
-    """Whether a small number is one of an attempt's: `attempt 3/3`."""
+    """Return whether the number at `i` is small and counts attempts: `attempt 3/3`."""
     if found[i].value >= SMALLEST:
         return False
     beside = [found[j].value for j in (i - 2, i + 2) if 0 <= j < len(found) and found[j].concept == NUMBER]
@@ -377,18 +391,19 @@ def _is_counted_off(found: Sequence[Lexeme], i: int) -> bool:
 
 
 def _is_what_passed(before: Sequence[Lexeme]) -> bool:
-    """Whether the limit before was said to be passed, by this number: `limit of N exceeded (M)`."""
+    """Return whether this number exceeded the limit named before it: `limit of N exceeded (M)`."""
     return any(x.concept == OVER and x.word in ("exceeded", "reached") for x in before) and not any(
         x.concept in (LIMIT, WINDOW, WITHIN, BY, END) or "than" in x.word for x in before
     )
 
 
 def _is_a_models(before: Sequence[Lexeme]) -> bool:
-    """Whether a model is named behind what was sent: `was submitted to a model with a N-token window`."""
+    """Return whether the words before a number name a model, and name it after what was sent: `was
+    submitted to a model with a N-token window`. The number is then the model's limit."""
     told = [x.concept for x in before if x.concept in (MODEL, GIVEN)]
     return bool(told) and told[-1] == MODEL
 
 
 def _is_beyond(found: Sequence[Lexeme], at: int) -> bool:
-    """Whether a number is the excess: `N tokens over the limit`."""
+    """Return whether the number at `at` is the excess over the limit: `N tokens over the limit`."""
     return any(lexeme.concept == OVER and lexeme.word != ">" for lexeme in found[at + 1 : at + 4])

@@ -1,10 +1,10 @@
-"""Whether a provider itself states the limit that an error names, so that all sessions may learn it.
+"""Decide whether the provider itself names the limit in an error, so that all sessions may use that limit.
 
-An error can quote a file, a URL or a tool's output, and that text can read like a rejection. A wrong
+An error can quote a file, a URL or a tool's output, and that text can look like a rejection. A wrong
 classification costs one session one compaction, but a wrong window makes every later session too small. So
-this rule is stricter than the classification. Every text of the error must begin with the provider's
-sentence, after prefixes that SDKs and gateways are known to add. Up to its figures, the sentence may use only
-words that providers use.
+this rule is stricter than the classification. Every message of the error must begin with a provider's
+sentence; only prefixes that SDKs and gateways are known to add may precede it. Up to its numbers, the
+sentence may contain only words that providers use.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from compactd.core.overflow.lists import listed
 from compactd.core.overflow.unwrap import unwrap
 
 REPORTING = (None, 200, 400, 413, 422)
-"""Statuses with which providers report an overflow and name their window (research of 2026-11). 401, 403 and
-404 are about a key or a name; the text of a 5xx is about anything that passed through the server."""
+"""Statuses with which providers report an overflow and name their window (seen 2026-11). 401, 403 and 404
+are about a key or a name. The text of a 5xx may be about anything that passed through the server."""
 
 CLASSES = (
     r"(?:litellm\.|openai\.|anthropic\.)?(?:BadRequest|ContextWindowExceeded|InvalidRequest|APIStatus|API"
     r"|AI_APICall|CAPI|Value|Validation|Cohere)(?:Error|Exception)"
 )
+"""Matches the exception classes of SDKs that precede a provider's sentence."""
 GATEWAYS = (
     r"(?:OpenAI|AzureOpenAI|Azure|Azure_ai|Anthropic|Openrouter|Fireworks_ai|Together_ai|TogetherAI|Vertex_ai"
     r"|VertexAI|Gemini|Bedrock|Groq|Mistral|Deepseek|Xai|Ollama|Hosted_vllm|Vllm|Cohere)Exception"
 )
-"""How LiteLLM names the provider whose error it passes on."""
+"""Matches the names that LiteLLM gives to errors that it passes on, one per provider."""
 PREFIX = re.compile(
     rf"[\s\[.:–-]*(?i:{CLASSES}|{GATEWAYS}|api error occurred(?=: status [45])|<?[45]\d\d>?(?!\d)"
     r"|(?:openai |api )*error(?: code)?(?=[\s:])|api(?= [45]\d\d:)|b(?=\W*$)|request failed(?=: [45])"
@@ -39,9 +40,11 @@ PREFIX = re.compile(
     r"|an error occurred \(validationexception\) when calling the \w{4,40} operation"
     r"|keyerror: 'choices', got unexpected response from openrouter)[\s:.–-]*"
 )
-"""One prefix. Each is in a recorded error (2026-11: LiteLLM, OpenRouter, Bedrock, DashScope, TGI, Together,
-LangChain, the SDKs of OpenAI, Anthropic, Mistral and Vercel)."""
+"""Matches one prefix before a provider's sentence. Each prefix occurs in a recorded error (2026-11:
+LiteLLM, OpenRouter, Bedrock, DashScope, TGI, Together, LangChain, the SDKs of OpenAI, Anthropic, Mistral
+and Vercel)."""
 MAX_PREFIXES = 8
+"""The maximum number of prefixes that are removed from one message."""
 
 WORDS = listed(
     "a about all allowed allows an and any are as at available be because but by cannot chat combined"
@@ -56,26 +59,27 @@ WORDS = listed(
     " supported supports text than that the their this to token tokens too total try trying tried unable"
     " submit up used user was when which while window with within would you your"
 )
-"""Words of the sentences with which providers name their windows. Letters only, lower case."""
+"""The words in the sentences with which providers name their windows. Letters only, lower case."""
 SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[;,](?=\s+(?i:please|try|decrease|reduce)\b)")
+"""Matches the end of a sentence, or the comma before a provider's advice."""
 NUMBER = re.compile(r"\d+(?:[,_']\d{3})*")
 FOREIGN = re.compile(
     r"[\"“”«»{}|\\@#*~]|</?\w|://|\w[./]\w|(?<![\w'])'(?!\w+'\W)|```|[a-z,] [A-Z][a-z]"
     r"|:(?!\s*\d| total number)"
 )
-"""What no provider's own sentence has: quotation marks, addresses, file names, markup, the beginning of
-another sentence, a colon that no number follows."""
+"""Matches what a provider's sentence about its window never contains: quotation marks, addresses, file
+names, markup, the beginning of another sentence, a colon without a number after it."""
 MAX_SENTENCE = 400
-"""Characters of the sentences that name the figures."""
+"""The maximum number of characters from the beginning of a message to the end of the sentence that names
+the numbers."""
 CONTINUING = re.compile(r"\s*(?:please|try|decrease|reduce|[^a-z\s]|$)")
-"""How a provider goes on. Any other small letter: what came before was a name within a longer sentence."""
+"""Matches how a provider's text may continue after that sentence. Any other lower-case letter means that
+the sentence had not ended: the full stop was part of a name."""
 
 
 def is_own(text: str, status: int | None, limit: int, requested: int | None) -> bool:
-    """Whether the provider itself states `limit` in `text`.
-
-    Cost: O(characters), at most 11 000 of the text.
-    """
+    """Return whether the provider itself names `limit` in `text`. O(characters), for at most 11,000
+    characters of the text."""
     if status not in REPORTING:
         return False
     body = unwrap(text)
@@ -86,6 +90,7 @@ def is_own(text: str, status: int | None, limit: int, requested: int | None) -> 
 
 
 def _without_prefixes(said: str) -> str:
+    """Return a message without the known prefixes and without punctuation at its ends."""
     for _ in range(MAX_PREFIXES):
         found = PREFIX.match(said)
         if found is None:
@@ -95,10 +100,8 @@ def _without_prefixes(said: str) -> str:
 
 
 def _begins_with(said: str, limit: int, requested: int | None, fields: set[int]) -> bool:
-    """Whether `said` begins with sentences in providers' words that name the figures.
-
-    `fields`: figures that the body names next to its message.
-    """
+    """Return whether `said` begins with a provider's sentences, up to the one that names `limit` and
+    `requested`. `fields` are numbers in the fields of the body; `limit` may be one of them instead."""
     ends: dict[int, int] = {}
     for found in NUMBER.finditer(said[:MAX_SENTENCE]):
         ends.setdefault(int(re.sub(r"\D", "", found.group())), found.end())

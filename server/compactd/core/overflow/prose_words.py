@@ -1,8 +1,8 @@
-"""Words that tell a refusal from a text about refusals.
+"""Lists of words that distinguish a refusal from a text that describes refusals.
 
-A provider's refusal uses few words, the same ones everywhere; who writes about errors uses the words of
-a story, a test, a document. Gathered from refusals (docs/truth.md) and from passages of real sessions,
-2026-11.
+Providers' refusals use few words, the same ones everywhere. People who write about errors use other words,
+those of a story, a test or a document. The lists were collected from refusals (docs/truth.md) and from
+passages of real sessions, 2026-11.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ TELLING = listed(
     " incident report reports added interestingly weeks chapter paper authors we've we'll let's they he"
     " she his her"
 )
-"""Words of somebody who tells of errors; no refusal in our data has one."""
+"""Words of people who describe errors. None of the collected refusals contains one."""
 HINTING = listed(
     "handles handling compaction"
     " example examples troubleshooting typically usually often sometimes checks maybe"
     " probably asked documented retries recovery fallback suggested seems looks i our"
 )
-"""Such words that a friendly refusal, or a client's own, may use too."""
+"""Words of people who describe errors, which a friendly refusal or a client's own error may use too."""
 TELLING_PAIRS = listed_pairs(
     "for example,for instance,such as,e g,i e,i got,i get,i keep,i saw,i see,i was,i think,i tried,"
     "i've been,i'm getting,i'm seeing,we should,we need,we now,we also,we get,we saw,we see,we have,"
@@ -59,7 +59,8 @@ TELLING_PAIRS = listed_pairs(
     "provider said,api said,server said,model said,as well,as a,it is,it was,was fixed,has been,have been,"
     "not sure"
 )
-"""Pairs of such words. Single ones of these stand in refusals too (`an error occurred`): see `POLITE`."""
+"""Pairs of words of people who describe errors. Those in `POLITE` also occur in refusals (`an error
+occurred`)."""
 POLITE = listed_pairs(
     "an error,the following,has been,have been,the server,the message,it is,the error,the api,"
     "should be,if the,if your,the user,when the,if a,as a,instead of,the provider,the string,"
@@ -68,7 +69,7 @@ POLITE = listed_pairs(
     "which exceed,might exceed,may exceed,would overflow,can exceed,could exceed,will exceed,i e,"
     "that exceeds,to prevent"
 )
-"""Pairs that refusals and wrappers use too: each counts for little."""
+"""Those pairs that refusals and their wrappers use too, so that each counts for less."""
 FAMILIAR = listed(
     "summary room thread earlier clear retrying press esc twice go few open "
     "fatal uncaught php exceptions java com org io net main thread runtime warning notice a about"
@@ -93,14 +94,15 @@ FAMILIAR = listed(
     " dem ein eine ist sind von und im ce cette est es son votre su sua seu este esta het een van voor"
     " pour por per por il que dans par ma et al con se ha ho si mi el"
 )
-"""Words of refusals that are no concepts: articles, verbs of serving, names of fields."""
+"""Words of refusals to which `vocabulary.py` gives no concept: articles, verbs of servers, names of
+fields. An English word in neither list is unusual in a refusal."""
 OPENINGS = listed(
     "when whenever once because so why also note does is how if unless as raised returned thrown occurs"
     " rejected indicates triggered signals emitted"
 )
-"""First words of a sentence about errors."""
+"""First words of sentences that describe errors."""
 PROVIDERS = listed(
     "anthropic openai bedrock gemini google mistral groq ollama openrouter deepseek azure vertex cohere"
     " minimax kimi moonshot xai vllm copilot cerebras fireworks together litellm dashscope zhipu llama"
 )
-"""Names of which a refusal has one, two through a gateway."""
+"""Names of providers. A refusal contains one of them, or two if a gateway passed it on."""

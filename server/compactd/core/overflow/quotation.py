@@ -1,7 +1,9 @@
-"""Whether a text only speaks of an overflow: source, a log, a test's report, a thread about errors.
+"""Decide whether a text only quotes or discusses an overflow: source code, a log, a test report, a thread
+about errors.
 
-A provider's refusal is short, says one thing, and has at most a wrapper's words around it. What is quoted
-has the look of where it stands: line numbers, bullets, comments, quotation marks, somebody who tells of it.
+A provider's refusal is short, says one thing, and has at most a wrapper's words around it. A quotation looks
+like the place that it comes from: it has line numbers, list items, comments or quotation marks, or the words
+of someone who describes it. Each such sign gives points (`quotes`).
 """
 
 from __future__ import annotations
@@ -27,27 +29,32 @@ from compactd.core.overflow.unwrap import Unwrapped
 from compactd.core.overflow.vocabulary import WORDS
 
 NAMES = r"https?://\S+|\b\w*[_/\d]\w*\b|\b\w{0,60}(?:Error|Exception)\b"
-"""Addresses, identifiers and classes: no words of a sentence."""
+"""Matches addresses, identifiers and class names. These are not words of a sentence."""
 STATUS = r"[45][0-2]\d"
+"""Matches an HTTP error status."""
 STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
+"""Matches an HTTP error status in a list of statuses or before its explanation."""
 PARSING = listed(
     "pars json schema unterminated deserializ decod tool arguments template near regex syntax yaml xml"
     " function"
 )
-"""What `PARSED` has one of."""
+"""Strings of which every match of `PARSED` contains one, so that most texts need no regular expression."""
 SIGNS = 160
-"""Quotation marks of one text; each is looked from for its other."""
+"""The maximum number of quotation marks in a text that is searched for quoted passages. Each mark costs a
+search."""
 QUOTE_SIGNS = frozenset("\"'“‘`«")
 PARSED = (
     r"(?i)pars(?:e|ing)\b|json\b|schema\b|unterminated|deserializ|\bdecod(?:e|ing)\b(?! failed)"
     r"|tool[ _](?:call|use|result|output)|arguments\b|template\b|\bnear\b|\bregex|\bsyntax|\byaml\b|\bxml\b"
     r"|\bfunction[ _](?:call|arg|name)"
 )
-"""Words of a request that could not be read, before what it held."""
+"""Matches the words of a refusal of a request that could not be parsed. The content of the request may
+follow."""
 ANSWERING = r"""["'](?:message|error|detail|msg)["']\s?[:=]\s?$"""
-"""Before a value that is the refusal itself, in a notation that was garbled."""
+"""Matches the key before a quoted error message, in data that does not parse."""
 CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
-"""A machine code of an overflow, quoted: a value of the request, or the name of a tool."""
+"""Matches a quoted machine code of an overflow. In quotation marks it may be a value in the request or the
+name of a tool."""
 WRAPPING = listed(
     "all models exhausted attempts attempt retries after error"
     " errors request failed fail fails with message the a an from api response status code server"
@@ -56,17 +63,17 @@ WRAPPING = listed(
     " received unexpected occurred following run while when generating completion stream agent unknown"
     " could not due post get invalid too many failures invoke"
 )
-"""Words around a quoted refusal that add nothing to it."""
+"""Words around a quoted refusal that say nothing of their own."""
 READ = 4000
-"""Characters of the prose that are looked at."""
+"""How many characters of the prose outside of structured data are examined."""
 LONGEST = 1000
-"""Characters on one line that no refusal reaches without its body (Anthropic's and AWS's longest: about
-600)."""
+"""The maximum number of characters in one line of a refusal outside of its body. The longest lines, of
+Anthropic and AWS, have about 600."""
 LINES = 4
-"""Lines of prose, beside those `Key: value`, that no refusal has."""
+"""A refusal has fewer lines of prose than this. Lines of the form `Key: value` are not counted."""
 
 HOLLOW = re.compile(r"\{\{?[a-z_]\w*\}?\}|\$\{\w")
-"""Places left for a value: a template."""
+"""Matches a placeholder of a template: `{name}`."""
 PATTERNED = (
     ("%", r"%[ds]\b"),
     ("<", r"<[A-Z]+>"),
@@ -83,79 +90,87 @@ PATTERNED = (
     ("||", r"\|\|"),
     ("/", r"/\d/"),
 )
-"""Placeholders, marks of logs, calls, patterns, markup: what each must have, and its pattern."""
+"""Signs of placeholders, logs, calls, patterns and markup, as (a string that must occur, a pattern)."""
 STAMPED = (
     r"(?m)^\W{0,3}(?:\S{1,24}\s+\|?\s*)?"
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\w{3} +\d{1,2} \d\d:\d\d"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b[ :\]])"
 )
+"""Matches the beginning of a log line: a time or a level."""
 KEYED = (
     r"(?m)(?i:^\W{0,3}(?:error ?|http ?|request ?|response ?|status ?|provider ?|x-)?"
     r"(?:type|details?|code|message|name|status|error|id|reason|fault|metadata|content(?:-\w+)?|headers?|body|url"
     r"|info|raw|provider|model|cause|param|date|description|title|last)[\w ]{0,12}:\s)"
     r"|^ {2,4}[a-z]{2,12}(?:[A-Z][a-z]{1,12}){1,3}:\s"
 )
+"""Matches the beginning of a line of the form `Key: value` with a key that error reports use."""
 TAGS = re.compile(r"<([A-Za-z][\w:.-]*)")
+"""Matches the beginning of a tag and its name."""
 PLAIN_TAGS = listed(
     "html head title body h1 h2 h3 p center pre hr br div span meta style script link a b i strong"
     " small address error errors message requestid hostid response lm string exception detail fault"
     " faultstring faultcode xml status description errorresponse type resource reason request_id uuid"
     " nginx nil none null model url id org key redacted removed hidden masked secret token"
 )
-"""Of error pages, of XML errors, and placeholders (`<LM Studio error>`)."""
+"""Tags of error pages and of XML errors, and names of placeholders (`<LM Studio error>`)."""
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|#\d+")
+"""Matches an English word or a number of an issue."""
 SPOKEN = r"(?<![\w=])[\"“'‘`«](?=\S)([^\"“”`»\n]{8,300}?)(?<=\S)[\"”'’`»](?!\w)"
+"""Matches a passage in quotation marks."""
 
 OPENED = re.compile(
     r"[\"'\[(]?(?:[\w.]{0,90}(?:Error|Exception)\b|API\b|HTTP\b|\d{3}\b|An error occurred|Request failed"
     r"|Failed to|Sorry)"
 )
-"""How a report of one failure begins."""
+"""Matches words with which a report of one failure begins."""
 RAISED = re.compile(
     r"(?:(?:litellm|openai|anthropic|google|groq|ollama|botocore|cohere|mistralai)[\w.]{0,60}\.)?"
     r"(?:BadRequestError|API\w{0,20}Error|AI_\w{3,30}|ContextWindow\w{0,30}|InvalidRequestError|ClientError)\b"
 )
-"""An exception of a provider's SDK: its text is the refusal, whatever the SDK appends."""
+"""Matches the name of an exception of a provider's SDK. The text after it is the provider's refusal,
+whatever the SDK appends."""
 REPORTED = (
     r"(?i)(?!\[\w+\]\s|\d{3}\s-)[\[\"'(✕❌⎿✗⚠️📝! ]{0,6}(?:[^\s:=\"“«'#]{1,40} ){0,9}?"
     r"\(?(?:\w{0,40}error|\w{0,40}exception|failed|failure|fails|rejected|exhausted|refused|not sent"
     r"|too many (?:\w{1,20} ){0,3}failures)\b"
     r"(?:\s(?!because|when|that|if|as|since|with|like)[^\s:=\"“«]{1,60}){0,8}\s?[:—]\s"
 )
-"""How a client's report of one failure begins: `Batch generation failed: …`, `Message not sent — …`."""
+"""Matches the beginning of a client's report of one failure: `Batch generation failed: …`, `Message not
+sent — …`."""
 RETURNED = r"\b(?:returned|status|responded|replied|HTTP|got)\b[^\n]{0,20}\b[45]\d\d\b[^\n]{0,30}$"
-"""Words right before a body that say who answered with it: `inference returned 400 Bad Request:`."""
+"""Matches the end of a text which says that a server answered with the body that follows: `inference
+returned 400 Bad Request:`."""
 ADVICE = (
     r"(?i)\n\s{0,8}[^\w\s]{0,4}\s{0,3}(?:possible )?(?:solutions?|suggestions?|tips?|hints?|options|try"
     r"|how to fix|to fix|what (?:to|you can) do)\b[^\n]{0,30}:[ \t]{0,4}"
     r"(?:\n[ \t]{0,12}(?:[-*•]|\d\.)[ ][^\n]{1,200}){1,9}\s*$"
 )
-"""A client's own advice behind a refusal: a heading and its bullets, to the end."""
+"""Matches the advice that a client adds after a refusal: a heading and its list, at the end of the text."""
 ADVISED = (
     r"(?<=[a-z)][.!]) (?:Please |You can )?(?:Use|Try|Reduce|Start|Choose|Switch|Remove|Shorten|Lower"
     r"|Consider|Select|Compact|Clear|Pick|Split|Narrow)\b[^.\n]{1,200}\.?\s*$"
 )
-"""The same, as a last sentence."""
+"""Matches the advice that a client adds after a refusal as the last sentence."""
 ADVISING = 500
-"""Characters of a text that ends so."""
+"""The length, in characters, from which `ADVISED` is not removed from a text."""
 SENTENCE = r"[.!?。！？]+(?=\s|$|[^\x00-\x7f])|[；。！？]"
+"""Matches the end of a sentence."""
 MEASURES = r"(?<!\S)[a-z][a-z_]{2,80}=[\w().:-]{1,80}(?=\s|$)"
-"""What a logger measured: `total_tokens=117322`."""
+"""Matches a measurement that a logger appends: `total_tokens=117322`."""
 FOREIGN_QUOTES = r"«[^»\n]{4,400}»|„[^“”\n]{4,400}[“”]|「[^」\n]{4,400}」|『[^』\n]{4,400}』"
-"""Quotation marks that no provider's own sentence has."""
+"""Matches a passage in quotation marks of kinds that providers' refusals do not contain."""
 LETTERS = r"[^\W\d_]{2,}"
+"""Matches a word of two or more letters."""
 ERRING = r"(?i)[\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|exceed|overflow|token|too\s?l"
-"""What the name of a button, a file or a model in quotation marks has not: then it is speech."""
+"""Matches what a quoted error contains, but a quoted name of a button, a file or a model does not."""
 UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
-"""Letters of scripts that need few of them for a word."""
+"""Matches a letter of a script that needs few letters per word and has no spaces."""
 
 
 @cache
 def _marked() -> re.Pattern[str]:
-    """Lines of source, logs, lists, diffs, tests' reports.
-
-    Compiled at the first need: it takes milliseconds.
-    """
+    """Return the pattern that matches a line of source code, a log, a list, a diff or a test report. It is
+    compiled at the first call, because that takes milliseconds."""
     return re.compile(
         r"""^(?:
     [ \t]{0,40}[#]{1,6}\s\S | [ \t]{0,40}(?://|/\*|\*/|\*\s|--\s|<!--|\"{3}|'{3}|\#\s|\#!)
@@ -206,10 +221,10 @@ def _marked() -> re.Pattern[str]:
 
 
 def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Literal["", "likely", "surely"]:
-    """Whether `text` quotes. `answered`: a server refused with it; `coded`: the caller knows its code.
-
-    Cost: O(characters), at most `READ` of what stands outside of notations.
-    """
+    """Return whether `text` quotes an error, and how certain that is; empty if `text` is itself the error.
+    `body` is `text` taken apart. `answered` says that a server refused a request with this text; `coded`
+    says that the caller knows the error's code. O(characters), for at most `READ` characters outside of
+    structured data."""
     if body.is_record and not answered:
         return "surely"
     if coded and answered:
@@ -239,9 +254,9 @@ def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Litera
 
 
 def unspoken(message: str) -> str | None:
-    """`message` without what it quotes at length, where it says something of its own; else None.
+    """Return `message` without its long quotations, if it says something of its own; otherwise None.
 
-    A refusal of a malformed request quotes the request: `Invalid content: "prompt is too long …" is not …`.
+    The refusal of a malformed request quotes the request: `Invalid content: "prompt is too long …" is not …`.
     """
     if not QUOTE_SIGNS.intersection(message):
         return _before_echo(message)
@@ -264,19 +279,23 @@ def unspoken(message: str) -> str | None:
 
 
 def _answers(before: str) -> bool:
-    """Whether a garbled notation names what follows its message, and nothing says that it was sent."""
+    """Return whether the text before a quotation ends with a key such as `"message":`, so that the
+    quotation is an error message in data that does not parse. False if the text also says that something
+    could not be parsed, because then the quotation may be the request."""
     return re.search(ANSWERING, before[-20:]) is not None and re.search(PARSED, before) is None
 
 
 def _spoken(text: str, most: int) -> list[re.Match[str]]:
-    """What stands between quotation marks, at most `most` times; nothing where everything is one."""
+    """Return at most `most` quoted passages of `text`; an empty list if it has more than `SIGNS` quotation
+    marks."""
     if sum(text.count(sign) for sign in QUOTE_SIGNS) > SIGNS:
         return []
     return list(islice(re.finditer(SPOKEN, text), most))
 
 
 def _before_echo(message: str) -> str | None:
-    """What stands before the echo of a text that could not be read: `Failed to parse …: <text>`."""
+    """Return the part of a message before the text that could not be parsed: `Failed to parse …: <text>`.
+    None if the message has another form."""
     head, colon, echo = message.partition(": ")
     if not colon or len(echo) <= 20:
         return None
@@ -286,13 +305,14 @@ def _before_echo(message: str) -> str | None:
 
 
 def _tagged(text: str) -> int:
-    """Points for tags that no server's error page has."""
+    """Return points for tags in `text` that no server's error page has."""
     tags = {tag for tag in TAGS.findall(text) if tag.lower() not in PLAIN_TAGS}
     return 2 if tags - {"Code"} else 0
 
 
 def _look(prose: str) -> int:
-    """Points for what the lines look like."""
+    """Return points for the look of the lines: signs of source code and logs, placeholders, many lines,
+    very long lines."""
     points = 0
     lines = [line for line in prose.split("\n") if line.strip(" \t.,;:|(){}[]")]
     prose = "\n".join(lines)
@@ -314,7 +334,8 @@ def _look(prose: str) -> int:
 
 
 def _strange(prose: str, words: list[str]) -> int:
-    """Points for words that refusals do not use. English only."""
+    """Return points for English words that refusals do not use. `words` are the words of `prose`; a text
+    in another language gets none."""
     if not prose.isascii() or sum(word in WORDS_OF for word in words) > 2:
         return 0
     plain = WORD.findall(re.sub(NAMES, " ", prose).lower())
@@ -329,7 +350,8 @@ def _strange(prose: str, words: list[str]) -> int:
 
 
 def _long(prose: str) -> int:
-    """Points for sentences in other languages than English: no provider writes four."""
+    """Return points for a text in another language than English that has long quotations or four
+    sentences. No provider's refusal has."""
     if prose.isascii():
         return 0
     closed = any(mark in prose for mark in "»“”」』")
@@ -348,7 +370,8 @@ def _long(prose: str) -> int:
 
 
 def _telling(prose: str, *, is_wrapper: bool) -> int:
-    """Points for words of somebody who tells of it."""
+    """Return points for the words of someone who describes an error. If `is_wrapper`, structured data next
+    to `prose` contains the error."""
     if prose.count("/") + prose.count("\\") > 1:
         prose = re.sub(PATHS, " ", prose)
     if "=" in prose:

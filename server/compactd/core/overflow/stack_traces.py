@@ -1,8 +1,9 @@
-"""What an error that nobody caught says, freed from the stack that its runtime printed round it.
+"""Extract the message of an uncaught error from the stack trace that a runtime printed around it.
 
-Python's tracebacks (chained, of a group, of a notebook), Node's, Java's, .NET's, Go's, Rust's, Ruby's, PHP's,
-Elixir's and Dart's stacks, each also behind the name of a service. Where anything else stands before or
-among the frames, somebody tells of it: then nothing is taken out.
+It reads tracebacks of Python (also chained, of an exception group, of a notebook) and stack traces of Node,
+Java, .NET, Go, Rust, Ruby, PHP, Elixir and Dart. The name of a service may precede each line. Any other text
+before or between the lines of the stack trace means that someone is describing the error; then nothing is
+extracted.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import re
 from functools import cache
 
 READ = 6000
-"""Characters that are looked at."""
+"""How many characters are examined."""
 LINE = 300
-"""Characters in which Ruby's place ends."""
+"""Ruby's one-line form names the place in the source within this many characters."""
 SAID = 4
-"""Most lines beside the frames."""
+"""The maximum number of lines that are not part of the stack trace."""
 SERVICE = (
     r"^(?:(?:\d{1,3}\|)?[A-Za-z][\w.@-]{0,40}\s{0,12}\|"
     r"(?:\s[\d-]{10}[T ][\d:.]{5,15}\s?[+Z\d:]{0,7}(?=\s))?(?:\s|$)"
     r"|[A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d\s[\w.-]{1,40}\s[\w./@-]{1,40}(?:\[\d{1,9}\])?:(?:\s|$)"
     r"|\[rank\d{1,4}\]:(?:\s|$)|\(\w{1,30} pid=\d{1,9}\)(?:\s|$))"
 )
-"""What stands before each line of one service: pm2's, docker's, journald's, a worker's."""
+"""Matches the name of a service before a line, as pm2, docker, journald or a worker prints it."""
 FRAME = r"""\s{0,60}(?:[|+]\s{0,8}){0,3}(?:
     File\s"[^"\n]{1,300}",\sline\s\d | at\s(?:async\s|new\s)?[^\s(]{1,200}(?:\s?\(|\s\[|:\d|\s{0,3}$)
     | from\s\S{1,200}:\d+:in\s | \#\d{1,3}\s{1,8}\S
@@ -36,7 +37,7 @@ FRAME = r"""\s{0,60}(?:[|+]\s{0,8}){0,3}(?:
     | -{8,} | [-+=~^]{4,} | Output\sgenerated\sin\s | ray::
     | [\d.:]{7,50}\s-\s-?\s?\[.{8,40}\]\s"[A-Z]{3,7}\s
     )"""
-"""A line that holds no message."""
+"""Matches a line of a stack trace that is not part of the error's message."""
 THROWN = r"""\s{0,8}(?:[|+]\s{0,8}){0,3}(?:\[\w{1,12}\]:\s)?(?:
     Caused\sby:\s(?P<cause>(?:[\w$]{1,60}\.){0,8}\w{1,60}:\s)?
     | (?:Unhandled\sexception\.\s|Uncaught\s(?:\(in\spromise\)\s)?|PHP\sFatal\serror:\s{1,3}Uncaught\s
@@ -46,23 +47,24 @@ THROWN = r"""\s{0,8}(?:[|+]\s{0,8}){0,3}(?:\[\w{1,12}\]:\s)?(?:
     | [45]\d\d\s(?=[A-Z])
     | \S{1,160}\.rb:\d{1,6}:in\s\S{1,100}:\s
     )(?P<said>\S.*)"""
-"""The line that says what was thrown."""
+"""Matches the first line of the error's message. Group `said` is the message in that line."""
 TRAILER = (
     r"(?:\s\((?:\w{1,40}::){0,4}\w{1,40}(?:Error|Exception)\)"
     r"|\sin\s(?:[A-Z]:)?[\w./\\-]{2,200}:\d{1,6})\s{0,4}$"
 )
-"""What Ruby and PHP put behind the message."""
+"""Matches what Ruby and PHP append to the message."""
 
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """(service, frame, thrown). Compiled at the first text of several lines: it takes milliseconds."""
+    """Return the compiled patterns (`SERVICE`, `FRAME`, `THROWN`). They are compiled at the first call,
+    because that takes milliseconds."""
     return re.compile(SERVICE), re.compile(FRAME, re.VERBOSE), re.compile(THROWN, re.VERBOSE | re.DOTALL)
 
 
 def thrown(text: str) -> str | None:
-    """The message of the error that `text` is the print of; None where it is no such print, or more than it.
-    Cost: O(characters looked at)."""
+    """Return the message of the error whose stack trace `text` is; None if it is not a stack trace, or
+    contains other text. O(characters examined)."""
     if "\n" not in text:
         return _placed(text) if ".rb:" in text[:LINE] else None
     service, frame, error = _patterns()
@@ -93,7 +95,8 @@ def thrown(text: str) -> str | None:
 
 
 def _placed(line: str) -> str | None:
-    """The message of Ruby's one line without a stack: `file.rb:14:in `name': message (Class)`."""
+    """Return the message in Ruby's one-line form of an error, which has no stack trace: `file.rb:14:in
+    `name': message (Class)`. None if the line has another form."""
     found = _patterns()[2].match(line.lstrip())
     if found is None or re.search(TRAILER, line) is None:
         return None

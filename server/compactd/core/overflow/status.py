@@ -1,4 +1,5 @@
-"""The status of HTTP that the words of a report tell: found by its number, then by the words before it."""
+"""Find the HTTP status in the words of an error. It looks for a three-digit number first, then for the
+words of a status before it."""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ STATUS = (
     r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
     r"|:\s([45]\d\d)(?=\s?[\"'{])"
 )
+"""Matches a status together with the words or brackets that identify it."""
 NUMBER = r"(?<!\d)[45]\d\d(?!\d)"
+"""Matches a number in the range of HTTP error statuses."""
 NUMBERS = 12
-"""Numbers of three digits that are looked at."""
+"""The maximum number of such numbers that are examined."""
 BEFORE = 40
-"""Characters in which the words of a status stand before its number."""
+"""How many characters before its number the words of a status may begin."""
 
 
 def numbered(text: str, start: int) -> re.Match[str] | None:
-    """The first status that `text` tells from `start` on: found by its number, then by the words before."""
+    """Return the match of the first status in `text` from index `start` on; None if there is none."""
     for number in islice(re.finditer(NUMBER, text[start:]), NUMBERS):
         at = start + number.start()
         found = _statuses().search(text, max(start, at - BEFORE), at + 5)
@@ -35,7 +38,7 @@ def _statuses() -> re.Pattern[str]:
 
 
 def unnumbered(prose: str) -> str:
-    """`prose` without its first two statuses."""
+    """Return `prose` without the first two statuses in it."""
     at = 0
     for _ in range(2):
         found = numbered(prose, at)

@@ -1,7 +1,8 @@
-"""Words of other languages than English, as English ones that the vocabulary knows.
+"""Translations of foreign words into English words of the vocabulary.
 
-Scripts without spaces and with endings that change (`LETTERS`) are replaced wherever they stand, the longest
-first: `превыш` is enough for `превышает` and `превышен`. Words in Latin letters (`WORDS_OF`) stand alone.
+`LETTERS` contains words of scripts without spaces, and stems of words whose endings change. They are replaced
+wherever they occur, the longest first: `превыш` is enough for `превышает` and `превышен`. `WORDS_OF` contains
+words in Latin letters, which must match as a whole.
 """
 
 from __future__ import annotations
@@ -192,6 +193,7 @@ _WORDS_OF = """
 
 
 def _read(text: str, separator: str | None) -> dict[str, str]:
+    """Parse `word=translation` entries. In a translation without spaces, an underscore stands for a space."""
     known = {}
     for entry in text.split(separator):
         word, _, english = entry.strip().partition("=")
@@ -200,6 +202,7 @@ def _read(text: str, separator: str | None) -> dict[str, str]:
 
 
 LETTERS = _read(_LETTERS, ",")
-"""Letters → English, blanks around."""
+"""English words for foreign letters or stems. Spaces are added around the English words when they are
+inserted."""
 WORDS_OF = _read(_WORDS_OF, None)
-"""Word in Latin letters → an English word of the vocabulary, or two that it knows together."""
+"""The English word for each foreign word in Latin letters, or two words that are a pair of the vocabulary."""

@@ -1,10 +1,9 @@
-"""What a failed request's text holds: its innermost messages, machine codes and numbers, freed from
-wrappers.
+"""Take apart the text of a failed request: find its messages, machine codes and numbers, the innermost first.
 
-One forgiving scanner reads every notation an error arrives in: JSON, JSON inside strings, Python and
-Ruby and Elixir literals, objects as Node prints them, server-sent events, byte strings, cut-off bodies.
-What a body echoes of the request (`input`, `arguments`, `failed_generation`, …) is never read as its
-message.
+One tolerant scanner reads every notation that errors come in: JSON, JSON inside strings, literals of Python,
+Ruby and Elixir, objects as Node prints them, server-sent events, byte strings, truncated bodies. A field that
+repeats parts of the request (an echo: `input`, `arguments`, `failed_generation`, …) is never taken for the
+error's message.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from msgspec import Struct
 from compactd.core.overflow.lists import listed
 
 HEAD = 8_000
-"""Characters read from the beginning of a text. Errors are short; what follows is an echo."""
+"""How many characters are read from the beginning of a text. Errors are short; what follows is an echo."""
 TAIL = 3_000
-"""Characters read from its end, where a log or an echo leaves the message."""
+"""How many characters are read from the end, where a log or an echo puts the message."""
 FIELDS = 400
-"""Most fields read from one text."""
+"""The maximum number of fields that are read from one text."""
 NESTING = 6
-"""Notations inside each other's strings that are opened: a gateway's gateway quotes twice (OpenRouter's
-`metadata.raw`, seen 2026-11), nobody six times."""
+"""How many levels of notation inside strings are opened. OpenRouter's `metadata.raw` has two (seen
+2026-11); more than six do not occur."""
 
 ECHO = listed(
     "input inputs inputvalue failedgeneration arguments args kwargs request requestbody"
@@ -34,9 +33,10 @@ ECHO = listed(
     " history log logs text source diff patch stack trace traceback headers responseheaders ctx example"
     " examples newstring oldstring filepath"
 )
-"""Keys whose values are the caller's own words, or a tool's, or addresses. Letters only, lower case."""
+"""Keys whose values repeat the request or a tool's output, or are addresses. Letters only, lower case."""
 WRAPPED_ECHO = listed("content text output")
-"""Echo keys a relay also wraps a provider's answer in: opened only where the value is an error object."""
+"""Those keys of `ECHO` in which a relay may also wrap a provider's error. They are opened only if the
+value is an error object."""
 
 MESSAGE = listed(
     "message msg error errors detail details reason errormessage errormsg description err cause"
@@ -44,39 +44,45 @@ MESSAGE = listed(
     " localizedmessage reasons msgs warning responsebody providererror upstreammessage upstreamerror"
     " userfacingmessage errmsg nonfielderrors metadata hint last lasterror innererror result"
 )
+"""Keys whose values may be messages for people. Letters only, lower case."""
 CODE = listed(
     "code type errortype status errorcode errcode name kind slug stopreason finishreason"
     " incompletedetails reason xamznerrortype providererrorcode awserrorcode errorname subtype category"
     " nativefinishreason blockreason"
 )
+"""Keys whose values may be machine codes. Letters only, lower case."""
 PLACED = listed("loc param field path parameter")
 """Keys whose values say which field of the request was refused."""
 STATUS = listed("status statuscode httpstatus httpstatuscode httpcode rawstatuscode code errorcode")
+"""Keys whose values may be HTTP statuses. Letters only, lower case."""
 LOGGED = listed(
     "level levelname loglevel severity logger lineno funcname pid threadname hostname pod service"
 )
-"""Keys of a structured log record: a line of some service's log, not a provider's answer."""
+"""Keys of a structured log record: a line of a service's log, not a provider's answer."""
 LEVELS = listed("level levelname loglevel severity lvl")
+"""Keys whose values are the level of a log record."""
 FAILING = listed("error fatal critical err")
-"""Levels of a record of one failure, whose `error` is what was caught."""
+"""Levels of a log record about a failure. The `error` of such a record is the error that the program
+caught."""
 STAMPS = listed("ts time timestamp asctime datetime date msg t logger traceid spanid")
+"""Keys of which a structured log record has at least one: its time, message, logger or trace."""
 REFUSING = listed(
     "error errors err message msg detail details errormessage errormsg errorcode errmsg fault exception"
     " failure errordescription statusmessage nonfielderrors lasterror innererror reason"
 )
-"""Keys of which an error's body has one."""
+"""Keys of which the body of an error has at least one."""
 ARTICLE = listed(
     "htmlurl number labels snippet excerpt commits sha repository author createdat comments file line"
     " column ruleid hits total"
 )
-"""Keys of an issue, a search result or a commit: what they say is about an error."""
+"""Keys of an issue, a search result or a commit. Such an object may be about an error, but is not one."""
 TOOLED = listed("toolresult toolcallid tooluseid exitcode returncode iserror stdout filepath")
 """Keys of a tool's result."""
 
 ANSWER = r"""\{\s*\\?["']?error\\?["']?\s*[:=]"""
-"""How a provider's own body begins; a request has no such field."""
+"""Matches the beginning of a provider's error body. No request has such a field."""
 ASKING = ("request", "request body", "payload", "arguments", "tool output", "tool result", "with input")
-"""Prose before a bracket that opens an echo: what was sent."""
+"""Words before an opening bracket which say that the request follows."""
 
 TOKEN = re.compile(
     r"""(?P<open>[{\[])|(?P<close>[}\]])
@@ -85,64 +91,76 @@ TOKEN = re.compile(
     |(?P<bare>[^\s{}\[\]"':=,][^\s{}\[\]":=,]*|['])""",
     re.VERBOSE | re.DOTALL,
 )
+"""Matches one token of any notation: a bracket, a separator, a quoted string or a bare word."""
 OPENING = re.compile(r"""[%#]?\{|\[(?=\s*[{"'])""")
+"""Matches the bracket with which a notation begins."""
 CALL = r"(?<=[A-Za-z])\((?=[a-z_]{3,20}=[\"'{\[])"
-"""Where the arguments of an exception's printed form begin: `APIError(message=…, code=…)`."""
+"""Matches the bracket that opens the arguments of a printed exception: `APIError(message=…, code=…)`."""
 CUT = re.compile(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'|"\w{2,30}"):""")
-"""A notation whose beginning was lost: its first value, then another key."""
+"""Matches a notation whose beginning was lost: a value without a key, then another key."""
 ERRED = re.compile(r"""\s{0,9}\\{0,9}["']description\\{0,9}["']\s?:""")
-"""What an exception was raised with, as Dify's plugins print it: `"args": {"description": …}`."""
+"""Matches the arguments of an exception that is an error object, as Dify's plugins print it: `"args":
+{"description": …}`."""
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+"""Matches an escape sequence in a string."""
 EVENT = r"(?m)^[ \t]*(?:event|id|retry):[^\n]*\n?|^[ \t]*data:[ \t]?"
+"""Matches the field names of server-sent events."""
 COLOURS = r"(?:\x1b|\\x1b|\\u001b)\[[0-9;]{0,12}m"
+"""Matches a terminal's colour codes."""
 DOMAIN = r"Error Domain=\S{1,80} Code=-?\d{1,9} \"((?:[^\"\\]|\\.){4,900})\"(?: UserInfo=\{[^{}]{0,900}\}?)?"
-"""How Apple's frameworks print an error."""
+"""Matches an error as Apple's frameworks print it."""
 RAISED_WITH = r"(['\"]),\s?[45]\d\d\)"
-"""The end of an exception's arguments: a message and its status."""
+"""Matches the end of the arguments of an exception: the message's closing quotation mark and a status."""
 CALLED = (
     r"(?<!raise )(?<!throw )(?<!new )\b(\w{1,60}(?:Error|Exception))"
     r"""\((["'])((?:(?!\2\s?[,)]).){8,900})\2\)"""
 )
-"""An exception's printed form with nothing but its message."""
+"""Matches a printed exception that contains only its message."""
 LONE = re.compile(r"\[\s{0,4}(['\"])((?:(?!\1\s?[,\]]).){8,2000})\1\s{0,4}\]", re.DOTALL)
-"""A list of one message."""
+"""Matches a list that contains one message and nothing else."""
 TAG = (
     r"<\?[^<>]{0,100}\?>|<(?:script|style)\b[^<]*</(?:script|style)>|</?[a-zA-Z][^<>]{0,300}>"
     r"|<!(?:--|DOCTYPE)[^<>]{0,300}>"
 )
+"""Matches a tag of HTML or XML."""
 LETTERS = re.compile(r"[^a-z]+")
+"""Matches what is removed from a key before it is compared: everything but lower-case letters."""
 PLAIN = {"n": "\n", "t": " ", "r": " ", "b": " ", "f": " "}
+"""The character for each one-letter escape. Tabs and the like become spaces."""
 
 
 class Field(Struct, frozen=True):
-    """A scalar of the body."""
+    """One value of the body that is not a container."""
 
     key: str
-    """Letters only, lower case. Empty where the value stands alone."""
+    """The key, letters only, in lower case; empty if the value has no key."""
     value: str
     depth: int
-    """Containers and strings around it."""
+    """How many containers and strings contain the value."""
     quoted: bool
+    """Whether the value was a string in quotation marks."""
 
 
 class Unwrapped(Struct, frozen=True, kw_only=True):
-    """A text, taken apart."""
+    """The parts of an error's text."""
 
     messages: tuple[str, ...]
-    """For people; the innermost first."""
+    """Messages for people, the innermost first."""
     codes: tuple[str, ...]
-    """For programs; the innermost first. Stop reasons too."""
+    """Machine codes, the innermost first. Stop reasons are included."""
     figures: tuple[tuple[str, int], ...]
-    """Named whole numbers, as the body spells their names."""
+    """(name, value) of each integer that has a name, with the name as the body spells it."""
     prose: str
-    """What stands outside of every notation: the whole text where there is none."""
+    """The text outside of any notation. It is the whole text if there is no notation."""
     statuses: tuple[int, ...]
+    """The HTTP error statuses in the body's fields, in order."""
     is_record: bool
-    """The body is a record of a log, an issue, a search result or a tool's result."""
+    """Whether the body is a log record, an issue, a search result or a tool's result."""
 
 
 def unwrap(text: str) -> Unwrapped:
-    """`text` taken apart. Never raises. Cost: O(min(len, HEAD + TAIL))."""
+    """Take `text` apart into messages, codes, numbers and prose. Never raises. O(min(length, `HEAD` +
+    `TAIL`))."""
     pieces = [text]
     if len(text) > HEAD + TAIL:
         pieces = [text[:HEAD], resumed(text[-TAIL:], structured="{" in text[:HEAD])]
@@ -151,7 +169,8 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def plain(text: str) -> str:
-    """`text` without the signs of streams, tags and calls."""
+    """Return `text` with wrappers around notations removed or simplified: colour codes, event names, tags,
+    and the call around the arguments of a printed exception."""
     if "\x1b" in text or "\\x1b[" in text or "\\u001b[" in text:
         text = re.sub(COLOURS, "", text)
     if "{“" in text:
@@ -178,7 +197,8 @@ def plain(text: str) -> str:
 
 
 def resumed(tail: str, *, structured: bool) -> str:
-    """The end of a long text; of a notation, from behind the string that the cut fell into."""
+    """Return `tail`, the end of a long text, ready to be read. If the text is `structured`, the string
+    that was cut at the beginning of `tail` is dropped and a bracket is opened."""
     if not structured:
         return tail
     end = re.search(r"""(?<!\\)["'](?=\s*[,}\]])""", tail)
@@ -186,7 +206,7 @@ def resumed(tail: str, *, structured: bool) -> str:
 
 
 class Scan:
-    """Fields collected from a text and from the notations within its strings."""
+    """A collector of the fields of a text, and of those in the notations inside its strings."""
 
     def __init__(self, *, streamed: bool) -> None:
         self.streamed = streamed
@@ -197,7 +217,8 @@ class Scan:
         self.blocks = 0
 
     def read(self, text: str, depth: int) -> str:
-        """Collects `text`'s fields; returns what stands outside of its notations."""
+        """Collect the fields of `text`, which is `depth` levels deep. Return the text outside of its
+        notations."""
         left = text.strip()
         if left[:1] == "[" and (lone := LONE.fullmatch(left)) is not None:
             left = text = lone.group(2)
@@ -226,7 +247,9 @@ class Scan:
         return "\n".join(piece for piece in prose if piece.strip())
 
     def block(self, text: str, start: int, depth: int, *, echo: bool) -> int:
-        """Collects one container and all within; returns the index behind it. No recursion: any depth."""
+        """Collect the fields of one container, which begins at `start`, and of everything in it. Return
+        the index after it. If `echo` is true, it repeats the request and its fields are skipped. It does
+        not recurse, so any nesting is safe."""
         stack: list[tuple[str, str, bool]] = []
         key, pending, quoted, silent = "", None, False, echo
         name = owed = ""
@@ -282,6 +305,8 @@ class Scan:
         return len(text)
 
     def emit(self, name: str, key: str, value: str, depth: int, *, quoted: bool, silent: bool) -> None:
+        """Record one value with its key. If the value itself contains a notation, collect the fields of
+        that instead."""
         if silent:
             return
         if "\\" in value:
@@ -315,6 +340,7 @@ class Scan:
         self.fields.append(Field(key, value, depth, quoted))
 
     def result(self, prose: str) -> Unwrapped:
+        """Return what was collected, the innermost first."""
         messages = [(f.depth, f.value) for f in self.fields if f.key in MESSAGE and says(f.value)]
         if self.negative:
             placed = " ".join(f.value for f in self.fields if f.key in PLACED)
@@ -349,7 +375,8 @@ class Scan:
 
 
 def asks(text: str, at: int) -> bool:
-    """Whether the words before an opening bracket say that the request follows."""
+    """Return whether the words before the opening bracket at `at` say that the request follows, not an
+    answer."""
     before = text[max(0, at - 40) : at].rstrip(" \n:=-").lower()
     if not before.endswith(ASKING) or before.endswith("bad request"):
         return False
@@ -357,27 +384,29 @@ def asks(text: str, at: int) -> bool:
 
 
 def answers(value: str) -> bool:
-    """Whether a value begins as an error's body does."""
+    """Return whether a value begins like the body of an error."""
     return re.match(r"""\s{0,9}\{\s{0,9}"(?:error|message|detail|code)"\s?:""", value) is not None
 
 
 def says(value: str) -> bool:
-    """Whether a value is for people: more than one word, or one in a script without spaces."""
+    """Return whether a value is text for people: several words, a script other than ASCII, or something
+    that is not a machine code."""
     value = value.strip()
     return " " in value or (not value.isascii()) or (len(value) > 3 and not is_code(value))
 
 
 def is_code(value: str) -> bool:
-    """Whether a value is a name for programs: one word, neither a number nor an address."""
+    """Return whether a value may be a machine code: one word that is neither a number nor an address."""
     return 3 < len(value) < 80 and " " not in value.strip() and not value.isdecimal() and "/" not in value
 
 
 def number(value: str) -> int:
-    """The whole number, or 0 of one with more digits than any window has."""
+    """Return the integer in `value`; 0 if it is not decimal digits or has more than 15 of them."""
     return int(value) if len(value) < 16 and value.isascii() and value.isdecimal() else 0
 
 
 def unescaped(found: re.Match[str]) -> str:
+    """Return the character for an escape sequence that `ESCAPE` matched."""
     code = found.group(1)
     if len(code) > 1:
         return chr(int(code[1:], 16))

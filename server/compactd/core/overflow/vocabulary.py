@@ -1,79 +1,80 @@
-"""The vocabulary of refusals: each word as one of a few concepts, in several languages.
+"""The vocabulary of errors: the concept of each word.
 
-`prompt`, `input`, `messages` are one concept; `exceeds`, `longer than`, `beyond` another. Two words that mean
-something else together stand in `PAIRED`. Other languages are translated word by word (`overflow_foreign`).
+A concept is a class of words with the same role. `prompt`, `input` and `messages` have one concept;
+`exceeds`, `longer than` and `beyond` have another. Pairs of words that mean something else together than
+apart are in `PAIRED`. Words of other languages are first translated, one by one (`translations.py`).
 """
 
 from __future__ import annotations
 
 PROMPT = "I"
-"""The prompt's side: what compaction can shorten."""
+"""Words for the prompt and its parts: what a compaction can shorten."""
 REQUEST = "R"
-"""A request or a text, of which part is not said."""
+"""Words for a request or a text that do not say which part is meant."""
 WINDOW = "C"
-"""The context window."""
+"""Words for the context window."""
 SIZE = "S"
-"""Length, count."""
+"""Words for a length or a count."""
 LIMIT = "L"
-"""A limit."""
+"""Words for a limit."""
 OUTPUT = "O"
-"""The answer's side."""
+"""Words for the answer."""
 TOKENS = "T"
-"""The unit."""
+"""The unit "token"."""
 LONG = "l"
-"""Too long, too many."""
+"""Words for "too long" and "too many"."""
 OVER = ">"
-"""Exceeds, longer than."""
+"""Words for "exceeds" and "longer than"."""
 WITHIN = "<"
-"""At most, fits."""
+"""Words for "at most" and "fits"."""
 GIVEN = "g"
-"""Requested, received, has."""
+"""Words for "requested", "received", "has"."""
 SHORTEN = "A"
-"""Reduce, trim."""
+"""Words for "reduce" and "trim"."""
 MODEL = "Y"
-"""A model, an endpoint."""
+"""Words for a model or an endpoint."""
 TOTAL = "t"
-"""Sum."""
+"""Words for a sum."""
 BYTES = "B"
-"""Bytes, characters."""
+"""Units of bytes and characters."""
 MEDIA = "M"
-"""Images, files, pages."""
+"""Words for images, files and pages."""
 COUNTED = "K"
-"""Tools, items."""
+"""Words for things that an API counts, such as tools and items."""
 PACE = "P"
-"""Per minute, rate."""
+"""Words about a rate limit: "per minute"."""
 MONEY = "$"
-"""Credits, balance."""
+"""Words about credits and balance."""
 PLAN = "p"
-"""Quota, subscription."""
+"""Words about a quota or a subscription."""
 AUTH = "U"
-"""Key, permission."""
+"""Words about keys and permissions."""
 FILTER = "F"
-"""Content policy."""
+"""Words about a content policy."""
 SERVER = "Z"
-"""The provider's own failure."""
+"""Words about the provider's own failure."""
 BUSY = "z"
-"""Overload."""
+"""Words about overload."""
 EMBEDDING = "E"
-"""An embedder."""
+"""Words about an embedding model."""
 INVALID = "V"
-"""Malformed, unknown."""
+"""Words for "malformed" and "unknown"."""
 TOOLED = "W"
-"""A tool's result."""
+"""Words for a tool's result."""
 FIELD = "f"
-"""A short field."""
+"""Names of short fields."""
 NOT = "n"
-"""Negation."""
+"""Words of negation."""
 BY = "b"
-"""Excess."""
+"""The word before an excess: "exceeds by"."""
 PLUS = "+"
-"""Addition."""
+"""Words and signs of addition."""
 NUMBER = "#"
 """A number."""
 END = "."
-"""End of a clause."""
+"""The end of a clause."""
 NONE = ""
-"""Nothing."""
+"""No concept."""
 
 _WORDS = {
     PROMPT: """
@@ -215,7 +216,7 @@ _WORDS = {
     """,
 }
 WORDS = {word: concept for concept, words in _WORDS.items() for word in words.split()}
-"""Word (lower case; of an identifier without its underscores) → concept."""
+"""The concept of each word (in lower case; identifiers without underscores)."""
 
 _PAIRED = {
     WINDOW: """
@@ -344,6 +345,7 @@ _PAIRED = {
 
 
 def _paired() -> dict[tuple[str, str], str]:
+    """Return the concept of each pair of words in `_PAIRED`."""
     pairs = {}
     for concept, listed in _PAIRED.items():
         for pair in listed.split(","):
@@ -353,6 +355,8 @@ def _paired() -> dict[tuple[str, str], str]:
 
 
 PAIRED = _paired()
-"""Two words that mean something else together than apart; ("too many", "requests") is folded twice.
-A second word of "" stands for a first that keeps its concept whatever follows."""
+"""The concept of each pair of words that mean something else together than apart. A merged pair can be the
+first word of another pair: ("too many", "requests"). An empty second word means that the first word has
+this concept whatever follows it."""
 FIRSTS = frozenset(first for first, _ in PAIRED)
+"""The first words of all pairs."""

@@ -1,1 +1,1 @@
-"""Plans a compaction: what is cut, kept and pinned, before anything is summarised."""
+"""Plan a compaction: decide what is cut, kept and pinned before anything is summarised."""

@@ -1,7 +1,8 @@
-"""A view to be compacted, and the ways to cut it.
+"""Define the candidates of a compaction plan: the view to compact (`Case`) and one way to cut it (`Shape`).
 
-A `Case` holds what does not change while ways are tried; a `Shape` is one of them, with what it keeps and
-what it frees. Tokens throughout. (Rules: docs/dev/behaviour.md, "A compaction", 2.)
+A `Case` has what is the same for all candidates. A `Shape` is one candidate, with what it keeps and what it
+frees. The *tail* is the messages after the cut; a *batch* is a message with tool calls and the messages with
+their results. All sizes are tokens. (Rules: docs/dev/behaviour.md, "A compaction", 2.)
 """
 
 from __future__ import annotations
@@ -38,75 +39,90 @@ from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import Floor, PinReason, ToolResult
 
 PINS_DIVISOR = 8
-"""Of the window, for the messages that a user pinned."""
+"""The messages that the user pinned may take at most an eighth of the window. This is the divisor."""
 
 TARGET_PINS_DIVISOR = 4
-"""The same of `target_tokens`."""
+"""With `target_tokens`, the pinned messages may take at most a quarter of the target. This is the divisor."""
 
 PINS_WITHOUT_WINDOW = 16_000
-"""The same where no window is known: 128,000 ÷ 8."""
+"""The most tokens that pinned messages may take if the window is unknown: an eighth of 128,000."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """One way to cut. Indices into the view's items."""
+    """One way to cut the view, and its sizes. Messages are given by their index in the view's items."""
 
     cut: int
+    """The first message of the tail. The messages before it are removed or pinned."""
     pinned: tuple[int, ...]
+    """The messages that stay although they are before the cut."""
     removed: tuple[range, ...]
-    """None of them empty, in order."""
+    """The messages that the summary replaces, as non-empty ranges in ascending order. The earlier summary is
+    not among them."""
     stubs: Mapping[int, Stub]
-    """Of what stays."""
+    """Stubs that replace tool output of the messages that stay, by message index."""
     shortened: int
-    """Tool results that `stubs` shorten."""
+    """How many tool results these stubs shorten that the view does not already show shortened."""
     kept_tokens: int
-    """What stays, without the fixed part: pinned, tail, and the earlier summary where it stays."""
+    """The tokens of everything that stays: pinned messages, the tail, and the earlier summary unless it is
+    merged. The system prompt and the tools are not included."""
     removed_tokens: int
-    """`removed`, and the earlier summary where it is taken in: what the new summary stands for."""
+    """The tokens that the new summary replaces: the removed messages, and the earlier summary if it is
+    merged."""
     gone: int
-    """Those, and what the stubs save."""
+    """All tokens that leave the view: `removed_tokens`, and what the stubs save."""
     takes_in_summary: bool
-    """The earlier summary goes into the new one."""
+    """Whether the earlier summary is merged into the new one."""
     unpinned: int
-    """Pinned messages that found no room."""
+    """How many pinned messages are removed, because they exceed `Case.pins_cap` or the limit."""
     is_reduced: bool = False
-    """Less of the tail stays than the walk kept."""
+    """Whether the tail is shorter than the keep-recent budget allows, because the limit left no room."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """What the shapes have in common."""
+    """The view to compact, with everything that all candidate cuts have in common."""
 
     inputs: Inputs
     items: tuple[Item, ...]
+    """The items of the view."""
     outline: Outline
-    """Of `items`."""
+    """The order, kinds, sizes and safe cuts of `items`."""
     costs: Costs
+    """A token counter with a cache."""
     start: int
-    """No cut is at or below this but in a `target_tokens` compaction that takes in an earlier summary."""
+    """The lowest index at which a cut is considered: the place of the last compaction's cut. A new cut must
+    be above it, except with `target_tokens` if an earlier summary is merged."""
     merged: Item | None
-    """The earlier summary."""
+    """The earlier summary, which the new one may take in; None if the view starts with none."""
     fixed: int
+    """The tokens of the system prompt and the tools."""
     repair: int
-    """Tokens of the error result that a call without one gets."""
+    """The tokens of the synthetic error result that a request contains for each call without a result; 0 if
+    every call has one."""
     before: int
+    """The tokens of the whole request before the compaction."""
     limit: int | None
-    """Most tokens of the new request."""
+    """The most tokens that the whole request may have after the compaction; None if there is no limit."""
     request: frozenset[int]
-    """The newest request, with the batch that it answers where it stands in one message with results."""
+    """The indices of the newest request and of its batch. (A request's message can also contain tool results;
+    then the calls that they answer belong to the batch.)"""
     request_tokens: int
+    """The tokens of the messages in `request`."""
     pins: tuple[frozenset[int], ...]
-    """What the user pinned, whole batches, newest first."""
+    """The pinned messages, newest first, each as a set of indices with the whole batch that it belongs to."""
     frame: int
-    """Tokens of the smallest summary, without the user's constraints."""
+    """The tokens of the smallest possible summary, without the user's constraints."""
     said: Constraints
-    """What the user demands."""
+    """The user's constraints that are found in the conversation."""
     most_constraints: int
-    """Tokens that the constraints in a summary may take."""
+    """The most tokens that the user's constraints may take in a summary."""
     least: int
-    """Tokens of the smallest summary, with the constraints that the newest request does not hold."""
+    """The tokens of the smallest summary that contains the user's constraints. Constraints from the newest
+    request are not counted, because that request stays."""
 
     @classmethod
     def of(cls, inputs: Inputs) -> Case:
-        """The case of a view. O(what is not known yet)."""
+        """Build the case for `inputs`. The cost is proportional to what is not cached yet in
+        `inputs.known`."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
         known = inputs.known or unknown(inputs.originals or items)
         outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
@@ -142,16 +158,17 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def is_too_large(self) -> bool:
-        """The present request is above the limit."""
+        """Whether the request exceeds the limit now, before the compaction."""
         return self.limit is not None and self.before > self.limit
 
     @property
     def messages(self) -> int:
-        """Messages of the view without an earlier summary."""
+        """The number of messages in the view, without the earlier summary."""
         return len(self.items) - (self.merged is not None)
 
     def sizes(self) -> list[int]:
-        """Tokens of each message, with the error results that its calls without one get. O(messages)."""
+        """Return the tokens of each message, including the synthetic error results for its calls without a
+        result. O(messages)."""
         sums = self.outline.sums
         sizes = list(map(sub, sums[1:], sums))
         for index, count in self.outline.unanswered.items():
@@ -159,13 +176,15 @@ class Case(Struct, frozen=True, kw_only=True):
         return sizes
 
     def size_from(self, cut: int) -> int:
-        """The same of all messages from `cut` on. O(calls without a result)."""
+        """Return the tokens of all messages from index `cut` on, including synthetic error results. O(calls
+        without a result)."""
         sums, unanswered = self.outline.sums, self.outline.unanswered
         missing = sum([count for index, count in unanswered.items() if index >= cut]) if unanswered else 0
         return sums[-1] - sums[cut] + missing * self.repair
 
     def floor(self) -> Floor:
-        """What no compaction can remove: with the newest request, a batch whose calls wait for results."""
+        """Return the smallest possible request, as tokens of its parts. If a batch of calls still waits for
+        results, it is counted as part of the newest request."""
         last = self.request_tokens
         if not self.outline.is_safe(len(self.items)):
             batch = self.outline.last_batch
@@ -185,8 +204,9 @@ class Case(Struct, frozen=True, kw_only=True):
         with_pins: bool = True,
         takes_in_summary: bool = False,
     ) -> Shape:
-        """The shape of cutting here. An earlier summary is taken in where anything is removed, or where
-        asked. O(what is pinned or shortened)."""
+        """Return the shape that results from cutting at `cut`. `stubs` replace tool output of messages that
+        stay. Without `with_pins`, the user's pinned messages do not stay. An earlier summary is merged if any
+        message is removed, or if `takes_in_summary` is set. O(pinned and shortened messages)."""
         pinned, unpinned = self._pinned_before(cut, with_pins)
         first = 0 if self.merged is None else 1
         stays = sorted(pinned)
@@ -211,14 +231,19 @@ class Case(Struct, frozen=True, kw_only=True):
         )
 
     def size(self, index: int) -> int:
-        """Tokens of a message, with the error results that its calls without one get."""
+        """Return the tokens of one message, including the synthetic error results for its calls without a
+        result."""
         return self.outline.tokens(index) + self.outline.unanswered.get(index, 0) * self.repair
 
     def constraints(
         self, shape: Shape, budget: int
     ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], int]:
-        """(the user's constraints that the summary must hold, as what stays does not; those that have no
-        room: `within` chooses; how many more count for nothing)."""
+        """Divide the user's constraints whose messages this shape removes. `budget` is the most tokens of the
+        summary.
+
+        Return (the constraints to write into the summary, the constraints for which there is no room, the
+        number of limits that do not count as constraints because their message states too many).
+        """
         if not self.said.in_force:
             return (), (), 0
         ids = self.outline.ids
@@ -232,12 +257,13 @@ class Case(Struct, frozen=True, kw_only=True):
         return chosen, dropped, self.said.left_out_of(stays)
 
     def is_summarised(self, shape: Shape) -> bool:
-        """Whether there is anything for a summary to stand for."""
+        """Return whether this shape needs a summary, because it removes messages or merges the earlier
+        summary."""
         return bool(shape.removed) or shape.takes_in_summary
 
     def lacks(self, shape: Shape, limit: int, *, comfortably: bool) -> int:
-        """Tokens by which the new request would exceed `limit`, with the smallest summary or, `comfortably`,
-        one of a useful size; 0 or less where it fits."""
+        """Return by how many tokens the new request would exceed `limit`; 0 or less means that it fits. The
+        summary is counted with its smallest possible size or, with `comfortably`, with a useful size."""
         need = 0
         if self.is_summarised(shape):
             need = self.least
@@ -246,10 +272,12 @@ class Case(Struct, frozen=True, kw_only=True):
         return self.fixed + shape.kept_tokens + need - limit
 
     def summary_budget(self, shape: Shape, limit: int | None, *, whole: bool) -> int:
-        """Most tokens of the summary's text: less than what goes, and no more than the limit leaves.
+        """Return the most tokens that the summary's text may take. It is always less than what is removed,
+        and no more than the limit leaves.
 
-        Where it does not get the `whole` rest of a target, no more than the settings say, and by default half
-        of what goes: else a small window would be due again at once.
+        With `whole`, the summary gets all that `limit` leaves. Otherwise it gets at most what the settings
+        allow, by default half of what is removed; with more, a small window would soon need the next
+        compaction.
         """
         most = shape.gone - 1
         if limit is not None:
@@ -257,7 +285,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return max(0, most if whole else min(most, self._most_summary(shape)))
 
     def cannot_fit(self, limit: int) -> CannotFit:
-        """The error for a conversation that no compaction brings below `limit`."""
+        """Return the error to raise if no compaction can make the request fit `limit`."""
         floor = self.floor()
         return CannotFit(
             f"This cannot fit {limit:,} tokens: the system prompt takes {floor.system:,}, the tools"
@@ -273,8 +301,8 @@ class Case(Struct, frozen=True, kw_only=True):
         )
 
     def clipped(self, first: int, most_tokens: int) -> dict[int, Stub] | None:
-        """The results of the messages from `first` on, shortened so that these messages take at most
-        `most_tokens` together; none where that cannot be."""
+        """Clip tool results so that the messages from index `first` on take at most `most_tokens` together.
+        Return the stubs by message index, or None if that is impossible."""
         places = result_places(self.items, first, len(self.items))
         counter = self.inputs.counter
         results = sum(block_tokens(self.items[i].message.content[at], counter) for i, at in places)
@@ -285,13 +313,15 @@ class Case(Struct, frozen=True, kw_only=True):
         return self._by_index(clipping.stubs)
 
     def pruned(self, first: int, last: int) -> dict[int, Stub]:
-        """Stubs for all tool output of the messages from `first` up to `last`."""
+        """Return stubs for all tool output of the messages `first` (inclusive) to `last` (exclusive), by
+        message index. Pinned messages get none."""
         pinned = frozenset().union(*self.pins)
         places = [place for place in result_places(self.items, first, last) if place[0] not in pinned]
         return self._by_index(stubs_for(self.items, places, self.inputs.counter).stubs)
 
     def pin_reason(self, index: int) -> PinReason:
-        """Why a message stays although it is older than the tail. O(what is pinned)."""
+        """Return why a message before the cut stays: it is the newest request, it is pinned, or it is the
+        request before a shell command. O(pinned messages)."""
         if index in self.request:
             return "request"
         batch = self.outline.batch(index)
@@ -300,19 +330,20 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def _marked(self) -> Iterator[int]:
-        """Messages that `session/pin` named."""
+        """The indices of the messages that `session/pin` pinned."""
         ids = self.outline.ids
         return compress(range(len(ids)), map(frozenset(self.inputs.pinned).__contains__, ids))
 
     def pins_cap(self) -> int:
-        """Most tokens of what a user pinned and the tail does not hold."""
+        """Return the most tokens that pinned messages before the cut may take together."""
         target, window = self.inputs.request.target_tokens, self.inputs.standing.summary_window
         if target is not None:
             return target // TARGET_PINS_DIVISOR
         return PINS_WITHOUT_WINDOW if window is None else window // PINS_DIVISOR
 
     def _pinned_before(self, cut: int, with_pins: bool) -> tuple[set[int], int]:
-        """(indices that stay although older than the cut, pinned messages that do not)."""
+        """Return (the indices of the messages before the cut that stay, the number of pinned messages before
+        the cut that do not stay)."""
         chosen = {i for i in self.request if i < cut}
         left, unpinned = self.pins_cap(), 0
         for batch in self.pins:
@@ -326,17 +357,21 @@ class Case(Struct, frozen=True, kw_only=True):
         return chosen, unpinned
 
     def _shortened(self, index: int, stub: Stub) -> int:
+        """Return how many tool results the stub shortens that the view does not already show so."""
         content = self.items[index].message.content
         shown = ((content[at], text) for at, text in stub.texts)
         return sum(isinstance(block, ToolResult) and block.content != text for block, text in shown)
 
     def _most_summary(self, shape: Shape) -> int:
-        """What the settings give a summary, and less than what it stands for."""
+        """Return the most tokens that the settings allow for a summary. With the setting `summary_tokens` it
+        is less than what the summary replaces; otherwise at most half of that, but enough for the smallest
+        summary."""
         settings = self.inputs.settings
         share = shape.removed_tokens - 1 if settings.summary_tokens is not None else shape.removed_tokens // 2
         return min(summary_budget(settings, self.inputs.standing.summary_window), max(self.least, share))
 
     def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
+        """Return the stubs by the index of their message."""
         if not stubs:
             return {}
         places = {entry_id: index for index, entry_id in enumerate(self.outline.ids)}
@@ -344,14 +379,15 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 def constraint_tokens(constraints: Sequence[Constraint], counter: Counter) -> int:
-    """What they take in a summary, with a heading. 0 for none."""
+    """Return the tokens that these constraints take in a summary, with their heading; 0 if there are none."""
     if not constraints:
         return 0
     return counter.count("\n".join((CONSTRAINTS, *bullets(constraints)))) + 1
 
 
 def _said_now(known: Known, limits: Found | None) -> Said:
-    """What the user demands, with the new messages read. O(characters that users typed in those)."""
+    """Read the messages that are new since the last plan, and return all of the user's constraints.
+    O(characters that users typed in the new messages)."""
     before = known.said if isinstance(known.said, Said) else NOTHING_SAID
     said = before.further(known.fresh, limits, known.read)
     if known.kept.said is known.said:
@@ -360,10 +396,12 @@ def _said_now(known: Known, limits: Found | None) -> Said:
 
 
 def _elsewhere(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
+    """Return the constraints in force that no message of `stays` states."""
     return tuple(one for one in said.in_force if one.entry_id not in stays)
 
 
 def _most_constraints(inputs: Inputs) -> int:
+    """Return the most tokens that the user's constraints may take in a summary."""
     most, target = inputs.settings.constraint_tokens, inputs.request.target_tokens
     if most is not None:
         return most
@@ -375,14 +413,16 @@ def _most_constraints(inputs: Inputs) -> int:
 
 
 def _between(first: int, last: int, stays: Sequence[int]) -> tuple[range, ...]:
-    """What is from `first` up to, not including, `last` without what `stays`, which rises. O(what stays)."""
+    """Return the indices from `first` (inclusive) to `last` (exclusive) as ranges, without the indices in
+    `stays`, which must be ascending. O(length of `stays`)."""
     starts, ends = [first, *(index + 1 for index in stays)], [*stays, last]
     return tuple(range(start, end) for start, end in zip(starts, ends, strict=True) if start < end)
 
 
 def _pins(inputs: Inputs, outline: Outline) -> Iterator[frozenset[int]]:
-    """What stays if there is room, newest first: what the user pinned, and, where the newest request is a
-    shell command, the request before it."""
+    """Yield the batches that stay if there is room, newest first, as sets of indices. They are the messages
+    that the user pinned and, if the newest request is a shell command, the newest request before it that is
+    none."""
     items = inputs.view.items
     wanted = set(outline.pinned)
     if inputs.pinned:

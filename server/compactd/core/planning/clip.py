@@ -1,7 +1,9 @@
-"""Tool results that are too large for the room there is: head and tail stay, a mark says what is missing.
+"""Clip tool results that are too large: keep the beginning and the end of each, with a mark for what is
+missing between them.
 
-Only the newest batch is ever clipped, where it alone exceeds what a request may take (docs/dev/behaviour.md,
-"A compaction", 2). The journal keeps the whole; `session/expand` gives it back.
+Only the newest batch of tool results (those of one assistant message) is clipped, and only if it alone
+exceeds what a request may take (docs/dev/behaviour.md, "A compaction", 2). The journal keeps the whole
+output; `session/expand` returns it.
 """
 
 from __future__ import annotations
@@ -18,33 +20,38 @@ from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.protocol.messages import ToolResult
 
 CLIP_LEAST = 48
-"""Tokens of a clipped result below which it would be all mark."""
+"""The smallest size, in tokens, to which a result is clipped. A shorter one would contain little except the
+mark."""
 
 HEAD_SHARE = 0.5
-"""Of what stays, this much is the head, the rest the tail: a command's outcome stands at its end."""
+"""The share of the kept text that comes from the beginning of a result. The rest comes from the end, because
+a command reports its outcome there."""
 
 TELLING_LEAST = 128
-"""Tokens from which on the mark names the first error line."""
+"""If a result is clipped to at least this many tokens, the mark also quotes the result's first error line."""
 
 TRIES = 12
+"""How often the kept text is shortened until it fits."""
 
 
 class Clipping(Struct, frozen=True, kw_only=True):
-    """What clipping a batch would do."""
+    """The clipped results of a batch, as stubs, and how many tokens they save."""
 
     stubs: tuple[Stub, ...] = ()
+    """The stubs that contain the clipped results, one for each message."""
     results: int = 0
-    """Tool results that are shortened."""
+    """How many tool results are shortened."""
     tokens_saved: int = 0
 
 
 def clip(
     items: Sequence[Item], places: Sequence[tuple[int, int]], most_tokens: int, counter: Counter
 ) -> Clipping | None:
-    """The results at these places (message, block) shortened, the largest first, until all of them together
-    take at most `most_tokens`. None where they would have to be shorter than `CLIP_LEAST` each.
+    """Shorten tool results, the largest first, until all of them together take at most `most_tokens`.
 
-    O(text of the results), several counts each.
+    `places` are pairs of (message index, block index). Return None if the results would have to be shorter
+    than `CLIP_LEAST` tokens each. The cost is proportional to the text of the results, with several token
+    counts for each.
     """
     sizes: list[tuple[int, int, ToolResult, int]] = []
     for index, at in places:
@@ -71,8 +78,9 @@ def clip(
 
 
 def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter: Counter) -> str:
-    """Head and tail of `text`, cut between code points and at line ends where one is near, with a mark
-    between them: at most `most_tokens`, mark included, of the `size` tokens that it has."""
+    """Return the beginning and the end of `text` with a mark between them, together at most `most_tokens`.
+    `size` is the number of tokens of the whole text. The text is cut between code points, at a line end if
+    one is near."""
     error = first_error(text) if most_tokens >= TELLING_LEAST else ""
     keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id, error)))
     chars = len(text) * keep // max(1, size)
@@ -90,26 +98,29 @@ def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter
 
 
 def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
-    """What stands for the middle, with the first error line of the whole where that is not shown."""
+    """Write the text that replaces the middle of a result: how many of its `size` tokens are gone, and how to
+    see the whole. It quotes `error`, the first error line, unless that is empty."""
     told = f" {quoted_line(error, 'tool')};" if error else ""
     return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
 
 
 def _head(text: str, chars: int) -> str:
+    """Return the first `chars` code points, cut at a line end if one is near."""
     head = text[: max(0, chars)]
     end = head.rfind("\n", len(head) * 4 // 5)
     return head[:end] if end > 0 else head
 
 
 def _tail(text: str, chars: int) -> str:
+    """Return the last `chars` code points, cut at a line end if one is near."""
     tail = text[len(text) - chars :] if 0 < chars < len(text) else text if chars > 0 else ""
     start = tail.find("\n", 0, len(tail) // 5 + 1)
     return tail[start + 1 :] if start >= 0 else tail
 
 
 def _level(sizes: Sequence[int], most_tokens: int) -> int | None:
-    """The size to which every larger one must come down so that all together take at most `most_tokens`; none
-    where they do already. O(n log n)."""
+    """Return the most tokens that each result may have so that all together take at most `most_tokens`:
+    larger ones are shortened to this, smaller ones stay. Return None if they already fit. O(n log n)."""
     if sum(sizes) <= most_tokens:
         return None
     left = max(0, most_tokens)

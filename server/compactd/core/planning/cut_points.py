@@ -1,14 +1,14 @@
-"""Where a conversation may be cut, and where a walk back from its end arrives.
+"""Find the cut point: the places where a conversation may be cut, and the one at which a compaction cuts it.
 
-A cut is an index: the messages before it go, the message at it is the first that stays; the number of all
-messages is the cut that keeps none. A cut is safe where
+A cut is the index of the first message that stays; the messages before it are removed. A cut at the number of
+messages keeps none. A cut is safe if
 
-- every call stays on the same side as its result;
-- each call that still waits for its result stays, with all that follows it: cutting after it, even at the
-  end, would orphan the result that is yet to come;
-- what stays begins with something else than a tool result.
+- every call is on the same side as its result;
+- each call that still waits for its result stays, together with everything after it (a cut after it, even at
+  the end, would orphan the result that is yet to come);
+- the first message that stays is not a tool result.
 
-`Outline.cuts` has the safe ones. (Rules: docs/dev/behaviour.md, the profile table and "Time travel";
+`Outline.cuts` has the safe cuts. (Rules: docs/dev/behaviour.md, the profile table and "Time travel";
 docs/specs.md, "opal.md", "1. Find Cut Point".)
 """
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 def walk_back(outline: Outline, keep_tokens: int, start: int, *, inclusive: bool) -> int | None:
-    """Index of the message, walking from the newest to `start`, at which the total exceeds `keep_tokens`
-    (`inclusive`: reaches it); none where all of them are within. O(log messages)."""
+    """Add up the tokens of messages from the newest back to `start`. Return the index of the message with
+    which the sum exceeds `keep_tokens` (with `inclusive`: reaches it), or None if all these messages together
+    do not. O(log messages)."""
     sums, end = outline.sums, len(outline)
     if start >= end:
         return None
@@ -36,12 +37,12 @@ def walk_back(outline: Outline, keep_tokens: int, start: int, *, inclusive: bool
 
 
 def move(outline: Outline, stop: int, start: int, moves: Sequence[Move]) -> int | None:
-    """The cut that the walk's `stop` becomes: the first of `moves` that finds a safe cut of its kinds which
-    leaves something to summarise (above `start`) gives it. None where none does. O(messages), at the speed
-    of a search in bytes.
+    """Return the safe cut to use if `walk_back` stopped at the message `stop`; None if there is none.
 
-    A cut at `start` is where the last compaction cut: with nothing new to remove there, no other cut is
-    looked for, or one compaction after the other would eat the tail up (law 2).
+    The rules in `moves` are tried in order. The first rule that finds a safe cut above `start`, the place of
+    the last compaction's cut, decides. If `start` is above 0, a rule that finds only a cut at or before
+    `start` ends the search; otherwise repeated compactions would consume the tail (law 2). O(messages), as a
+    search in bytes.
     """
     newest_turn = outline.newest("user", start, len(outline))
     for rule in moves:

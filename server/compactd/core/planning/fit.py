@@ -1,6 +1,8 @@
-"""How a compaction is made to fit: prune the tail, keep less of it, clip its last batch, keep none of it.
+"""Make a compaction fit its limit: prune tool output of the tail, keep a shorter tail, clip the last batch,
+or keep no tail at all.
 
-(Rules: docs/dev/behaviour.md, "2. Plan" and "4. Check".) Tokens throughout.
+The *tail* is the messages after the cut; a *batch* is a message with tool calls and the messages with their
+results. All sizes are tokens. (Rules: docs/dev/behaviour.md, "2. Plan" and "4. Check".)
 """
 
 from __future__ import annotations
@@ -15,16 +17,20 @@ from compactd.core.history.entries import Stub
 from compactd.core.planning.candidates import Case, Shape
 
 TAIL_DIVISOR = 4
-"""Of what a `target_tokens` leaves beside the fixed part and the newest request, the verbatim tail."""
+"""With `target_tokens`, the tail may take a quarter of the rest: the tokens that the system prompt, the
+tools, the newest request and the pinned messages leave. This is the divisor."""
 
 CLIPPED_DIVISOR = 8
-"""The same for a last batch that alone exceeds the target. Measured on 20 cuts of recorded sessions (2026-11,
-`target_tokens` 2000): an eighth loses nothing against no tail, a quarter loses 0.4 of CG."""
+"""If the last batch alone exceeds the target, it is clipped to an eighth of that rest. This is the
+divisor."""
 
 
 def fit(case: Case, cut: int) -> Shape:
-    """The shape nearest to cutting at `cut` that fits the limit: as it is; with old tool output of the tail
-    pruned; with less of the tail; with its last batch clipped; without it. Raises `CannotFit`."""
+    """Return the shape (a way to cut the view) that is nearest to cutting at `cut` and fits the limit.
+
+    It tries, in this order: the cut unchanged; old tool output of the tail pruned; a shorter tail; the last
+    batch clipped; no tail. Raise `CannotFit` if nothing fits.
+    """
     shape = case.shape(cut)
     limit = case.limit
     if limit is None or case.lacks(shape, limit, comfortably=True) <= 0:
@@ -39,11 +45,15 @@ def fit(case: Case, cut: int) -> Shape:
 
 
 def fit_target(case: Case, target: int) -> Shape:
-    """The shape that divides `target`: the fixed part and the newest request first; of the rest, at most a
-    quarter is the tail, the longest safe one, perhaps none; the summary gets what remains.
+    """Divide the budget `target`, in tokens, and return the shape that results.
 
-    A last batch that alone exceeds the target is clipped into an eighth of the rest, so that its calls and
-    the ends of its results stay; the record quotes the middle. Raises `CannotFit`.
+    The system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
+    a quarter goes to the tail: the longest one that begins at a safe cut, perhaps none. The summary gets what
+    remains.
+
+    A last batch that alone exceeds the target is clipped to an eighth of the rest, so that its calls stay
+    with the beginning and the end of each result; the summary quotes what is clipped. Raise `CannotFit` if
+    nothing fits.
     """
     limit = target if case.limit is None else min(case.limit, target)
     end = len(case.items)
@@ -69,8 +79,9 @@ def fit_target(case: Case, target: int) -> Shape:
 
 
 def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
-    """The cut with as much of the older tool output of its tail pruned as is needed, oldest first; where
-    that is not enough, the later cuts in the same way. Only what fits."""
+    """Yield shapes that fit because tool output is pruned. The first is the given cut, with as much old tool
+    output of its tail pruned as necessary, the oldest first. Then each later cut follows in the same way. The
+    last batch is never pruned."""
     last = case.outline.last_batch
     stubs = case.pruned(cut, last)
     tails = _tails(case, stubs)
@@ -88,7 +99,9 @@ def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
 
 
 def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterator[Shape]:
-    """The last batch clipped, then nothing; first with what the user pinned, then without."""
+    """Yield the last resorts: the last batch clipped, then no tail at all; each first with the user's pinned
+    messages and then without them. With `comfortably`, room is left for a summary of useful size; without it,
+    for the smallest one only, and the earlier summary is merged."""
     last = max(cut, case.outline.last_batch)
     takes_in = not comfortably
     for with_pins in (True, False):
@@ -104,7 +117,8 @@ def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterato
 
 
 def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | None:
-    """The first safe cut whose tail takes at most `most` beside what stays in any case."""
+    """Return the first safe cut whose tail takes at most `most` tokens; None if there is none. `stays` is the
+    number of tokens of messages that stay in any case."""
     end = len(case.items)
     first = case.start if case.merged is not None else case.start + 1
     shortest = bisect_left(range(end), -(stays + most), key=lambda cut: -case.size_from(cut))
@@ -115,7 +129,7 @@ def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | N
 
 
 def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
-    """Tokens of the tail at each cut. O(messages)."""
+    """Return the tokens of the tail for each possible cut, if `stubs` replace tool output. O(messages)."""
     sizes = case.sizes()
     for index, stub in stubs.items():
         sizes[index] -= case.items[index].tokens - stub.tokens
@@ -123,8 +137,9 @@ def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
 
 
 def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Shape | None:
-    """The last batch as the tail, its results clipped so that it takes at most `most`; all the `rest` where
-    nothing but results goes, so that no summary needs room."""
+    """Return the shape whose tail is the last batch, with its results clipped to `most` tokens. If nothing
+    else is removed, no summary is needed and the batch may take all of `rest`. Return None if that is
+    impossible."""
     last = case.outline.last_batch
     if last < case.start:
         return None
@@ -135,8 +150,8 @@ def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Sh
 
 
 def _is_clipped_rather(case: Case, limit: int) -> bool:
-    """Whether the last batch is clipped rather than left out: where it alone exceeds the limit, and where
-    nothing else could go, so that its results can have all the room."""
+    """Return whether to clip the last batch instead of removing it. That is so if the batch alone exceeds the
+    limit, or if nothing besides it could be removed, so that its results can take all the room."""
     last = case.outline.last_batch
     if case.size_from(last) > limit:
         return True

@@ -1,8 +1,10 @@
-"""What a compaction would do, as a value: what goes, what stays, what is pinned, split, shortened.
+"""Plan a compaction: compute which messages are removed, kept and pinned, and which tool results are
+shortened.
 
-A plan can be printed, sent (`dry_run`), shown to a hook, and carried out by `compaction.compact`. It is made
-of the view alone: the same view, settings and request give the same plan (law 8). Tokens throughout. (Rules:
-docs/dev/behaviour.md, "A compaction", 2; docs/specs.md, "opal.md", "Compaction Algorithm".)
+A plan is a value. It can be printed, sent (`dry_run`), shown to a hook, and carried out by
+`core/summary/compaction.py`. It depends only on its inputs: the same view, settings and request give the same
+plan (law 8). All sizes are tokens. (Rules: docs/dev/behaviour.md, "A compaction", 2; docs/specs.md,
+"opal.md", "Compaction Algorithm".)
 """
 
 from __future__ import annotations
@@ -28,100 +30,111 @@ from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Floor, Pinned, Strategy, Trigger
 
 FORCED_TAIL = 2
-"""Messages that a forced compaction leaves where no valid cut exists (docs/specs.md, "opal.md", "1. Find Cut
-Point")."""
+"""The number of messages that a forced compaction keeps if no valid cut exists (docs/specs.md, "opal.md", "1.
+Find Cut Point")."""
 
 PREFIX_LEAST = 48
-"""Tokens of the summary's budget, above the smallest, that a turn's prefix needs for a summary of its own."""
+"""The beginning of a split turn gets a summary of its own only if the summary's budget exceeds the smallest
+summary by at least this many tokens."""
 
 ANY_KIND: tuple[Kind, ...] = ("user", "bash", "assistant", "system")
+"""All kinds of messages at which a cut can be."""
 BACK_TO_ANY = (Move(direction="back", kinds=ANY_KIND),)
+"""The rule that moves a cut back to the nearest safe one, whatever message it keeps first."""
 
 TOO_SHORT = "Not enough messages to compact"
-"""Literal: docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-algorithm"."""
+"""The reason for not compacting a conversation that is too short. The exact wording is specified:
+docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-algorithm"."""
 
 
 class NotCompacted(Struct, frozen=True, kw_only=True):
-    """Nothing is to be done, and why: for a person."""
+    """The result if nothing is compacted, with the reason in words for a person."""
 
     reason: str
     tokens: int
-    """Of the whole request, as it stays."""
+    """The tokens of the whole request, which stays unchanged."""
     messages: int
+    """The number of messages in the view."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What would happen."""
+    """A description of what a compaction will do."""
 
     trigger: Trigger
     strategies: tuple[Strategy, ...]
-    """Tried in this order until one gives a summary."""
+    """The strategies to try, in this order, until one of them gives a summary."""
     merged: EntryId | None
-    """The earlier summary, which the new one takes in."""
+    """The earlier summary that is merged into the new one; None if there is none."""
     removed: tuple[EntryId, ...]
-    """Messages that go into the summary, in order, without `merged`."""
+    """The messages that the summary replaces, in order, without `merged`."""
     pinned: tuple[EntryId, ...]
-    """Kept although older than the tail, in order."""
+    """The messages that stay although they are before the cut, in order."""
     pin_reasons: tuple[Pinned, ...]
-    """The same with the reason of each."""
+    """The pinned messages, each with the reason why it stays."""
     kept: tuple[EntryId, ...]
-    """The verbatim tail, in order."""
+    """The messages of the tail, which stay word for word, in order."""
     prefix: tuple[EntryId, ...]
-    """Beginning of the turn that the cut lands in, if it gets a summary of its own; part of `removed`, but
-    for what is pinned."""
+    """The messages at the beginning of the turn that the cut splits, if they get a summary of their own;
+    otherwise empty. They are also in `removed`, except pinned ones."""
     stubs: tuple[Stub, ...]
-    """Tool output of `pinned` and `kept` that is shown shortened, earlier stubs included."""
+    """Stubs for tool output of `pinned` and `kept`, including what earlier stubs already shortened."""
     shortened: int
-    """Tool results that this compaction shortens."""
+    """How many tool results this compaction shortens."""
     summary_budget: int
-    """Most tokens of the summary's text; 0 where nothing goes and only tool results are shortened."""
+    """The most tokens of the summary's text; 0 if there is no summary because only tool results are
+    shortened."""
     limit: int | None
-    """Most tokens of the new request; none where no window is known."""
+    """The most tokens of the whole request after the compaction; None if no window and no target is known."""
     tokens_before: int
+    """The tokens of the whole request before the compaction."""
     tokens_expected: int
-    """With a summary that uses all its budget."""
+    """The tokens of the whole request after the compaction, if the summary uses its whole budget."""
     messages_before: int
     floor: Floor
+    """The smallest possible request, by part."""
     constraints: tuple[Constraint, ...] = ()
-    """The user's, that the summary holds word for word."""
+    """The user's constraints that the summary contains word for word."""
     superseded: tuple[Constraint, ...] = ()
-    """Those that a newer one disagrees with: no longer to be named as constraints."""
+    """Constraints of the user that a newer one contradicts. The summary must not list them as constraints."""
     note: str = ""
-    """Where less was kept than was asked for, or no model was asked, in words."""
+    """A note for a person: that less is kept than asked for, that pinned messages are removed, or that no
+    model is asked. Empty for none."""
     dropped: tuple[Constraint, ...] = ()
-    """The user's, that have no room of their own in the summary and do not stand in what stays."""
+    """The user's constraints that will be in no message of the new view: their message is removed and the
+    summary has no room for them."""
     uncounted: int = 0
-    """Limits of messages that do not stay which count for nothing: their message has too many."""
+    """How many limits in removed messages do not count as constraints, because their message states too
+    many."""
 
     @property
     def is_split(self) -> bool:
-        """The beginning of the cut turn gets a summary of its own."""
+        """Whether the cut splits a turn whose beginning gets a summary of its own."""
         return bool(self.prefix)
 
     @property
     def first_kept(self) -> EntryId | None:
-        """First message of the tail; none where the tail is empty."""
+        """The first message of the tail; None if the tail is empty."""
         return self.kept[0] if self.kept else None
 
     @property
     def messages_removed(self) -> int:
-        """Messages that leave the view, the earlier summary included."""
+        """The number of messages that leave the view, the earlier summary included."""
         if not self.summary_budget:
             return 0
         return len(self.removed) + (self.merged is not None)
 
     @property
     def messages_after(self) -> int:
-        """Messages of the new view."""
+        """The number of messages in the view after the compaction."""
         return self.messages_before - self.messages_removed + bool(self.summary_budget)
 
 
 def plan(inputs: Inputs) -> Plan | NotCompacted:
-    """What a compaction of `inputs.view` would do.
+    """Plan a compaction of `inputs.view`, or say why there is nothing to compact.
 
-    Raises `CannotFit` (1008) where system prompt, tools, newest request and the smallest summary exceed the
-    cap or `target_tokens`; `InvalidParams` for more than one budget, or one below 1. O(what is not
-    known of the view).
+    Raise `CannotFit` (1008) if system prompt, tools, newest request and the smallest summary exceed the cap
+    or `target_tokens`. Raise `InvalidParams` if more than one budget is given or one is below 1. The cost is
+    proportional to what is not cached yet of the view.
     """
     request = inputs.request
     check_budgets(request)
@@ -153,7 +166,8 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
 
 
 def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy, ...]:
-    """The strategies to try, in order, each once: summarize › the profile's without a model › truncate."""
+    """Return the strategies to try, in order and each once. `summarize` is followed by the profile's strategy
+    without a model, and every other one by `truncate`."""
     without = settings.rules.without_model
     chain: tuple[Strategy, ...]
     match request.strategy or settings.strategy:
@@ -169,7 +183,7 @@ def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy
 
 
 def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> CompactionResult:
-    """A plan as the result that `dry_run` answers: what would happen, so no id, no summary."""
+    """Return the result of a `dry_run`: what the plan `made` would do, without an id and a summary."""
     if isinstance(made, NotCompacted):
         return CompactionResult(
             compacted=False,
@@ -204,6 +218,7 @@ def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> Compacti
 
 
 def _asked_keep(inputs: Inputs) -> Keep:
+    """Return how much is to be kept: the budget of the request or, without one, that of the settings."""
     request, standing = inputs.request, inputs.standing
     if request.keep_recent is not None:
         return Keep(tokens=request.keep_recent, source="request")
@@ -219,7 +234,7 @@ def _asked_keep(inputs: Inputs) -> Keep:
 
 
 def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
-    """(cut, "") or (None, why there is none)."""
+    """Choose the cut. Return (cut, "") or (None, the reason why there is no cut)."""
     rules, outline, end = inputs.settings.rules, case.outline, len(case.items)
     forced = inputs.request.force or inputs.request.trigger in FORCED or case.is_too_large
     count = end - case.start
@@ -233,7 +248,7 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
         reason = f"nothing to compact: {_all(case.messages)} within the {_messages(keep.messages)} to keep"
     else:
         stop = end
-        reason = "nothing to compact: there is nothing but the newest request"
+        reason = "nothing to compact: there is only the newest request"
     if stop is not None:
         moves = rules.moves if keep.tokens is not None else BACK_TO_ANY
         cut = move(outline, stop, case.start, moves)
@@ -249,6 +264,7 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
 
 
 def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
+    """Write the plan for a shape, or say why it would not make the request smaller."""
     ids, target = case.outline.ids, inputs.request.target_tokens
     limits = [limit for limit in (case.limit, target) if limit is not None]
     limit = min(limits) if limits else None
@@ -264,7 +280,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
         budget = 0
     strategies = strategies_of(inputs.settings, inputs.request)
     prefix: tuple[EntryId, ...] = ()
-    # Without a model, one record of a target's whole rest retains more than two (measured: 0.3 of linked).
+    # Without a model, one summary of everything retains more than two summaries that share the budget.
     whole_record = target is not None and strategies[0] != "summarize"
     if is_summarised and budget >= case.least + PREFIX_LEAST and not whole_record:
         prefix = _prefix(inputs, case, shape)
@@ -295,15 +311,18 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
 
 
 def _ids_in(ids: tuple[EntryId, ...], runs: Sequence[range]) -> tuple[EntryId, ...]:
+    """Return the ids of the messages in these ranges."""
     parts = [ids[run.start : run.stop] for run in runs]
     return parts[0] if len(parts) == 1 else tuple(chain.from_iterable(parts))
 
 
 def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
-    """The beginning of the turn that the cut lands in, where it is long enough for a summary of its own.
+    """Return the messages at the beginning of the turn that the cut splits, if they are enough for a summary
+    of their own; otherwise an empty tuple.
 
-    docs/specs.md, "opal.md", "2. Detect Split Turns": the kept part does not start with a user message, and
-    the prefix, its user message included, has at least `split_min_messages`.
+    A turn is split if the kept part does not start with a user message. Its beginning is enough if it has at
+    least `split_min_messages` messages, the user message included (docs/specs.md, "opal.md", "2. Detect Split
+    Turns").
     """
     outline, cut = case.outline, shape.cut
     if not inputs.settings.rules.splits or cut >= len(outline):
@@ -317,13 +336,14 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
 
 
 def without_room(made: Plan, summary: str = "") -> str:
-    """How many of the user's constraints the new view does not hold, in words; empty where it holds all.
-    O(constraints + text)."""
+    """Return a note for a person about how many of the user's constraints the new view does not contain;
+    empty if it contains all. `summary` is the text of the summary. O(constraints + text)."""
     count = len(missing(made.dropped, lines_under(summary, lambda _: True))) + made.uncounted
     return f"{count:,} of the user's constraints found no room in the summary" if count else ""
 
 
 def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
+    """Return the plan's note for a person."""
     parts: list[str] = []
     kept, asked = len(case.items) - shape.cut, inputs.request.keep_messages
     if asked is not None and kept < asked:
@@ -352,4 +372,5 @@ def _all(count: int) -> str:
 
 
 def _not(case: Case, reason: str) -> NotCompacted:
+    """Return the result for a view that is not compacted."""
     return NotCompacted(reason=reason, tokens=case.before, messages=len(case.items))

@@ -1,8 +1,9 @@
-"""Old tool output replaced by one-line stubs: the rules of when, and the words.
+"""Prune old tool output: decide which results are replaced by a one-line stub in the view, and write the
+stubs.
 
-A stub is what the view shows; the journal keeps the output, `session/expand` gives it back. (Source:
-docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning"; where its pseudo-code and its source differ,
-its source.)
+Only the view shows the stub. The journal keeps the output, and `session/expand` returns it. (Source:
+docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning". If its pseudo-code and its source differ,
+this module follows the source.)
 """
 
 from __future__ import annotations
@@ -24,50 +25,55 @@ from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.protocol.messages import Text, ToolCall, ToolResult
 
 PROTECTED_TURNS = 2
-"""The newest user turns whose tool output is never pruned."""
+"""The tool output of the newest user turns, this many, is never pruned."""
 
 MARK = "[pruned: "
-"""How every stub begins."""
+"""The text that every stub starts with."""
 
 TARGET_CHARS = 80
-"""Of a call's argument, as a stub names it."""
+"""In a stub, a call's argument and an error line have at most this many characters each."""
 
 _RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
-"""`KeyError`, `TypeError`: beside what `ERROR` finds, which the quality of a record is measured by."""
+"""Matches names of errors such as `KeyError` and `TypeError`, which `ERROR` does not match. `ERROR` stays as
+it is because the measured quality of summaries depends on it."""
 
 LOOKED_AT = 20_000
+"""A stub's error line is looked for in this many code points at the start and at the end of a result."""
 ERROR_CHARS = 400
+"""Only this many code points of a line are checked for an error."""
 
 TARGET_ARGUMENTS = ("command", "cmd", *PATH_ARGUMENTS, "pattern", "query", "url")
-"""Arguments that tell what a call was about, the most telling first."""
+"""Names of arguments that show what a call was about, the most informative first."""
 
 
 class Pruning(Struct, frozen=True, kw_only=True):
-    """What a prune would do."""
+    """A planned prune: the stubs and how many tokens they save."""
 
     stubs: tuple[Stub, ...] = ()
-    """By rising message."""
+    """The stubs, in the order of the messages."""
     results: int = 0
-    """Tool results that the stubs replace."""
+    """How many tool results the stubs replace."""
     tokens_saved: int = 0
 
     @property
     def entry_ids(self) -> tuple[EntryId, ...]:
-        """The messages that are shown shortened."""
+        """The ids of the messages that contain pruned results."""
         return tuple(stub.entry_id for stub in self.stubs)
 
 
 def prune(
     items: Sequence[Item], settings: Settings, counter: Counter, pinned: Collection[EntryId] = ()
 ) -> Pruning:
-    """Stubs for old tool output, if they save enough; nothing otherwise.
+    """Return stubs for old tool output if they save enough; otherwise an empty `Pruning`.
 
-    Walks back from the newest message past the last `PROTECTED_TURNS` user turns, and from there past
-    `prune_protect` tokens of output (strict: the output that passes it is pruned). Left alone: failed
-    results, `protected_tools`, messages in `pinned` or pinned by their `meta`, output that a stub would not
-    shorten, and results that no request holds (orphans and duplicates). Ends at a summary or at output that
-    is pruned already. Done only if more than `prune_minimum` tokens of output would go (strict).
-    `settings.prune` is for the caller to ask. O(blocks), and `counter` once a tool result.
+    The search goes back from the newest message. It skips the last `PROTECTED_TURNS` user turns and then
+    `prune_protect` tokens of tool output; the result with which this number is exceeded is the first to be
+    pruned. It stops at a summary or at output that is already pruned. It leaves alone: failed results,
+    results of `protected_tools`, messages in `pinned` or pinned by their `meta`, output that a stub would not
+    shorten, and results that no request contains (orphans and duplicates). Nothing is pruned unless the
+    results to prune have more than `prune_minimum` tokens.
+
+    It does not look at `settings.prune`; the caller does. O(blocks), with one token count per tool result.
     """
     chosen: list[tuple[int, int]] = []
     turns = total = found = 0
@@ -91,8 +97,9 @@ def prune(
 
 
 def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter: Counter) -> Pruning:
-    """Stubs for the tool results at these places (message, block), but those that they would not shorten, and
-    those that no request holds: what the stubs save is what the request loses."""
+    """Write stubs for the tool results at these places (message index, block index). Results that a stub
+    would not shorten, and results that no request contains, get none, so the request becomes smaller by
+    exactly `tokens_saved`."""
     matched = match(items)
     calls = _calls(items, matched)
     texts: dict[int, list[tuple[int, str]]] = {}
@@ -123,7 +130,8 @@ def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter:
 
 
 def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[int, int]]:
-    """(message, block) of every tool result in the messages from `first` up to, not including, `last`."""
+    """Return (message index, block index) of every tool result in the messages `first` (inclusive) to `last`
+    (exclusive)."""
     return [
         (index, at)
         for index in range(first, last)
@@ -133,7 +141,8 @@ def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[in
 
 
 def restated(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
-    """`texts` (block, text) as a stub of `item` names them: with those of the stub that it replaces."""
+    """Return (block index, text) for all texts of a new stub of `item`: the given ones, and those of the stub
+    that the view already shows for `item`, if there is one."""
     shown = dict(texts)
     if item.kind == "stub":
         for at, block in enumerate(item.message.content):
@@ -143,13 +152,13 @@ def restated(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, s
 
 
 def is_pruned(item: Item, result: ToolResult) -> bool:
-    """True where the view shows a stub for this result already."""
+    """Return whether the view already shows a stub instead of this result."""
     return item.kind == "stub" and isinstance(result.content, str) and result.content.startswith(MARK)
 
 
 def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: EntryId) -> str:
-    """The line that stands for a result: its tool, what it was about, its size, the first error in it, how to
-    see it."""
+    """Write the one-line stub for a result. It contains the tool, what the call was about, the result's size,
+    its first error line, and how to see the whole result."""
     name = call.name if call is not None else result.name or "tool"
     target = "" if call is None else target_of(call)
     about = f"{name} {target}" if target else name
@@ -162,8 +171,9 @@ def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: 
 
 
 def first_error(text: str) -> str:
-    """The first line that reports an error, of at most `TARGET_CHARS` characters; empty for none. Looked for
-    in the first and the last `LOOKED_AT` code points: where commands say how they came out."""
+    """Return the first line of `text` that reports an error, in at most `TARGET_CHARS` characters; empty if
+    there is none. Only the first and the last `LOOKED_AT` code points are searched, because commands report
+    their outcome there."""
     parts = (text,) if len(text) <= 2 * LOOKED_AT else (text[:LOOKED_AT], text[-LOOKED_AT:])
     for part in parts:
         for line in part.split("\n"):
@@ -175,7 +185,8 @@ def first_error(text: str) -> str:
 
 
 def target_of(call: ToolCall) -> str:
-    """What a call was about, in one line of at most `TARGET_CHARS` characters; empty where nothing tells."""
+    """Return what a call was about (its command, file, pattern or first text), as one line of at most
+    `TARGET_CHARS` characters; empty if it has no such argument."""
     arguments = arguments_of(call)
     named = [arguments[name] for name in TARGET_ARGUMENTS if name in arguments]
     texts = [value for value in (*named, *arguments.values()) if isinstance(value, str) and value.strip()]
@@ -186,8 +197,8 @@ def target_of(call: ToolCall) -> str:
 
 
 def shortened(line: str, chars: int) -> str:
-    """`line` in at most `chars` characters, a `…` where something is missing. It is cut at white space, and a
-    path before one of its folders: half a name would be another name."""
+    """Return `line` in at most `chars` characters, with `…` in place of what is missing. The line is cut at
+    white space, and a path before a folder's name, because half of a name would be another name."""
     if len(line) <= chars:
         return line
     head = line[:chars]
@@ -208,8 +219,11 @@ def _said(blocks: Iterable[object]) -> str:
 def _results_backwards(
     items: Sequence[Item], protected: Collection[str]
 ) -> Iterable[tuple[int, int, ToolResult | None]]:
-    """Newest first: (message, block, result) of each result of an unprotected tool, but those that no request
-    holds, and (message, 0, None) at each user message. Ends at a summary."""
+    """Yield the tool results and the user messages, from newest to oldest, until there is a summary.
+
+    A result is yielded as (message index, block index, result) if a request contains it and its tool is not
+    `protected`. A user message is yielded as (message index, 0, None).
+    """
     matched = match(items)
     calls = _calls(items, matched)
     for index in range(len(items) - 1, -1, -1):
@@ -227,7 +241,7 @@ def _results_backwards(
 
 
 def _calls(items: Sequence[Item], matched: Matched) -> dict[tuple[int, int], ToolCall]:
-    """The call of each result, by the result's (message, block)."""
+    """Return the call that each result answers, by the result's (message index, block index)."""
     found: dict[tuple[int, int], ToolCall] = {}
     for (index, at), result in matched.result_of.items():
         call = items[index].message.content[at]

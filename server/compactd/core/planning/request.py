@@ -1,4 +1,5 @@
-"""What is asked of a compaction, and what it is worked out from."""
+"""Define the inputs of a compaction plan: the caller's wishes (`CompactRequest`), and everything that a plan
+is computed from (`Inputs`)."""
 
 from __future__ import annotations
 
@@ -21,66 +22,76 @@ if TYPE_CHECKING:
 
 
 class CompactRequest(Struct, frozen=True, kw_only=True):
-    """What was asked for. At most one of the three budgets is set."""
+    """The caller's wishes for a compaction. At most one of the three budgets (`keep_recent`, `keep_messages`,
+    `target_tokens`) may be set."""
 
     trigger: Trigger = "manual"
     keep_recent: int | None = None
-    """Budget of the verbatim tail in tokens."""
+    """The newest messages, up to this many tokens, stay word for word."""
     keep_messages: int | None = None
-    """Size of the verbatim tail in messages."""
+    """The newest messages, this many, stay word for word."""
     target_tokens: int | None = None
-    """Budget of the whole new request, system prompt and tools included."""
+    """The most tokens that the next model request may have after the compaction, system prompt and tools
+    included."""
     instructions: str | None = None
-    """What the summary should pay attention to."""
+    """What the summary should pay special attention to, in the user's words; None for nothing."""
     strategy: StrategyChoice | None = None
-    """None: the settings'."""
+    """How the summary is made; None means the strategy of the settings."""
     force: bool = False
-    """Where no valid cut exists, all but the last two messages go."""
+    """Whether to compact even if no valid cut exists: then all but the last two messages are summarised."""
     below: int | None = None
-    """The new request must have fewer tokens than this; none: fewer than now."""
+    """The next model request must have fewer tokens than this; None means fewer than now."""
     is_repeated: bool = False
-    """The last compaction in force had the same budget, and nothing was appended since: law 2."""
+    """Whether the last compaction still applies, had the same budget, and nothing was appended since. Then
+    there is nothing to compact (law 2)."""
     model: str | None = None
-    """The summariser; none: the settings', or the session's own where the daemon runs its loop."""
+    """The model that writes the summary. None means the model of the settings or, if the daemon runs the
+    session's agent loop, the session's own model."""
     may_ask_model: bool = False
-    """A summariser was named, or the daemon runs this session's loop: `auto` means `summarize`."""
+    """Whether a model may be asked: one was named for summaries, or the daemon runs the session's agent loop.
+    If so, the strategy `auto` means `summarize`."""
     unasked: str = ""
-    """`auto` without a model that may be asked: what to say of it in `reason`; empty: nothing."""
+    """A note to add to the result's `reason` if the strategy is `auto` and no model may be asked; empty for
+    none."""
     context: tuple[str, ...] = ()
-    """What the client's hook wants the summariser to know."""
+    """Texts from the client's hook that the summariser reads too."""
     prompt: str | None = None
-    """The hook's prompt; beats `compact_prompt`."""
+    """A prompt from the client's hook for the summariser. It is used instead of the setting
+    `compact_prompt`."""
 
 
 class Fixed(Struct, frozen=True):
-    """What no compaction touches. Tokens."""
+    """The tokens of the parts of a model request that a compaction never changes: system prompt and tools."""
 
     system: int = 0
     tools: int = 0
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """What a plan is made of."""
+    """Everything that a plan is computed from."""
 
     view: View
     fixed: Fixed
     settings: Settings
     standing: Standing
+    """The sizes of the session, its window and its cap, from the budget equation."""
     request: CompactRequest
     counter: Counter
     pinned: Collection[EntryId] = ()
-    """Messages that `session/pin` keeps; those that their `meta` pins need not be among them."""
+    """Ids of messages that `session/pin` pinned. Messages that are pinned by their own `meta` need not be
+    listed."""
     originals: tuple[Item, ...] = ()
-    """Every message of the path as it was appended, oldest first, compacted or not; empty: the view's. What
-    the user's constraints are looked for in."""
+    """Every message of the session's current branch as it was appended, oldest first, compacted or not. The
+    user's constraints are searched in these. Empty means the view's messages."""
     limits: Found | None = None
-    """Of the session: what its messages were found to demand, for the next time."""
+    """The session's cache of the limits that were found in the user's messages."""
     known: Known | None = None
-    """Of the view and its path, from earlier plans; with it `originals` need not be there."""
+    """A cache of what earlier plans computed of the view and its branch. If it is given, `originals` may be
+    empty."""
 
 
 def check_budgets(request: CompactRequest) -> None:
-    """Raises `InvalidParams` for more than one budget, or one below 1."""
+    """Raise `InvalidParams` if more than one budget is given or if one is below 1."""
     budgets = {
         name: value
         for name, value in (

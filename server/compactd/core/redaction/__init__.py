@@ -1,1 +1,1 @@
-"""Words that are taken out of a session for good."""
+"""Redaction: remove words from a session for good."""

@@ -1,4 +1,4 @@
-"""A message with a mark in the place of whatever it says; what it is stays."""
+"""Blank a message: replace everything it says by a mark and keep its structure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from compactd.protocol.messages import Block, Document, Message, Meta, Text, Thi
 
 MARK_DOCUMENT = Document(media_type="text/plain", text=MARK)
 ARGUMENTS = Raw(b'{"redacted":"%s"}' % MARK.encode())
-"""A redacted call's arguments: an object, as providers want it."""
+"""The arguments of a redacted tool call. They are an object, because providers require one."""
 
 ARGUMENTS_TEXT = Raw(msgspec.json.encode(bytes(ARGUMENTS).decode()))
-"""The same as OpenAI's string."""
+"""`ARGUMENTS` as a JSON string, as OpenAI writes arguments."""
 
 _STOP_WORDS = """
 stop end_turn stop_sequence length max_tokens incomplete:max_output_tokens tool_use tooluse tool_calls
@@ -24,17 +24,17 @@ function_call content_filter safety refusal pause pause_turn aborted error unkno
 model_context_window_exceeded
 """
 _STOPS = frozenset(_STOP_WORDS.split())
-"""Reasons to stop that providers and agents give (docs of Anthropic, OpenAI, Gemini and pi, read 2026-11)."""
+"""Stop reasons of providers and agents (documentation of Anthropic, OpenAI, Gemini and pi, read 2026-11)."""
 _NAME = re.compile(r"[A-Za-z_]{1,48}")
 
 
 def blanked(message: Message) -> Message:
-    """`message` with a mark in the place of whatever it says; what it is stays.
+    """Return `message` with everything it says replaced by a mark. Its structure stays.
 
-    Thinking loses its signature with its text. A picture, and a block that only one provider reads, can hold
-    no mark: a text stands there, or a document where nobody said anything, so that what was no request is
-    none now (law 6). Ids and the flags of `meta` stay, the numbers of `usage`, and a reason to stop that a
-    provider is known to give: any other field can hold words.
+    Thinking loses its signature together with its text. An image, or a block that only one provider reads,
+    cannot contain a mark. It is replaced by a text, or by a document if the message has no text, so that the
+    message does not become a request (law 6). Ids and the flags of `meta` stay, and so do the numbers of
+    `usage` and a known stop reason. Any other field could contain words, so it is dropped.
     """
     meta = message.meta
     is_said = any(isinstance(block, Text) and block.text.strip() for block in message.content)
@@ -58,7 +58,8 @@ def blanked(message: Message) -> Message:
 
 
 def _numbers_of(usage: Raw | None) -> Raw | None:
-    """The numbers of a usage report and of the objects in it, if their names are plain words."""
+    """Return a usage report with only its numbers, and the numbers in its objects, if their names are plain
+    words. None if it is not a JSON object."""
     if usage is None:
         return None
     try:
@@ -81,7 +82,7 @@ def _numbers_in(report: dict[str, object]) -> dict[str, object]:
 
 
 def blanked_block(block: Block, mark: Block) -> Block:
-    """`block` without what it says; `mark` stands for one that can hold no text."""
+    """Return `block` without what it says. `mark` replaces a block that cannot contain text."""
     match block:
         case Text(text=text) if not text.strip():
             return Text(text="")
@@ -101,5 +102,6 @@ def blanked_block(block: Block, mark: Block) -> Block:
 
 
 def content_of(message: Message) -> bytes:
-    """What a message says, without its ids, times and flags: the same for one that is read again."""
+    """Return what a message says, without its ids, times and flags, as bytes. The bytes are the same after
+    the message is encoded and decoded again."""
     return msgspec.json.encode((message.role, message.content))

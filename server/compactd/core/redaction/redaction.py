@@ -1,9 +1,10 @@
-"""What a redaction makes of a journal: messages without their contents, and nothing of them anywhere else.
+"""Redact messages of a journal: remove their contents, and every trace of the contents elsewhere in the
+journal.
 
-The contents go, the structure stays: role, blocks, calls and their results, so that every view of the
-session is as valid as before. Words of the redacted messages are looked for in whatever the session keeps
-of its messages beside them: summaries, stubs, file lists, titles, prompts that waited. A summary that a model
-wrote of them is made anew without a model: it may say in other words what they said.
+The structure of the messages stays (role, blocks, calls and results), so that every view is as valid as
+before. Words of the redacted messages are also searched in the copies: everything that the session derives
+from messages, such as summaries, stubs, file lists, titles and prompts that waited. If a model summarised
+such a message, the summary is written again without a model, because it may say the same in other words.
 (protocol.md, "session/redact".)
 """
 
@@ -42,30 +43,30 @@ from compactd.core.text.visible import file_name
 from compactd.protocol.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
 
 UNCOUNTED = -1
-"""Tokens of a stub whose text was changed."""
+"""The token count of a stub whose text was changed and not yet counted."""
 
 _Step = TypeVar("_Step", Compacted, Pruned)
 
 
 class Codec(Struct, frozen=True):
-    """How messages are read, written and counted."""
+    """How messages are decoded, encoded and counted."""
 
     decode: Callable[[Raw], Message]
     encode: Callable[[Message], bytes]
     count: Callable[[Message], int]
     estimator: str
-    """The name of what `count` counts with."""
+    """The name of the estimator that `count` uses."""
 
 
 class Cleaned(Struct, frozen=True, kw_only=True):
-    """A place that held words of the redacted messages and holds them no more."""
+    """A place that contained words of the redacted messages and is now clean."""
 
     where: str
     entry_ids: tuple[EntryId, ...] = ()
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """A place that may hold words of the redacted messages still. Says no word of them."""
+    """A place that may still contain words of the redacted messages. The words are not named."""
 
     where: str
     why: str
@@ -74,20 +75,21 @@ class Left(Struct, frozen=True, kw_only=True):
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
-    """What becomes of a journal."""
+    """What a redaction changes in a journal."""
 
     changes: dict[int, Entry]
-    """The entries that change, by their place in the journal."""
+    """The entries that change, by their index in the journal."""
     waiting: dict[int, Entry]
-    """The same of the records that waited for it."""
+    """The changed records among those that wait to be written, by their index."""
     cleaned: tuple[Cleaned, ...]
     left: tuple[Left, ...]
     known_by: tuple[str | bytes, ...]
-    """What the redacted messages and the summaries that were made anew are known by: ids, bytes, texts."""
+    """What identifies the redacted messages and the rewritten summaries: ids, bytes, texts."""
 
 
 def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
-    """The entries that a redaction of these messages changes, by their place in `entries`; see `redact`."""
+    """Return the entries that a redaction of these messages changes, by their index in `entries`; see
+    `redact`."""
     return redact(entries, entry_ids, codec).changes
 
 
@@ -97,12 +99,13 @@ def redact(
     codec: Codec,
     waiting: Sequence[Entry] = (),
 ) -> Redaction:
-    """What a redaction of these messages makes of `entries`, a whole journal, and of records that wait.
+    """Redact the messages `entry_ids` in `entries`, a whole journal, and in `waiting`, the records that wait
+    to be written.
 
-    In the copies, every word that the messages hold and no other message, setting or id does, and every line
-    that is theirs alone, gives way to the mark: words of 6 code points and more wherever they stand, shorter
-    ones where they stand by themselves. A model's summary of them is made anew by `extract`. Tokens of what
-    changed are counted anew. Cost: O(bytes of the journal), and an extract for each such summary.
+    In copies, the mark replaces every word that occurs in the messages but in no other message, setting or
+    id, and every line that only they contain. Words with 6 code points and more are replaced anywhere;
+    shorter ones only as separate words. A model's summary of the messages is written again by `extract`.
+    Tokens of what changed are counted again. O(bytes of the journal), and an extract for each such summary.
     """
     changed: dict[int, Entry] = {}
     raws: dict[EntryId, Raw] = {}
@@ -154,7 +157,8 @@ def redact(
 
 
 def _later(entry: Entry, cleaning: _Cleaning) -> Entry:
-    """A record that waits for the journal: what was said before it, a summary among them covers."""
+    """Return a record that waits to be written, without the redacted words. A waiting summary is replaced
+    completely, because it covers what was said before it."""
     after = cleaning.cleaned(entry)
     if isinstance(after, Compacted):
         return msgspec.structs.replace(after, summary=MARK)
@@ -168,7 +172,7 @@ def _known_by(
     for entry, message in zip(asked, gone, strict=True):
         if entry.client_id:
             yield entry.client_id
-        # What says nothing more is any message's.
+        # A message that already said nothing cannot be recognised by its content.
         if content_of(message) != content_of(blanked(message)):
             yield bytes(entry.message)
             yield content_of(message)
@@ -177,7 +181,7 @@ def _known_by(
 def _told(
     entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
 ) -> Iterator[Cleaned]:
-    """What was cleaned, by kind."""
+    """Return what was cleaned: for each kind of place, the entries."""
     places: dict[str, list[EntryId]] = {
         "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids]
     }
@@ -221,7 +225,8 @@ def _left(
     gone: Sequence[Message],
     codec: Codec,
 ) -> Iterator[Left]:
-    """What holds a word that tells something and is no copy of a message: a copy would have been cleaned."""
+    """Yield the places that contain a telltale word (`tell_tale`) and are not copies of a message. Copies are
+    cleaned."""
     said = (codec.encode(_without_names(message)) for message in gone)
     wanted = tell_tale(text for raw in said for text in strings(raw))
     if not wanted:
@@ -245,17 +250,20 @@ def _left(
     for message in gone:
         is_named |= words_left(wanted, tuple(_names_in(message)))
     if others:
-        why = "they hold a word of the redacted messages; redact them too where it tells the secret"
+        why = "they contain a word of the redacted messages; redact them too if it reveals the secret"
         yield Left(where="messages", why=why, entry_ids=tuple(others))
     if is_set:
-        why = "a system prompt, a tool or another setting, now or before, holds a word of them"
-        yield Left(where="settings", why=f"{why}; it is the client's own: set it anew")
+        why = "a system prompt, a tool or another setting, current or earlier, contains a word of them"
+        yield Left(where="settings", why=f"{why}; it belongs to the client, which can set it again")
     if is_named:
-        yield Left(where="names", why="ids and names of tools stay, so that the next request is valid")
+        yield Left(
+            where="names", why="message ids, call ids and tool names stay, so that the next request is valid"
+        )
 
 
 def _without_names(message: Message) -> Message:
-    """What goes of a redacted message."""
+    """Return the parts of a redacted message that are removed, that is, the message without tool names and
+    call ids."""
     content = tuple(
         msgspec.structs.replace(block, name="", call_id="")
         if isinstance(block, ToolCall | ToolResult)
@@ -266,7 +274,7 @@ def _without_names(message: Message) -> Message:
 
 
 def _names_in(message: Message) -> Iterator[str]:
-    """What stays of a redacted message."""
+    """Yield the parts of a redacted message that stay: its id, tool names and call ids."""
     yield message.id or ""
     for block in message.content:
         if isinstance(block, ToolCall | ToolResult):
@@ -274,7 +282,8 @@ def _names_in(message: Message) -> Iterator[str]:
 
 
 def strings(raw: bytes | Raw) -> Iterator[str]:
-    """Every text in a JSON value, names and numbers too; a text that is JSON itself also by its parts."""
+    """Yield every text in a JSON value, including names and numbers. If a text is JSON itself, also yield its
+    parts."""
     yield from _strings(msgspec.json.decode(raw), 0)
 
 
@@ -299,8 +308,8 @@ def _strings(value: object, depth: int) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """A text as it was said, as a summary quotes it, with signs in the place of what looked like structure,
-    and if it may be a file's name, as a summary lists it in quotes."""
+    """Yield the spellings in which a text may occur: unchanged; as a summary quotes it, with signs that break
+    its structure; and as a summary lists it, if it may be a file name."""
     yield text
     if (as_quoted := "\n".join(map(neutral, text.splitlines()))) != text:
         yield as_quoted
@@ -311,13 +320,14 @@ def _forms(text: str) -> Iterator[str]:
 _TAGS = "read-files modified-files Conversation Summary messages compacted user assistant system failed"
 
 _NESTED = 3
-"""Texts in texts that are looked into."""
+"""How many levels of JSON inside texts are searched."""
 
 
 def _others(
     entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message]
 ) -> Iterator[str]:
-    """What stays in the journal: other messages, settings, names, ids; and what every record consists of."""
+    """Yield the texts that stay in the journal: other messages, settings, names, ids, and the fixed text of
+    summaries."""
     yield "\n".join(
         (LEAD, NATURE, *OLD_NATURES, NONE, *HEADINGS, *(heading for heading, _ in EVMTS.sections), _TAGS)
     )
@@ -349,7 +359,7 @@ def _others(
 
 
 def _copies(entry: Entry) -> Iterator[str]:
-    """The texts of an entry that may repeat what a message said."""
+    """Yield the texts of an entry that may repeat what a message said."""
     match entry:
         case Compacted():
             yield entry.summary
@@ -381,18 +391,18 @@ def _of_result(result: CompactionResult) -> Iterator[str]:
 
 
 class _Cleaning(Struct, frozen=True):
-    """One journal's copies, without the words."""
+    """How to remove the words of the redacted messages from the copies in one journal."""
 
     entry_ids: frozenset[EntryId]
     raws: dict[EntryId, Raw]
-    """Every message as it stood."""
+    """Every message as it was before the redaction, as bytes."""
     gone: frozenset[bytes]
-    """Those that are redacted."""
+    """The redacted messages as they were before the redaction, as bytes."""
     scrub: Scrubber
     codec: Codec
 
     def cleaned(self, entry: Entry) -> Entry:
-        """`entry` without the words: itself where it held none."""
+        """Return `entry` without the words of the redacted messages; `entry` itself if it contained none."""
         replace, scrub = msgspec.structs.replace, self.scrub
         after: Entry
         match entry:
@@ -419,7 +429,8 @@ class _Cleaning(Struct, frozen=True):
             case Queued():
                 after = replace(entry, message=self._queued(entry.message))
             case Appended():
-                # The client tells them with the last message of a call: they may be another one's.
+                # The client reports files with the last message of a call, so they may belong to another
+                # message.
                 after = replace(entry, read=scrub.paths(entry.read), modified=scrub.paths(entry.modified))
             case _:
                 return entry
@@ -454,7 +465,7 @@ class _Cleaning(Struct, frozen=True):
         return Stub(stub.entry_id, texts, UNCOUNTED)
 
     def counted(self, entry: _Step) -> _Step:
-        """`entry` with its stubs counted anew, all by one estimator."""
+        """Return `entry` with all its stubs counted again by the codec's estimator."""
         stubs = tuple(
             Stub(stub.entry_id, stub.texts, self.codec.count(self._shown(stub))) for stub in entry.stubs
         )
@@ -467,7 +478,8 @@ class _Cleaning(Struct, frozen=True):
         return with_stub(whole, stub).message
 
     def _queued(self, raw: Raw) -> Raw:
-        """A prompt that waits, or waited and became the message that is redacted."""
+        """Return a prompt that waits without the words of the redacted messages. A prompt that waited and
+        became a redacted message is blanked."""
         message = self.codec.decode(raw)
         if bytes(raw) in self.gone:
             return Raw(self.codec.encode(blanked(message)))
@@ -477,7 +489,8 @@ class _Cleaning(Struct, frozen=True):
         return Raw(self.codec.encode(msgspec.structs.replace(message, content=content)))
 
     def _waiting(self, block: Block) -> Block:
-        """A block of a prompt that waits: of a text the words, of another the whole."""
+        """Return a block of a waiting prompt without the words of the redacted messages. A text loses only
+        the words; any other block that contains one is replaced as a whole."""
         if isinstance(block, Text):
             return Text(text=self.scrub.text(block.text))
         said = strings(self.codec.encode(Message(role="user", content=(block,))))

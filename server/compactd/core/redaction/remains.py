@@ -1,4 +1,5 @@
-"""Which words of a redacted message could tell a secret, and whether a text holds one of them still."""
+"""Find words of a redacted message that could reveal a secret, and check whether a text still contains
+one."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from collections.abc import Iterable
 from compactd.core.redaction.scrub import WORD_CHARS, short_words_in, words_of
 
 DIGITS_CHARS = 4
-"""A word with a digit tells something from so many code points: most line numbers are shorter."""
+"""A word with a digit can be a secret if it has at least this many code points. Most line numbers are
+shorter."""
 
 _DIGIT = re.compile(r"\d")
 
 
 def tell_tale(texts: Iterable[str]) -> frozenset[str]:
-    """Words with a digit in them: keys, pins, numbers. A secret of letters alone cannot be told from a word
-    that everybody uses. O(texts)."""
+    """Return the words of `texts` that may be secrets: those with a digit and at least `DIGITS_CHARS` code
+    points, such as keys, PINs and numbers. A secret of letters only cannot be distinguished from an ordinary
+    word. O(texts)."""
     return frozenset(
         word
         for text in texts
@@ -25,8 +28,8 @@ def tell_tale(texts: Iterable[str]) -> frozenset[str]:
 
 
 def words_left(wanted: frozenset[str], texts: Iterable[str]) -> bool:
-    """Whether one of the texts holds one of the words: a long one anywhere, a short one by itself. O(texts),
-    and a search for each word where they are few."""
+    """Return whether one of `texts` contains one of the words `wanted`: a long word anywhere, a short one as
+    a separate word. O(texts), plus a search per word if there are few."""
     for text in texts:
         if not wanted.isdisjoint((*words_of(text), *short_words_in(text))):
             return True

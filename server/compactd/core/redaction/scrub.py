@@ -1,4 +1,4 @@
-"""Taking words out of texts that were made from them."""
+"""Scrub redacted words out of texts that were derived from messages, such as summaries."""
 
 from __future__ import annotations
 
@@ -8,55 +8,58 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 MARK = "[redacted]"
-"""Stands where something was taken out."""
+"""The text that replaces what was removed."""
 
 WORD_CHARS = 6
-"""Words of so many code points go wherever they stand, also inside others. Shorter ones, as a PIN is, go
-where they stand by themselves."""
+"""Words with at least this many code points are removed anywhere, also inside other words. Shorter ones, such
+as a PIN, are removed only as separate words."""
 
 LETTERS_CHARS = 3
-"""Shorter words go only where they hold more than letters: of `my` and `is` every text is made."""
+"""Words with fewer code points than this are removed only if they contain more than letters, because every
+text contains words such as `my` and `is`."""
 
 PIECE_CHARS = 32 * 1024
 PIECE_MOST = 256 * 1024
-"""Code points of a text that are looked at in one go: 1 to 5 ms."""
+"""How many code points of a text are examined at a time; that takes 1 to 5 ms."""
 
 FEW = 100
-"""Words up to which it is quicker to look for each in a text than to take the text apart."""
+"""With up to this many words, searching the text for each is faster than splitting the text into words."""
 
 _CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
 _GAP = re.compile(r"[\s\"'`<>(){}\[\],;|]")
 _EDGES = ".:!?=-*_/\\#&…"
 _QUOTES = "\"'`<>(){}[],;|"
 _MOST_AROUND = 2 * WORD_CHARS
-"""A longer run without a blank is no short word with signs around it."""
+"""A run without white space that is longer than this is not a short word with signs around it."""
 _WORD = re.compile(r"\w+")
 _BLANK = re.compile(r"\s+")
 _PLAIN = re.compile(r"[^\W_]+")
 
 _BEFORE = re.compile(r"\s*(?:[-*•] |\d+[.)] )?(?:\[[x ]\] )?")
 _AROUND = re.compile(r"(?:\s+|[-*•] |\d+[.)] |\[e\d+\] |\(tool\) |\[[x ]\] )+")
-"""What a record puts before what a line says."""
+"""What a summary writes before the content of a line: white space, list markers, checkboxes, the source, a
+tool mark."""
 
 _SOURCE_FIRST = re.compile(r"(?:\[(e\d+)[ \]]|- (?:\[[x ]\] )?(e\d+) )")
 _SOURCE_LAST = re.compile(r"\[(e\d+)\]$")
 _SOURCE_CHARS = 24
-"""How far from the end of a line its source can begin."""
+"""At the end of a line, the source (`[e12]`) has at most this many characters."""
 
 
 class Scrubber(Struct, frozen=True):
-    """Takes words, and lines, of redacted messages out of texts."""
+    """The words and lines of redacted messages, and how to remove them from texts."""
 
     words: tuple[str, ...] = ()
-    """Longest first."""
+    """Long words to remove, the longest first."""
     short: re.Pattern[str] | None = None
-    """Words below `WORD_CHARS`, where they stand by themselves."""
+    """A pattern for the words to remove that are shorter than `WORD_CHARS`. It matches them only as separate
+    words. None if there are none."""
     lines: frozenset[str] = frozenset()
     entry_ids: frozenset[str] = frozenset()
-    """Lines that name one of these as their source go whole."""
+    """Lines that name one of these entries as their source are removed completely."""
 
     def text(self, text: str) -> str:
-        """`text` with the mark in their place. O(text × words)."""
+        """Return `text` with the mark in place of the words and lines. O(text × words)."""
         if self.lines or self.entry_ids:
             text = "\n".join(self._line(line) for line in text.split("\n"))
         for word in self.words:
@@ -67,7 +70,7 @@ class Scrubber(Struct, frozen=True):
         return text
 
     def paths(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """The same for a list without repetitions."""
+        """Scrub each of `paths`, and drop duplicates."""
         return tuple(dict.fromkeys(self.text(path) for path in paths))
 
     def _line(self, line: str) -> str:
@@ -82,10 +85,11 @@ class Scrubber(Struct, frozen=True):
 def scrubber(
     redacted: Sequence[str], others: Iterable[str], copies: Iterable[str], entry_ids: frozenset[str]
 ) -> Scrubber:
-    """What takes `redacted` texts out of `copies`: words and lines that are in none of the `others`.
+    """Build the scrubber that removes the words and lines of the `redacted` texts from `copies`. Words and
+    lines that also occur in `others` stay.
 
-    A word of a copy that is a part of a redacted text counts as its word: copies are cut. Cost: O(bytes), in
-    pieces that hold the interpreter for milliseconds; without copies nothing is looked for.
+    A word of a copy that is only a part of a redacted text counts too, because copies may be cut off.
+    O(bytes), in pieces that hold the interpreter lock for milliseconds. Without copies, nothing is searched.
     """
     copied = [text for text in copies if text and text != MARK]
     if not copied:
@@ -116,8 +120,9 @@ def scrubber(
 
 
 def short_words_in(text: str) -> Iterator[str]:
-    """The words of `text` below `WORD_CHARS` code points that can tell something: with a digit, a sign or a
-    letter beyond ASCII from two, of letters alone from `LETTERS_CHARS` code points. Some more than once."""
+    """Yield the words of `text` with fewer than `WORD_CHARS` code points that can reveal something. These are
+    words of at least two code points with a digit, a sign or a non-ASCII letter, and words of at least
+    `LETTERS_CHARS` letters. There may be duplicates."""
     for part in dict.fromkeys(_WORD.findall(text)):
         is_common = len(part) < LETTERS_CHARS and part.isascii() and part.isalpha()
         if 1 < len(part) < WORD_CHARS and not is_common:
@@ -131,7 +136,8 @@ def short_words_in(text: str) -> Iterator[str]:
 
 
 def _short_in(redacted: Sequence[str], copied: Sequence[str]) -> set[str]:
-    """Short words that both hold; of scripts without blanks also those that are a part of a longer one."""
+    """Return the short words that occur both in `redacted` and in `copied`. A word with non-ASCII letters in
+    `copied` also counts if it is only a part of a redacted text, because some scripts have no spaces."""
     there = {word for text in copied for word in short_words_in(text)}
     said = {word for text in redacted for word in short_words_in(text)}
     beyond = {word for word in there - said if not word.isascii()}
@@ -153,14 +159,14 @@ def _is_part(char: str) -> bool:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of `text` with `WORD_CHARS` code points or more: what stands between blanks, quotes and
-    brackets, and its parts of letters, digits and underscores; some more than once. O(text), in pieces."""
+    """Yield the words of `text` with at least `WORD_CHARS` code points: runs without white space, quotes and
+    brackets, and the alphanumeric parts of these runs. There may be duplicates. O(text), in pieces."""
     for piece in _pieces(text):
         yield from _words_in(piece)
 
 
 def _words_in(piece: str) -> Iterator[str]:
-    # Each once: of the chunks of a log or of code most are repeated.
+    # Examine each chunk only once, because most chunks of a log or of code are repeated.
     for chunk in dict.fromkeys([found.strip(_EDGES) for found in dict.fromkeys(_CHUNK.findall(piece))]):
         if len(chunk) < WORD_CHARS:
             continue
@@ -174,7 +180,8 @@ def _words_in(piece: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """`text` in pieces that end between words; a run without an end is cut at `PIECE_MOST` code points."""
+    """Yield `text` in pieces that end between words. A run without a gap is cut at `PIECE_MOST` code
+    points."""
     start, size = 0, len(text)
     while size - start > PIECE_CHARS:
         gap = _GAP.search(text, start + PIECE_CHARS, start + PIECE_MOST)
@@ -185,8 +192,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _found(wanted: set[str], text: str) -> set[str]:
-    """Those of `wanted`, each of at least `WORD_CHARS` code points, that are in `text`. O(text + wanted), and
-    a search for those whose beginning, middle and end are somewhere in it."""
+    """Return which of `wanted` occur in `text`. Each must have at least `WORD_CHARS` code points. O(text +
+    wanted), plus a search for each whose beginning, middle and end all occur."""
     parts = {part for word in wanted for part in _parts(word)}
     there: set[str] = set()
     last = len(text) - WORD_CHARS + 1
@@ -202,7 +209,8 @@ def _parts(word: str) -> tuple[str, str, str]:
 
 
 def _source(line: str) -> str | None:
-    """The entry that a line of a record is from, where it names one: at its end, or before what it says."""
+    """Return the entry that a line of a summary names as its source, at its end or before its content; None
+    if it names none."""
     said = line.strip()
     last = _SOURCE_LAST.search(said[-_SOURCE_CHARS:])
     if last is not None:
@@ -212,7 +220,7 @@ def _source(line: str) -> str | None:
 
 
 def _said(line: str) -> str:
-    """What a line of a record says, without what the record put around it."""
+    """Return the content of a line of a summary, without list marker, source and similar additions."""
     before = _AROUND.match(line)
     said = line[before.end() :] if before is not None else line
     while True:

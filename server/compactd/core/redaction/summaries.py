@@ -1,7 +1,7 @@
-"""Summaries that a model wrote of a message that is redacted, made anew without a model.
+"""Rewrite, without a model, the summaries that a model wrote from redacted messages.
 
-A model says in its own words what it read: no search for words finds that. `extract` gives the same summary
-for the same originals, which hold a mark in the place of the secret by then.
+A model uses its own words, so a search for the words of a message cannot find what its summary says.
+`extract` writes a new summary from the same originals, in which a mark has already replaced the secret.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from compactd.core.text.summary_format import LEAD
 from compactd.protocol.messages import Message, Text
 
 WRITTEN = "summarize"
-"""The strategy of summaries in a model's words: a provider's, an agent's, or what a client's hook gave."""
+"""The strategy of summaries in a model's words: by a provider, an agent, or the client's hook."""
 
 
 class Remaker:
-    """Takes in a journal's entries, cleaned, oldest first, and gives each back: summaries made anew."""
+    """A rewriter of the summaries of one journal. It takes the journal's entries, oldest first and already
+    without the redacted words, and returns each, with a new summary if necessary."""
 
     def __init__(
         self,
@@ -34,7 +35,8 @@ class Remaker:
         count: Callable[[Message], int],
         counted: Callable[[Compacted], Compacted],
     ) -> None:
-        """`counted`: an entry with the tokens of what it shows shortened, by `count`."""
+        """Prepare a redaction of the messages `entry_ids`. `count` counts the tokens of a message, and
+        `counted` returns an entry with the tokens of its stubs counted again."""
         self._entry_ids = entry_ids
         self._count = count
         self._counted = counted
@@ -42,17 +44,16 @@ class Remaker:
         self._cache: FactCache | None = None
 
     def taken(self, entry: Entry) -> Entry:
-        """`entry`; where a model's summary covers a redacted message, the same with another summary.
-
-        O(entry), of a compaction O(path); of one that is made anew an extract of what it removed.
-        """
+        """Take the next entry of the journal, and return it. If it is a model's summary of messages that
+        include a redacted one, return it with a summary by `extract`. O(entry); for a compaction O(path),
+        plus an extract if its summary is rewritten."""
         if isinstance(entry, Compacted) and entry.result.strategy == WRITTEN:
             entry = self._remade(entry)
         self._state.apply(entry)
         return entry
 
     def release(self) -> None:
-        """Lets go of the fold, piece by piece."""
+        """Free the state of the journal, piece by piece."""
         self._state.release()
 
     def _remade(self, entry: Compacted) -> Compacted:

@@ -1,1 +1,1 @@
-"""The summary: prompts, answers, checks, and what a model's summary may say."""
+"""Make the summary of a compaction: the prompts for a model, its answers, and the checks of what they say."""

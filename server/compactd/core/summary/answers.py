@@ -1,7 +1,7 @@
-"""Whether a summariser's answer is a summary, and the summary without what does not belong to it.
+"""Decide whether a model's answer is a usable summary, and clean it up.
 
-An empty, truncated, refused or template answer is a failure, never a summary (docs/dev/behaviour.md,
-"Summarise").
+An answer that is empty, cut off, a refusal or an unfilled form is a failure, never a summary
+(docs/dev/behaviour.md, "Summarise").
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ TRUNCATED = frozenset(
         "model_context_window_exceeded",
     )
 )
+"""Stop reasons that mean "cut off at the output limit", in lower case (OpenAI, Anthropic, Gemini; seen
+2026-11)."""
 REFUSED = frozenset(
     (
         "refusal",
@@ -36,8 +38,10 @@ REFUSED = frozenset(
         "blocked",
     )
 )
+"""Stop reasons that mean "refused or blocked", in lower case (OpenAI, Anthropic, Gemini; seen 2026-11)."""
 BROKEN = frozenset(("error", "aborted", "cancelled", "canceled", "tool_use", "tool_calls", "function_call"))
-"""The providers' stop reasons for these ends, in lower case (OpenAI, Anthropic, Gemini; seen 2026-11)."""
+"""Stop reasons that mean "ended without an answer", in lower case (OpenAI, Anthropic, Gemini; seen
+2026-11)."""
 
 REFUSALS = (
     "i'm sorry",
@@ -49,29 +53,32 @@ REFUSALS = (
     "i am unable",
     "as an ai",
 )
-"""How an answer that is none begins, where no heading could tell."""
+"""The usual beginnings of a refusal, in lower case. They are checked only for summaries in free text, which
+have no headings to check."""
 
 REFUSAL_CHARS = 600
-"""A longer answer that begins so is taken for a summary."""
+"""An answer with more characters than this is no refusal, even if it begins like one."""
 
 PREAMBLE_CHARS = 400
-"""Of "Here is the summary:" before the first heading, which is left out."""
+"""Text before the first heading, such as "Here is the summary:", is dropped if it has at most this many
+characters."""
 
 TAGS = ("read-files", "modified-files", "previous-summary", "unfinished-summary", "conversation")
-"""Blocks that a model may write although they are not its to write."""
+"""The tags of blocks that only code may write. Such blocks are removed from a model's answer."""
 
 RESTART_CHARS = 24
-"""Characters with which a continuation begins as the summary does, if it is the whole summary again."""
+"""If a continuation starts with the first characters of the answer so far, this many, it is the whole summary
+again."""
 
 REPEATED = 0.8
-"""Share of a rule's words that a line has in common with it where it repeats the rule."""
+"""A line of a summary repeats an instruction if it has this share of the instruction's words."""
 
 RULE_WORDS = 5
-"""A rule of fewer words is like too much that users say."""
+"""Instructions with fewer words are not looked for, because users say similar things."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a model answered."""
+    """A model's answer."""
 
     text: str
     stop_reason: str | None = None
@@ -79,13 +86,13 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Failed(Struct, frozen=True):
-    """The model was asked and gave no answer."""
+    """The result of asking a model that gave no answer."""
 
     reason: str
 
 
 class NoModel(Struct, frozen=True):
-    """There is nobody to ask."""
+    """The result if there is no model to ask."""
 
 
 Answer = Reply | Failed | NoModel
@@ -94,10 +101,11 @@ Answer = Reply | Failed | NoModel
 def summary_in(
     answer: Answer, headings: tuple[str, ...] = (), placeholders: tuple[str, ...] = ()
 ) -> tuple[str, str]:
-    """(summary, "") or ("", why it is none, for a person).
+    """Return the summary in an answer, as (summary, ""), or ("", the reason why there is none, in words for a
+    person).
 
-    An answer counts if it ended by itself, has text, has at least half of `headings` (models leave out what
-    is empty), the first one among them, something under them, and none of `placeholders`. O(text).
+    An answer counts if it ended by itself, has text under its headings, contains none of `placeholders`, and
+    has the first and at least half of `headings` (models leave out empty sections). O(text).
     """
     match answer:
         case NoModel():
@@ -116,12 +124,13 @@ def summary_in(
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """The model stopped at its output limit, or at the end of its window."""
+    """Return whether the model stopped at its output limit or at the end of its window."""
     return isinstance(answer, Reply) and (answer.stop_reason or "").lower() in TRUNCATED
 
 
 def continued(begun: str, more: str) -> str:
-    """A summary that was cut off, with what the model wrote when it was asked to go on. Some begin anew."""
+    """Join the beginning of a summary that was cut off with its continuation. If the model started again from
+    the beginning, return only `more`."""
     again = begun.strip()[:RESTART_CHARS]
     if len(again) == RESTART_CHARS and more.strip().startswith(again):
         return more
@@ -130,7 +139,7 @@ def continued(begun: str, more: str) -> str:
 
 
 def cleaned(text: str) -> str:
-    """`text` without a fence around it and without blocks that code writes. O(text)."""
+    """Return `text` without a code fence around it and without blocks that only code may write. O(text)."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
         text = text[text.index("\n") + 1 : -3].strip()
@@ -140,9 +149,9 @@ def cleaned(text: str) -> str:
 
 
 def without_rules(summary: str, rules: str, said: str) -> str:
-    """`summary` without the list items that repeat one of `rules`, what the summariser was told:
-    they would pass for the user's constraints (klaude-code `52de46ff`). What stands in `said`, the words of
-    the conversation, is the user's own. O(lines × rules)."""
+    """Return `summary` without list items that repeat one of `rules`, the instructions to the summariser.
+    Such items would pass for constraints of the user (klaude-code `52de46ff`). An item that also occurs in
+    `said`, the text of the conversation, stays. O(lines × rules)."""
     parts = [
         part
         for line in rules.splitlines()
@@ -166,9 +175,9 @@ _MARKS = r"(?:[-*•+]\s+|\(?\d{1,2}[.)]\s+|\#{1,6}\s+)*[*_]*(?:\d{1,2}[.)]\s+)?
 
 
 def with_headings(text: str, headings: tuple[str, ...]) -> str:
-    """`text` with those of `headings` that it writes as items of a list written as headings: `1. GOAL: …`,
-    `- **Goal**`, `## 1. Goal`. What follows such an item on its line becomes an item under it. Of items with
-    one name the first counts, and only the outermost ones. O(text × headings)."""
+    """Return `text` with headings in place of lines that name one of `headings` in another form: `1. GOAL:
+    …`, `- **Goal**`, `## 1. Goal`. What follows the name in such a line becomes an item under the heading. If
+    several lines name a heading, the first of the least indented ones counts. O(text × headings)."""
     lines = text.split("\n")
     found: dict[int, tuple[str, str]] = {}
     for heading in headings:
@@ -198,7 +207,8 @@ def with_headings(text: str, headings: tuple[str, ...]) -> str:
 
 
 def heading_of(line: str) -> str:
-    """A heading's words in lower case, without `#`, `*`, `:`; empty for a line that is none."""
+    """Return the words of a heading in lower case, without `#`, `*` and `:`; empty if the line is not a
+    heading."""
     bare = line.strip()
     if not bare.startswith(("#", "**")) and not bare.endswith(":") and not bare.isupper():
         return ""
@@ -206,6 +216,7 @@ def heading_of(line: str) -> str:
 
 
 def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
+    """Check the headings and the content of a cleaned answer, like `summary_in`."""
     if not text:
         return "", "the model's summary was empty"
     if not headings:
@@ -213,14 +224,14 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
             return "", "the model refused to summarise"
         return text, ""
     if any(placeholder in text for placeholder in placeholders):
-        return "", "the model gave the empty form back"
+        return "", "the model returned the empty form"
     lines = text.splitlines()
     places = _places(lines, headings)
     if not _has_enough(places, headings):
         lines = with_headings(text, headings).splitlines()
         places = _places(lines, headings)
     if not _has_enough(places, headings):
-        return "", "the model's answer has not the headings it was asked for"
+        return "", "the model's answer lacks the headings that the prompt asks for"
     first = min(places.values())
     if len("\n".join(lines[:first])) <= PREAMBLE_CHARS:
         lines = lines[first:]
@@ -230,7 +241,8 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
 
 
 def _places(lines: Sequence[str], headings: tuple[str, ...]) -> dict[str, int]:
-    """The lines at which headings stand, by their lower-case words."""
+    """Return the line number of each of `headings` that the text contains. The keys are the headings in lower
+    case."""
     wanted = {heading.lower() for heading in headings}
     return {heading: at for at, line in enumerate(lines) if (heading := heading_of(line)) in wanted}
 
@@ -248,15 +260,19 @@ def _words(line: str) -> frozenset[str]:
 
 
 def _repeats(words: frozenset[str], rules: Sequence[frozenset[str]]) -> bool:
+    """Return whether these words repeat one of the rules."""
     return any(len(words & rule) >= REPEATED * len(rule) and len(words) <= 2 * len(rule) for rule in rules)
 
 
 def _says(line: str) -> bool:
+    """Return whether a line has content: it is not empty, not a heading and not `(none)`."""
     bare = line.strip().strip("-*0123456789.[] x")
     return bool(bare) and not line.lstrip().startswith("#") and bare.lower() not in ("(none)", "none", "n/a")
 
 
 def _without(text: str, opening: str, closing: str) -> str:
+    """Return `text` without the blocks between these tags, or without the opening tag if it is never
+    closed."""
     while (start := text.find(opening)) >= 0:
         end = text.find(closing, start)
         rest = start + len(opening) if end < 0 else end + len(closing)

@@ -1,11 +1,17 @@
-"""What a model's summary says in the user's name, held against what the user typed.
+"""Check the statements that a model's summary makes in the user's name against what the user typed.
 
-A summary's text is the model's, and the model read what tools printed. A line that it puts under Constraints,
-Goal or a plan, or anywhere in the user's name ("the user allowed it"), stays where it is only if the user's
-typed sentences hold it, or for goals and plans, if it was not read in foreign text. So does a line anywhere
-that repeats a foreign sentence, unless it says where the sentence comes from (`framing.py`). Any other line
-becomes a remark of the model's. A reference such as `[e12]` stays only if that message holds words of the
-line; after a rule it names the message in which the user set it.
+The model that writes a summary has also read what tools printed, so the summary could turn a tool's text into
+a demand of the user (prompt injection). *Foreign* text is text that neither the user nor the model wrote.
+*Significant* words are all words except common ones such as "the" and "please". A *rule* is a constraint that
+the summary ascribes to the user.
+
+A line is checked if it is under Constraints, Goal or a plan, or if it speaks in the user's name ("the user
+allowed it"). It stays if sentences that the user typed support it; a goal or a plan also stays if it does not
+come from foreign text. Wherever a line repeats a foreign sentence, it stays only if it says where the
+sentence comes from (`framing.py`). A line that does not stay becomes a remark, marked as the model's own.
+
+A reference such as `[e12]` stays only if the message e12 contains words of the line. A rule gets a reference
+to the message in which the user set it.
 """
 
 from __future__ import annotations
@@ -34,29 +40,33 @@ from compactd.core.text.summary_format import NONE
 from compactd.protocol.messages import Document, Message
 
 REMARK: Final = "(model) "
-"""Begins a line that the model put in the user's name and the user's words do not hold."""
+"""The beginning of a remark: a line that the model wrote in the user's name without support in the user's
+words."""
 
 RULE_SHARE: Final = 0.8
-"""Of the telling words of a rule, those that one typed sentence must hold."""
+"""A rule counts as the user's if one typed sentence contains this share of its significant words."""
 QUOTED_WORDS: Final = 3
-"""Telling words of a typed sentence from which on a line can quote it."""
+"""A line can count as a quotation of a typed sentence only if that sentence has this many significant
+words."""
 INTRODUCING_WORDS: Final = 4
-"""Words of `_INTRODUCES` that a line may have next to the typed sentence it quotes."""
+"""A line that quotes a typed sentence may have this many words of `_INTRODUCES` next to it."""
 CLAIM_SHARE: Final = 0.5
-"""Of the telling words of a goal, or of what is told of the user, those that the user's words must hold."""
+"""A goal, or a statement about the user, counts as supported if the user's words contain this share of its
+significant words."""
 FOREIGN_SHARE: Final = 1 / 3
-"""Of the telling words of a goal that the user's words do not hold, those that foreign text holds if the goal
-came from there."""
+"""A goal that the user's words do not support is removed if the foreign texts together contain this share of
+its significant words."""
 REFERENCE_SHARE: Final = 1 / 4
-"""Of the telling words of a line, those that a message must hold which it names."""
+"""A reference stays if the message that it names contains this share of the line's significant words."""
 HEADING_WORDS: Final = 4
-"""Telling words of a heading that a model may make up under the user's rules or goal."""
+"""A heading of the model's own under the user's rules or goal may have at most this many significant
+words."""
 WORDS_IN_ORDER: Final = 60
-"""Words of a sentence whose order is looked at."""
+"""The order of words is compared for this many words of a sentence."""
 HEADING_CHARS: Final = 60
-"""Of a line that ends with a colon and is a heading."""
+"""A line that ends with a colon is a heading only if it has at most this many characters."""
 GOAL_CHARS: Final = 300
-"""Of a typed sentence that stands for a goal which was taken out."""
+"""If a goal was removed, typed sentences take its place. Each is cut at this many characters."""
 
 _RULES = re.compile(
     r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b"
@@ -65,7 +75,7 @@ _RULES = re.compile(
     r"|vorgabe|regeln?\b|einschränkung|benutzer|nutzer|contrainte|règles?\b|restricci|reglas?\b|usuario"
     r"|utilisateur|约束|限制|规则|制約|ルール|ограничени|правила"
 )
-"""Headings under which each line is a rule of the user's, in the languages that models write most."""
+"""Words in headings under which each line is a rule of the user, in the languages that models write most."""
 _PLANS = re.compile(
     r"\bplans?\b|next step|to-?dos?\b|\bprogress\b|\bdone\b|pending|remaining|\btasks\b|blocked|current work"
 )
@@ -91,9 +101,10 @@ _IN_THE_USERS_NAME = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
-"""`Constraint: …` at the beginning of a line."""
+"""Matches a label such as `Constraint: …` at the start of a line."""
 _DASHED_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
-"""`Constraints — …`: a label only if all its words are words of headings."""
+"""Matches a label such as `Constraints — …`. It counts as a label only if all its words are in
+`_OF_HEADINGS`."""
 _LONG_QUOTATION = re.compile(
     r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
 )
@@ -103,11 +114,12 @@ _LEET = str.maketrans("013457@$", "oieastas")
 _NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
 _REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
 _LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
-"""What passes for a reference and is none that is looked up: `[e12 · user]`, `[ e12]`."""
+"""Matches text that looks like a reference but does not have its form, so that it is not checked: `[e12 ·
+user]`, `[ e12]`."""
 _MARKS = re.compile(r"[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
-"""Marks of emphasis and of code around words."""
+"""Matches Markdown marks of emphasis and code around words."""
 _PARTS = re.compile(r"[:：|)\]→]\s|\s[–—-]+\s")
-"""What parts a label from what it labels."""
+"""Matches the separator between a label and its text."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
 _UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
@@ -121,7 +133,7 @@ _TOLD = re.compile(
     r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
     re.IGNORECASE,
 )
-"""Before what the user said, that they said it."""
+"""Matches the words that introduce what the user said: "the user said that"."""
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
 _CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
 _VOIDS = re.compile(
@@ -133,13 +145,14 @@ _VOIDS = re.compile(
     r"|廃止|無効|отмен|устарел",
     re.IGNORECASE,
 )
-"""What takes a rule back or narrows it. A rule with one is the user's only if their sentence has it too."""
+"""Words that withdraw or narrow a rule. A rule with one of them counts as the user's only if the user's
+sentence contains it too."""
 _INTRODUCING = """
 important constraint rule note limit hard strict strictly explicit explicitly stated requirement instruction
 request preference standing original message turn
 """
 _INTRODUCES = frozenset(_INTRODUCING.split())
-"""Words that may stand next to a typed sentence that a line quotes."""
+"""Words that may be in a line next to the typed sentence that it quotes."""
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
 
 
@@ -152,43 +165,51 @@ requirement requirements rule rules s said set should stated t task tasks that t
 wants what which who have has needs
 """
 _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
-"""Words of headings under which the user's words stand; they claim nothing."""
+"""Words of headings above the user's words. A heading of these words makes no statement of its own."""
 _STRICTNESS = ("", "plan", "mixed", "goal", "rules")
-"""What lines are checked as, the least strict first."""
+"""The kinds of sections of a summary, the one with the least strict check first."""
 LISTED: Final = 10
-"""Level of a heading that is an item of a list, plus its indentation: below every other one."""
+"""A list item that is a heading for the items below it gets this number plus its indentation as level. So it
+is always below a heading of another form."""
 INNER_WORDS: Final = 3
-"""Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
+"""A heading among the user's rules may have this many significant words. A longer one counts as a rule
+itself."""
 _PLAIN = re.compile(r"[\w\s,&/'’-]*")
-"""A heading without a mark, a label or a reference."""
+"""Matches a heading without marks, label or reference."""
 
 
 class Attributed(Struct, frozen=True):
-    """A model's summary with nothing in the user's name that the user did not say."""
+    """A model's summary after the check. The user's words support every statement in it that is made in the
+    user's name."""
 
     text: str
     remarks: tuple[str, ...] = ()
-    """The lines that became remarks, as the model wrote them."""
+    """The lines that are not supported, as the model wrote them. In the text they are marked as the model's
+    remarks, or missing."""
 
 
 class _Sentence(Struct, frozen=True):
+    """A sentence that the user typed, or a rule to compare with it, prepared for the comparison."""
+
     words: frozenset[str]
+    """The significant words."""
     order: tuple[str, ...]
-    """The telling words as they follow each other."""
+    """The significant words in the order of the sentence."""
     folded: str
-    """In lower case, with one blank between words."""
+    """The sentence in lower case, with one space between words."""
     entry_id: EntryId
     negatives: int
-    """How many words in it deny or forbid."""
+    """The number of words that deny or forbid."""
     numbers: frozenset[str]
     is_question: bool
-    """It asks; it sets nothing."""
+    """Whether the sentence is a question. A question sets no rule."""
     voids: frozenset[str]
-    """The signs in it that take a rule back."""
+    """The words that withdraw or narrow a rule."""
 
     def says(self, rule: _Sentence) -> bool:
-        """Whether this sentence sets that rule: it holds the words or nearly all of them, its numbers and
-        what makes it affirm, and denies as often. A part of a sentence counts from where a clause begins."""
+        """Return whether this sentence sets the given rule. It must contain the rule's words (or nearly all
+        of them in the same order), its numbers and its affirming words, and have as many negations. It also
+        sets the rule if it contains the rule's text as a clause that nothing before it denies."""
         at = self.folded.find(rule.folded)
         if at >= 0 and not self.is_question:
             before = self.folded[:at]
@@ -207,17 +228,18 @@ class _Sentence(Struct, frozen=True):
 
 
 def is_of_rules(heading: str) -> bool:
-    """Whether what stands under this heading is told as a rule of the user's. `heading` is its line."""
+    """Return whether the lines under a heading count as rules of the user. `heading` is the whole line."""
     return _kind(" ".join(_plain(heading).strip("#:：* ").lower().split()), (), ()) == "rules"
 
 
 def takes_back(line: str) -> bool:
-    """Whether a line that holds a rule may say that it is no longer in force. O(line)."""
+    """Return whether a line that contains a rule may say that the rule no longer applies. O(length of the
+    line)."""
     return _VOIDS.search(line) is not None
 
 
 class ForeignWords:
-    """What neither the user nor the model wrote in a conversation."""
+    """The texts of a conversation that neither the user nor the model wrote, with searches in them."""
 
     def __init__(self, originals: Iterable[Item]) -> None:
         self._originals = originals
@@ -225,7 +247,8 @@ class ForeignWords:
         self._models: list[str] | None = None
 
     def holds(self, line: str) -> bool:
-        """Whether foreign text holds a third of the telling words of `line`. O(foreign text × words)."""
+        """Return whether foreign texts contain a third of the significant words of `line`. O(foreign text ×
+        words)."""
         if self._texts is None:
             self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
         words = _telling(line)
@@ -237,18 +260,20 @@ class ForeignWords:
         return False
 
     def names(self, name: str) -> bool:
-        """Whether foreign text holds this name and the model never wrote it. O(texts)."""
+        """Return whether a foreign text contains this name (in lower case) and the model never wrote it.
+        O(texts)."""
         self.holds("")
         return any(name in text for text in self._texts or ()) and not any(
             name in text for text in self._of_models()
         )
 
     def repetitions(self, body: str) -> Repetitions:
-        """Looks for the lines of `body` in foreign text, whatever the model said of it later.
-        O(characters of the conversation)."""
+        """Return an index for finding lines of `body` that repeat foreign sentences. O(characters of the
+        conversation)."""
         return Repetitions(body, self._said())
 
     def _said(self) -> Iterator[tuple[str, bool]]:
+        """Yield the texts of the model and the foreign ones, each with whether it is foreign."""
         for item in self._originals:
             if item.message.role == "assistant":
                 yield from ((text, False) for text in texts_of(item))
@@ -256,6 +281,7 @@ class ForeignWords:
                 yield from ((text, True) for text in _foreign_texts(item.message))
 
     def _of_models(self) -> list[str]:
+        """Return the texts that the model wrote, in lower case."""
         if self._models is None:
             self._models = [
                 text.lower()
@@ -266,8 +292,8 @@ class ForeignWords:
         return self._models
 
     def repeats(self, line: str) -> bool:
-        """Whether a line of foreign text holds nearly all telling words of `line`, and nothing that the model
-        said or noted as a task does. O(foreign text × words)."""
+        """Return whether a line of a foreign text contains nearly all significant words of `line` and no text
+        of the model does. O(foreign text × words)."""
         words = _telling(line)
         if len(words) < QUOTED_WORDS:
             return False
@@ -284,10 +310,11 @@ class ForeignWords:
 
 
 class TypedWords:
-    """What the user typed in a conversation: sentence by sentence, and message by message."""
+    """The words that the user typed in a conversation, by sentence and by message, with searches in them."""
 
     def __init__(self, originals: Iterable[Item]) -> None:
-        """`originals`: every message, oldest first. O(characters that users typed)."""
+        """Collect the typed sentences of `originals`: all messages, oldest first. O(characters that users
+        typed)."""
         self.first = self.last = ""
         self._sentences: list[_Sentence] = []
         self._words: set[str] = set()
@@ -297,7 +324,7 @@ class TypedWords:
             self._items[item.entry_id] = item
             opening = ""
             for sentence in typed_sentences(item):
-                # What the user quotes of others, the user did not say.
+                # Leave out long quotations, because the user only repeats the words of others in them.
                 told = _sentence(_LONG_QUOTATION.sub(" ", sentence), item.entry_id)
                 self._sentences.append(told)
                 self._words |= told.words
@@ -309,7 +336,8 @@ class TypedWords:
                 self.last = said
 
     def entry_holds(self, entry_id: EntryId, line: str, share: float) -> bool:
-        """Whether a message holds this share of the telling words of `line`. O(length of the message)."""
+        """Return whether this message, by any author, contains this share of the significant words of `line`.
+        O(length of the message)."""
         item = self._items.get(entry_id)
         if item is None:
             return False
@@ -318,12 +346,13 @@ class TypedWords:
         return sum(word in text for word in words) >= share * len(words)
 
     def is_forged(self, entry_id: EntryId, line: str) -> bool:
-        """Whether the user typed this message and it does not hold `line`, which names it."""
+        """Return whether a reference to this message is false: the user typed the message, but it does not
+        contain `line`."""
         return entry_id in self._typing and not self.entry_holds(entry_id, line, RULE_SHARE)
 
     def holds_rule(self, line: str) -> EntryId | None:
-        """The newest message in which one typed sentence holds this rule: the same words, or nearly, with
-        the same numbers, forbidding what it forbids. O(sentences)."""
+        """Return the newest message in which one typed sentence sets this rule: the same words, or nearly,
+        with the same numbers and the same negations. Return None if there is none. O(sentences)."""
         rule = _sentence(line, "")
         if not rule.words:
             return None
@@ -333,7 +362,8 @@ class TypedWords:
         return None
 
     def _is_introduced(self, line: str, sentence: _Sentence) -> bool:
-        """Whether a line that holds a typed sentence whole adds nothing but a few words around it."""
+        """Return whether a line that contains this whole typed sentence adds only a few introducing words to
+        it."""
         if len(sentence.words) < QUOTED_WORDS:
             return False
         rest = " ".join(line.lower().split()).replace(sentence.folded, " ")
@@ -347,9 +377,10 @@ class TypedWords:
         )
 
     def holds_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
-        """Whether the user's words hold half of the telling words of what is said in the user's name, and
-        each name in it that foreign text holds. A limit or a permission must be in one typed sentence, as a
-        rule is. O(sentences)."""
+        """Return whether the user's words support a statement in the user's name. They must contain half of
+        its significant words and, with `foreign`, each name in it that foreign text contains and the model
+        never wrote. If the statement is a limit or a permission, one typed sentence must set it, as for a
+        rule. O(sentences)."""
         words = _telling(line) - _USERS
         if not words:
             return True
@@ -372,16 +403,21 @@ def attributed(
     remarks_under: str,
     fits: Callable[[str], bool],
 ) -> Attributed:
-    """`body`, a model's summary, with its lines in the user's name checked.
+    """Check the statements that `body`, a model's summary, makes in the user's name. Lines that are not
+    supported become remarks of the model.
 
-    `rules`: headings (as `heading_of` gives them) under which each line is a rule of the user's; `mixed`:
-    headings under which a line that sets a limit is one. Headings that mean the same in other words count
-    too, however they are written. A line that repeats foreign words stays if it says whose they are, or if
-    it stands right under `remarks_under` without a word around it. Code stays everywhere. A rule or a
-    claim stays if the user's words hold it; a goal also if no foreign text holds it, a line of
-    the plan also if it does not repeat a foreign line. Remarks go under the
-    heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
-    as the text `fits`. O(lines × typed sentences).
+    `rules` are headings (as `heading_of` returns them) under which each line is a rule of the user. Under the
+    headings `mixed`, only a line that sets a limit is a rule. Headings with the same meaning in other words
+    count too, in any markup.
+
+    A rule, or a statement about the user, stays if the user's words support it. A goal also stays if no
+    foreign text contains it, and a line of a plan if it does not repeat a foreign line. A line that repeats
+    foreign words stays if it names their source, or if it is directly under `remarks_under` with no words
+    around them. Code always stays.
+
+    Remarks are put under the heading `remarks_under`. If no line is left under the goal, the user's first and
+    last request are put there. Both are added only as far as `fits` returns true for the text. O(lines ×
+    typed sentences).
     """
     lines = [_LIKE_REFERENCE.sub(f"[{SIGN}", without_frames(line)) for line in body.split("\n")]
     kept: list[str] = []
@@ -403,7 +439,7 @@ def attributed(
             if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _says_nothing(
                 heading.words, typed, is_inner=is_inner
             ):
-                # What stands below a heading is checked no less than what stands right under it.
+                # Text below an inner heading is checked as strictly as text directly under the outer one.
                 kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)
                 within = [*around, (heading.level, kind)]
                 is_of_facts = line.strip() == remarks_under
@@ -445,7 +481,9 @@ def attributed(
 def _is_heading(
     heading: _Heading, kind: str, own: Collection[str], typed: TypedWords, foreign: ForeignWords
 ) -> bool:
-    """Whether a line that is written as a heading is one: not a rule, a claim or an order in bold."""
+    """Return whether a line that looks like a heading is one, and not a rule, a statement about the user or
+    an order in bold. `kind` is the kind of the section that it is in, `own` the headings that the prompt asks
+    for."""
     words = heading.words
     if words in own or all(word in _OF_HEADINGS for word in _WORD.findall(words)):
         return True
@@ -462,6 +500,7 @@ def _is_heading(
 
 
 def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
+    """Return whether the line `said`, in a section of this kind, stays where it is."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
     label = _LABEL.match(bare) or _dashed_label(bare)
     if label is not None and _kind(label[1].lower(), (), ()) == "rules":
@@ -480,9 +519,9 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
 
 
 def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_of_facts: bool) -> bool:
-    """Whether a line repeats foreign words as if they were somebody's demand: what stands around them may
-    give them an authority, or they stand under a heading of the model's own, or they name a message of the
-    user's that does not hold them."""
+    """Return whether a line presents foreign words as someone's demand. That is so if the words around them
+    may give them authority, if nothing is around them and the heading above them is not the one for facts
+    (`is_of_facts`), or if the line refers to a message of the user that does not contain them."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
     line = folded(_MARKS.sub(" ", bare))
     label = _PARTS.search(line)
@@ -510,8 +549,8 @@ def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_
 
 
 def _may_head(line: str, following: str) -> bool:
-    """Whether a line that is no heading as far as we know could be one to whoever reads it: it is short, and
-    no plain item of a list."""
+    """Return whether a reader could take a line for a heading although `_heading` does not: it is short and
+    not a plain list item."""
     bare = _REFERENCE.sub("", line).strip()
     if len(bare) > HEADING_CHARS:
         return False
@@ -525,15 +564,19 @@ def _may_head(line: str, following: str) -> bool:
 
 
 class _Heading(Struct, frozen=True):
+    """A line of a summary that is a heading."""
+
     words: str
-    """In lower case, without its marks."""
+    """The heading's text in lower case, without its marks."""
     level: int
+    """The depth of the heading: 2 for a section, more for what is below it."""
     is_marked: bool
-    """It is written with `#`."""
+    """Whether the heading is written with `#`."""
 
 
 def _heading(line: str, following: str) -> _Heading | None:
-    """A heading, however it is written; none for any other line."""
+    """Return the heading in this line, in any markup; None if the line is not a heading. `following` is the
+    next line."""
     bare = line.strip().lstrip("> \t")
     if not bare:
         return None
@@ -556,7 +599,8 @@ def _heading(line: str, following: str) -> _Heading | None:
 
 
 def _listed(line: str, item: str, following: str) -> _Heading | None:
-    """The heading that an item of a list is to the items below it: `- **Constraints**:`, `- Rules:`."""
+    """Return a list item as a heading, if it is one for the items below it (`- **Constraints**:`, `-
+    Rules:`); otherwise None."""
     is_named = _is_bold(item) or (item.rstrip().endswith((":", "：")) and len(item) <= HEADING_CHARS)
     if not is_named or "[" in item or not following.strip() or _indent(following) <= _indent(line):
         return None
@@ -569,7 +613,7 @@ def _is_bold(text: str) -> bool:
 
 
 def _is_followed(following: str) -> bool:
-    """Whether something stands below a numbered line that is no item of the same list."""
+    """Return whether the line after a numbered line has text and is no item of the same list."""
     return bool(following.strip()) and re.match(r"\s{0,1}\d{1,3}[.)]\s", following) is None
 
 
@@ -578,6 +622,7 @@ def _indent(line: str) -> int:
 
 
 def _dashed_label(line: str) -> re.Match[str] | None:
+    """Match a label such as `Constraints — …` if all its words are words of headings."""
     label = _DASHED_LABEL.match(line)
     if label is None or not all(word in _OF_HEADINGS for word in _WORD.findall(label[1].lower())):
         return None
@@ -585,8 +630,8 @@ def _dashed_label(line: str) -> re.Match[str] | None:
 
 
 def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
-    """Whether a heading only names what follows: it claims nothing in the user's name that the user did not
-    say, and, with `is_inner` under the user's rules, is short."""
+    """Return whether a heading only names what follows. It must not say anything in the user's name that the
+    user did not say. With `is_inner` (under the user's rules) it must also be short."""
     telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
     is_plain = _PLAIN.fullmatch(words) is not None
     if not telling and (is_plain or not is_inner):
@@ -599,11 +644,13 @@ def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
 
 
 def _sets_limit(line: str) -> bool:
-    """Whether it may set a limit: a line too long for one could hold any."""
+    """Return whether a line may set a limit. A line that is too long to check counts as one that does,
+    because it could contain any limit."""
     return len(line) > MOST_CHARS or is_constraint(line)
 
 
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
+    """Return the kind of the section under a heading with these words, one of `_STRICTNESS`."""
     if words in rules:
         return "rules"
     if words in mixed:
@@ -616,12 +663,12 @@ def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
 
 
 def _with_references(line: str, typed: TypedWords, kind: str) -> str:
-    """`line` with the references that are true: to messages that hold some of its words, and in a rule to
-    the user's that sets it."""
+    """Return `line` without false references. A reference is true if its message contains some of the line's
+    words; a rule gets a reference to the message in which the user set it."""
     if _REFERENCE.search(line) is None:
         return line
     if kind == "rules":
-        source = typed.holds_rule(_REFERENCE.sub("", _ITEM.match(line)[2]))  # type: ignore[index]  # as above
+        source = typed.holds_rule(_REFERENCE.sub("", _ITEM.match(line)[2]))  # type: ignore[index]  # it matches
         bare = _REFERENCE.sub("", line).rstrip()
         return line if source is None else f"{bare} [{source}]"
 
@@ -636,7 +683,7 @@ def _with_references(line: str, typed: TypedWords, kind: str) -> str:
 
 
 def _filled(lines: Sequence[str]) -> Iterator[str]:
-    """`lines` with `(none)` under a heading that lost all that stood under it. O(lines)."""
+    """Yield `lines`, with `(none)` under each heading whose section is empty. O(lines)."""
     depths = [len(line.strip()) - len(line.strip().lstrip("#")) for line in lines]
     after, next_depth = [0] * len(lines), 1
     for at in range(len(lines) - 1, -1, -1):
@@ -650,7 +697,8 @@ def _filled(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
-    """How many of `some` stand in `others` in the same order, at most. O(product)."""
+    """Return the number of words that the two sequences have in common in the same order (their longest
+    common subsequence). Only the first `WORDS_IN_ORDER` words of each count. O(product of the lengths)."""
     row = [0] * (len(others) + 1)
     for one in some[:WORDS_IN_ORDER]:
         before = 0
@@ -660,7 +708,8 @@ def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
 
 
 def _foreign_texts(message: Message) -> Iterator[str]:
-    """What others wrote in it; also the titles of documents, which a summariser reads."""
+    """Yield the texts in a message that neither the user nor the model wrote. Titles of documents count too,
+    because a summariser reads them."""
     for stretch in stretches(message):
         if stretch.author not in OWN:
             yield stretch.text
@@ -670,6 +719,7 @@ def _foreign_texts(message: Message) -> Iterator[str]:
 
 
 def _sentence(text: str, entry_id: EntryId) -> _Sentence:
+    """Prepare a sentence for comparing it with others."""
     text = _plain(text)
     order = _telling_in_order(text)
     return _Sentence(
@@ -685,15 +735,18 @@ def _sentence(text: str, entry_id: EntryId) -> _Sentence:
 
 
 def _telling(text: str) -> frozenset[str]:
+    """Return the significant words of a text, in lower case."""
     return frozenset(_telling_in_order(text))
 
 
 def _telling_in_order(text: str) -> tuple[str, ...]:
+    """Return the significant words of a text, in lower case and in their order."""
     words = (word for chunk in text.lower().split() for word in words_of_chunk(chunk))
     return tuple(word for word in words if word not in COMMON_WORDS)
 
 
 def _plain(text: str) -> str:
-    """`text` as words are looked for in it: without emphasis, look-alike letters and unseen characters."""
+    """Return `text` prepared for comparing words: without marks of emphasis and invisible characters, and
+    with ordinary letters in place of letters that only look like them."""
     folded = _EMPHASIS.sub("", normalize("NFKC", text).translate(_LOOK_ALIKE))
     return folded if folded.isascii() else folded.replace(SHOWN, "")

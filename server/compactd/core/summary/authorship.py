@@ -1,8 +1,10 @@
-"""Who wrote what in a conversation, and what earlier versions took for the user's that is not.
+"""Report who wrote what in a session, and what earlier versions wrongly took for the user's words.
 
-Until authors were decided where text enters, any text in the role `user` could set a constraint unless its
-form was on a list. A session stored then is judged anew: constraints, goals and requests are worked out from
-the originals at each compaction, by today's rules. This module tells what that changes.
+Earlier versions decided by the role of a message: any text in the role `user` could set a constraint unless
+its form was on a list. Now each stretch of text gets an author when it is read
+(docs/dev/decisions/0007-authors-and-quoting.md). Old sessions need no migration, because constraints, goals
+and requests are derived again from the originals at each compaction. This report lists what the new rule
+changes for an old session.
 """
 
 from __future__ import annotations
@@ -24,40 +26,43 @@ from compactd.protocol.messages import Author
 
 
 class Foreign(Struct, frozen=True, kw_only=True):
-    """A sentence in the user's role that sets a limit and that the user did not type."""
+    """A sentence of a message in the role `user` that sets a limit but that the user did not type."""
 
     entry_id: str
     author: Author
+    """Who wrote it instead."""
     text: str
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """A line of a summary that speaks for the user without the user's words."""
+    """A line of a summary that makes a statement in the user's name which the user's words do not support."""
 
     entry_id: str
+    """The id of the summary."""
     text: str
 
 
 class Authorship(Struct, frozen=True, kw_only=True):
-    """What a conversation holds in the role `user`, by author, and what of it only looked like the user's."""
+    """The authors of the texts in the role `user`, and the texts that only seemed to be the user's."""
 
     stretches: dict[str, int]
-    """Texts in the role `user` by author, summaries left out."""
+    """The number of texts in the role `user`, by author. Summaries are not counted."""
     foreign: tuple[Foreign, ...]
     """Sentences that an earlier version could have taken for the user's constraints."""
     claims: tuple[Claim, ...]
-    """Of the newest summary. The next compaction shows them as remarks, or not at all."""
+    """Unsupported lines of the newest summary. The next compaction turns them into remarks or drops them."""
     pinned: tuple[str, ...]
-    """Messages that the file pins although nobody typed them."""
+    """Ids of messages that the session file pins although the user typed nothing in them."""
 
     @property
     def is_clean(self) -> bool:
-        """Nothing in it changed its author."""
+        """Whether the report lists nothing, so that nothing changes for this session."""
         return not (self.foreign or self.claims or self.pinned)
 
 
 def authorship(items: Sequence[Item]) -> Authorship:
-    """Judges the originals of a conversation and its summaries, oldest first. O(characters)."""
+    """Find out who wrote the messages of a conversation. `items` are its originals and summaries, oldest
+    first. O(characters)."""
     counts: Counter[str] = Counter()
     foreign: list[Foreign] = []
     pinned: list[str] = []
@@ -90,6 +95,7 @@ def authorship(items: Sequence[Item]) -> Authorship:
 
 
 def _claims(summary: Item, items: Sequence[Item]) -> Iterator[Claim]:
+    """Yield the unsupported lines of a summary."""
     originals = [item for item in items if not is_summary(item.message)]
     text = "\n".join(stretch.text for stretch in stretches(summary.message))
     found = attributed(

@@ -1,9 +1,10 @@
-"""The check of a summary, whoever wrote it: what it must hold is in it, and the result says what it lost.
+"""Check and complete a summary, whichever strategy wrote it, and measure which facts it lost.
 
-The user's constraints stand in it word for word. Facts of the removed text that were used again and are
-missing are appended under Critical Context, as far as a share of the budget goes. A model's summary that lost
-too much is repaired by `extract`'s record; what it states and the past does not hold is named.
-(Rules: docs/dev/behaviour.md, "A compaction", 4.)
+The user's constraints are written into it word for word. *Facts* are names, commands and limits in the
+removed text that were used again. Those that the summary lacks are added under Critical Context, up to a
+share of the budget. A model's summary that lost too many is repaired with lines from `extract`. What it
+states but the conversation does not contain is listed in it. (Rules: docs/dev/behaviour.md, "A compaction",
+4.)
 """
 
 from __future__ import annotations
@@ -32,38 +33,44 @@ from compactd.core.text.summary_format import CONSTRAINTS, NONE, Layout
 from compactd.protocol.messages import Retention
 
 SUPPLEMENT_DIVISOR: Final = 4
-"""Of the summary's budget, for facts that a summary lost."""
+"""The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""
 
 RECORD_LEAST: Final = 96
-"""Tokens below which a record beside a model's summary says nothing."""
+"""If an extract could have only fewer tokens than this, it is too small to repair a model's summary."""
 
 CROWDED: Final = 8
-"""A model's summary that leaves less than the budget ÷ this leaves no room for a repair worth the name."""
+"""If a model's summary leaves less than an eighth of the budget, there is too little room to repair it. This
+is the divisor."""
 
 RECORD_DIVISOR: Final = 2
-"""Of what a model's summary leaves of the budget, for the record; the rest names what is still lost."""
+"""For a repair, an extract may take half of the tokens that a model's summary leaves of the budget. The other
+half is for facts that are still lost. This is the divisor."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """A summary as it will stand in the view."""
+    """A summary after the check."""
 
     text: str
+    """The whole text of the summary message, as it will be in the view."""
     retention: Retention
+    """How many facts of the removed text the new view contains."""
     note: str = ""
-    """What was repaired, for a person."""
+    """What was repaired, in words for a person; empty for nothing."""
     why: str = ""
-    """Why it cannot be used."""
+    """Why the summary cannot be used, in words for a person; empty if it can."""
     unfounded: tuple[str, ...] = ()
-    """Names, numbers and commands in it that the past does not hold."""
+    """Names, numbers and commands in the summary that the conversation does not contain."""
     remarks: tuple[str, ...] = ()
-    """Lines that a model put in the user's name and the user's words do not hold."""
+    """Lines that the model wrote in the user's name although the user's words do not support them."""
 
 
 class Guard:
-    """What the summaries of one compaction are checked against: what stays is looked at once."""
+    """Checks the summaries of one compaction. The messages are analysed once; then several summaries can be
+    checked."""
 
     def __init__(self, work: Work, made: Plan, material: Material) -> None:
-        """O(features of what goes + length of what stays)."""
+        """Analyse the messages of a compaction. O(features of the removed messages + length of those that
+        stay)."""
         self._work, self._made, self._material = work, made, material
         self._layout: Layout = layout_of(work)
         self._count = work.inputs.counter.count
@@ -72,7 +79,8 @@ class Guard:
         self._source: Source | None = None
         self._cache = work.cache if work.cache is not None else FactCache()
         known = Names(self._cache) if made.strategies == ("truncate",) else self._cache
-        # Facts are looked up by the names that the record has for them, whoever comes first.
+        # Compute the facts in the order of the conversation, so that the names in them do not depend on
+        # whether the search or the extract is made first.
         learnt(in_order(material.gone, material.stays), known, work.working_dir)
         breathe()
         self._search = FactSearch(material.gone, stays, cache=known, demands=self._demands)
@@ -80,7 +88,8 @@ class Guard:
 
     @property
     def source(self) -> Source:
-        """What a record without a model is made from. O(features) the first time."""
+        """The scored conversation that extracts are written from. Computed at the first use, in
+        O(features)."""
         if self._source is None:
             self._source = Source(
                 self._material.gone,
@@ -94,21 +103,23 @@ class Guard:
         return self._source
 
     def release(self) -> None:
-        """Lets go of what was found out, piece by piece: nothing is checked any more. O(features)."""
+        """Free everything that was computed, piece by piece. Nothing can be checked afterwards.
+        O(features)."""
         source, self._source = self._source, None
         if source is not None:
             source.release()
         clear(vars(self._search))
 
     def prepare(self) -> Iterator[None]:
-        """Finds out, step by step, what most summaries of a model are checked against or repaired from."""
+        """Compute, in steps, what is needed to check and to repair most summaries of a model. Yield after
+        each step."""
         self._search.look_ahead()
         yield
         if self._past:
             yield
         source = self.source
         yield
-        # A repair gets half of what the model's summary leaves, so this much at most.
+        # A repair takes at most half of what the model's summary leaves of the budget, so at most this.
         most = self._made.summary_budget // RECORD_DIVISOR
         found = source.record(most, self._count, lead="", layout=self._layout)
         yield
@@ -116,7 +127,8 @@ class Guard:
         yield
 
     def of_record(self, text: str) -> Checked:
-        """The check of `extract`'s text, which holds the constraints already."""
+        """Check the text of the strategy `extract`, which already contains the constraints. Add lost
+        facts."""
         lines = self._supplement(text, self._made.summary_budget - self._count(text))
         text = self._with(
             lines, text, lambda lines: under_heading(text, lines, self._layout.context, self._end)
@@ -124,7 +136,8 @@ class Guard:
         return Checked(text=text, retention=self._search.with_summary(text))
 
     def of_counts(self, extra: str) -> Checked:
-        """The text of `truncate`, with the constraints and what was used again."""
+        """Check the summary of the strategy `truncate`, which contains `extra` and the numbers of removed
+        messages. Add the constraints and the lost facts."""
         made, rules = self._made, self._work.inputs.settings.rules
 
         def text_of(*parts: str) -> str:
@@ -150,7 +163,8 @@ class Guard:
         return Checked(text=text, retention=self._search.with_summary(text))
 
     def of_answer(self, body: str) -> Checked:
-        """The check of what a model wrote."""
+        """Check `body`, the summary that a model wrote. If it kept too few facts, repair it or, if there is
+        no room for that, return a result with `why`."""
         made = self._made
         own = framed_by(self._work, made, self._material, body)
         before = self._search.with_summary(own).score
@@ -181,10 +195,9 @@ class Guard:
         return Checked(text=text, retention=retention, note=note, unfounded=strange, remarks=found.remarks)
 
     def _with(self, supplement: str, text: str, text_of: Callable[[str], str]) -> str:
-        """`text_of` as many of the lines as its budget has room for; `text` where it has none.
-
-        Together lines can take a token more than one by one.
-        """
+        """Return `text` with as many lines of `supplement` as the budget has room for. `text_of` writes the
+        text with the lines that it gets. Each attempt is counted as a whole, because joined lines can take a
+        token more than the sum of the single ones."""
         most = max(self._made.summary_budget, self._count(text))
         lines = supplement.splitlines()
         while lines:
@@ -196,14 +209,16 @@ class Guard:
 
     @property
     def _end(self) -> str:
-        """How the profile's end line begins."""
+        """The beginning of the profile's end line, up to the number of messages."""
         return self._work.inputs.settings.rules.end.partition("{")[0]
 
     def _supplement(self, text: str, room: int) -> str:
+        """Return lines that name facts which `text` lost, in at most `room` tokens."""
         most = min(room, self._made.summary_budget // SUPPLEMENT_DIVISOR)
         return self._search.supplement(text, most, self._count) if most > 0 else ""
 
     def _with_constraints(self, body: str) -> str:
+        """Return `body` with the constraints that it lacks."""
         heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
         words = heading_of(heading)
         lacking = missing(self._made.constraints, lines_under(body, lambda line: heading_of(line) == words))
@@ -212,7 +227,8 @@ class Guard:
         return under_heading(body, "\n".join(bullets(lacking)), heading)
 
     def _attributed(self, body: str) -> Attributed:
-        """`body`, a model's, with what it says in the user's name checked. O(user's words) the first time."""
+        """Check the statements that `body`, a model's summary, makes in the user's name. Return it with those
+        that the user's words do not support as remarks. O(the user's words) at the first use."""
         sections = self._layout.sections
         constraints = next(heading for heading, parts in sections if CONSTRAINTS in parts)
         is_mixed = constraints != CONSTRAINTS
@@ -229,15 +245,17 @@ class Guard:
 
     @cached_property
     def _typed(self) -> TypedWords:
-        """What the user typed. O(characters of it)."""
+        """The words that the user typed in this conversation. O(their characters)."""
         return TypedWords(item for item, _ in in_order(self._material.gone, self._material.stays))
 
     @cached_property
     def _foreign(self) -> ForeignWords:
+        """The words of this conversation that neither the user nor the model wrote."""
         return ForeignWords([item for item, _ in in_order(self._material.gone, self._material.stays)])
 
     def _repaired(self, body: str) -> str:
-        """`body` with the record of `extract` under the same headings, as far as the budget goes."""
+        """Return `body` with lines of `extract` under the same headings, as many as the budget has room
+        for."""
         work, made, layout = self._work, self._made, self._layout
         left = made.summary_budget - self._count(framed_by(work, made, self._material, body))
         room = left // RECORD_DIVISOR
@@ -251,6 +269,8 @@ class Guard:
         return body
 
     def _unfounded(self, body: str) -> tuple[str, ...]:
+        """Return what `body` states but neither the conversation nor the summariser's instructions
+        contain."""
         work, material = self._work, self._material
         request = work.inputs.request
         told = (request.instructions or "", *request.context)
@@ -259,13 +279,13 @@ class Guard:
 
     @cached_property
     def _past(self) -> tuple[str, ...]:
-        """The texts of all originals."""
+        """The texts of all originals, removed ones and those that stay."""
         past = (*self._material.gone, *self._material.stays)
         return tuple([text for item in past for text in texts_of(item)])
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:
-    """The lines under each heading of a record, without `(none)`, lead and file lists."""
+    """Return the lines of an extract by heading, without `(none)`, the lead and the file lists."""
     headings = {heading for heading, _ in layout.sections}
     found: dict[str, list[str]] = {}
     under: list[str] | None = None

@@ -1,8 +1,9 @@
-"""A plan carried out, with no I/O: a generator that asks for summaries and ends with what to journal.
+"""Carry out a compaction plan without I/O: a generator that yields questions to a model and returns what to
+journal.
 
-Whoever drives it has the model, the clock, the ids. Each strategy is tried in the plan's order; what it gives
-is checked on the whole new request before it counts: smaller, and within the limit. (Rules:
-docs/dev/behaviour.md, "A compaction", 3 and 4.)
+The caller that drives the generator has the model, the clock and the ids. The strategies are tried in the
+plan's order. A strategy's summary is used only if the whole new request with it is smaller than before and
+within the limit. (Rules: docs/dev/behaviour.md, "A compaction", 3 and 4.)
 """
 
 from __future__ import annotations
@@ -32,28 +33,32 @@ from compactd.protocol.messages import CompactionResult, Message, Meta, Strategy
 STEPS_DIVISOR = 24
 STEPS_LEAST = 32
 STEPS_MOST = 400
-"""Of the summary's budget, for a split turn's prefix where no model writes it; tokens."""
+"""The most tokens for the part of a summary about a split turn's beginning, if no model writes it: budget ÷
+`STEPS_DIVISOR`, but at least `STEPS_LEAST` and at most `STEPS_MOST`."""
 
 SUMMARY_ID = "summary"
-"""Entry id of a summary that has none yet."""
+"""A placeholder for the entry id of a summary that is not in the journal yet."""
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """A compaction as it will be journalled, but for ids and times."""
+    """A finished compaction that the caller journals. It has no ids and no times yet."""
 
     summary: str
     """The whole text of the summary message."""
     summary_tokens: int
     first_kept: EntryId | None
-    """None where the tail is empty: then the first message that arrives later, or arrived meanwhile."""
+    """The first message of the tail. None if the tail is empty; then the tail begins with the first message
+    that is appended after the plan was made."""
     pinned: tuple[EntryId, ...]
     stubs: tuple[Stub, ...]
+    """Stubs for shortened tool output of messages that stay."""
     result: CompactionResult
-    """Without the summary's text."""
+    """The result for the client, without the summary's text."""
 
 
 class Shortened(Struct, frozen=True, kw_only=True):
-    """Nothing could go, but tool results were shortened: to be journalled as a prune."""
+    """The result if no message is removed but tool results are shortened. The caller journals it as a
+    prune."""
 
     stubs: tuple[Stub, ...]
     tokens_saved: int
@@ -61,16 +66,21 @@ class Shortened(Struct, frozen=True, kw_only=True):
 
 
 class _Summary(Struct, frozen=True, kw_only=True):
-    """What a strategy gave, or why it gave nothing."""
+    """The result of one strategy before the check: a text, or the reason why there is none."""
 
     text: str = ""
-    """What a model wrote; the whole text under `extract`; under `truncate`, what goes beside the counts."""
+    """With `summarize`, the text that the model wrote. With `extract`, the whole text of the summary message.
+    With `truncate`, the text to add to the numbers of removed messages."""
     why: str = ""
+    """Why there is no text; empty if there is one."""
     usage: Usage | None = None
+    """The usage that the model's answers reported; None without a report."""
 
 
 Outcome = Draft | Shortened | NotCompacted
+"""The result of a compaction: a summary, shortened tool results, or nothing."""
 Step = Generator[tuple[Ask, ...], tuple[Answer, ...], _Summary]
+"""A generator of questions that returns the summary of one strategy."""
 
 
 def _not_yet() -> bool:
@@ -78,34 +88,37 @@ def _not_yet() -> bool:
 
 
 class Ahead:
-    """What a summary is checked against and repaired from, which needs no summary to be made."""
+    """Work for the check and the repair of a summary that does not depend on the summary. It can be done
+    ahead, while a model writes; otherwise it is done at the first use."""
 
     def __init__(self) -> None:
         self._guard: Guard | None = None
         self._material: Material | None = None
 
     def material(self, work: Work, made: Plan) -> Material:
-        """Sorted out at the first call."""
+        """Return the messages of the compaction, sorted into those that are removed and those that stay.
+        Computed at the first call."""
         if self._material is None:
             self._material = material_of(work, made)
         return self._material
 
     def guard(self, work: Work, made: Plan, material: Material) -> Guard:
-        """Made at the first call."""
+        """Return the object that checks the summaries of this compaction. Created at the first call."""
         if self._guard is None:
             self._guard = Guard(work, made, material)
         return self._guard
 
     def release(self) -> None:
-        """Lets go of it, piece by piece: there is nothing more to check. O(features)."""
+        """Free the messages and the checks, piece by piece. O(features)."""
         guard, self._guard, self._material = self._guard, None, None
         if guard is not None:
             guard.release()
 
     def read(self, work: Work, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
-        """Does it while a model writes, until `is_answered`: then there is less to do behind its answer.
+        """Do as much of the work as possible until `is_answered` returns true. Less is then left to do after
+        the model's answer.
 
-        O(text) at the first time. Raises what `work.check` raises. Not beside the flow itself.
+        O(text) at the first call. Raise what `work.check` raises. Must not run at the same time as `compact`.
         """
         for _ in self._steps(work, made):
             work.at("summarize", 0.1)
@@ -113,6 +126,7 @@ class Ahead:
                 return
 
     def _steps(self, work: Work, made: Plan) -> Iterator[None]:
+        """Do the work in steps. Yield after each."""
         material = self.material(work, made)
         if work.cache is not None:
             for item in material.gone:
@@ -126,11 +140,11 @@ class Ahead:
 def compact(
     work: Work, made: Plan, ahead: Ahead | None = None
 ) -> Generator[tuple[Ask, ...], tuple[Answer, ...], Outcome]:
-    """Carries out `made`: yields questions to be asked at once, takes their answers in the same order, and
-    ends with what to journal, or with why nothing is.
+    """Carry out the plan `made`. Yield questions that may be asked at the same time, take their answers in
+    the same order, and return what to journal or why there is nothing to journal.
 
-    Under `extract` and `truncate` it asks nothing. Raises what `work.check` raises; what was done so far then
-    leaves no trace.
+    With `extract` and `truncate` there are no questions. Raise what `work.check` raises; in that case nothing
+    has changed.
     """
     work.at("prepare", 0.0)
     ahead = ahead or Ahead()
@@ -179,6 +193,7 @@ def compact(
 
 
 def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: Ahead) -> Step:
+    """Write the summary of one strategy. Yield the questions that it asks a model."""
     match strategy:
         case "summarize":
             return (yield from _summarised(work, made, material))
@@ -190,6 +205,7 @@ def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: A
 
 
 def _checked(strategy: Strategy, guard: Guard, summary: _Summary) -> Checked:
+    """Check the summary of one strategy."""
     match strategy:
         case "summarize":
             return guard.of_answer(summary.text)
@@ -200,6 +216,7 @@ def _checked(strategy: Strategy, guard: Guard, summary: _Summary) -> Checked:
 
 
 def _summarised(work: Work, made: Plan, material: Material) -> Step:
+    """Ask a model for the summary."""
     inputs, rules = work.inputs, work.inputs.settings.rules
     previous = None
     if material.merged is not None:
@@ -218,6 +235,7 @@ def _summarised(work: Work, made: Plan, material: Material) -> Step:
 
 
 def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Summary:
+    """Write the summary without a model: the extract, the beginning of a split turn, and the end line."""
     inputs, counter = work.inputs, work.inputs.counter
     rules = inputs.settings.rules
     budget = made.summary_budget
@@ -233,13 +251,14 @@ def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Sum
 
 
 def _shortened(work: Work, made: Plan, material: Material) -> Shortened | NotCompacted:
+    """Return the result of a plan that removes no message, only shortens tool results."""
     stubs = {stub.entry_id: stub for stub in made.stubs}
     items = work.inputs.view.items
     view = tuple(with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items)
     after = _whole(work, view)
     if not _is_better(made, after):
         return NotCompacted(
-            reason="nothing to compact: there is nothing that could go",
+            reason="nothing to compact: nothing can be removed",
             tokens=made.tokens_before,
             messages=made.messages_before,
         )
@@ -248,16 +267,19 @@ def _shortened(work: Work, made: Plan, material: Material) -> Shortened | NotCom
 
 
 def _is_better(made: Plan, after: int) -> bool:
+    """Return whether a request of `after` tokens is smaller than before and within the limit."""
     return after < made.tokens_before and (made.limit is None or after <= made.limit)
 
 
 def _whole(work: Work, view: Sequence[Item]) -> int:
-    """Tokens of the whole request that this view makes: system prompt, tools, messages, repairs."""
+    """Return the tokens of the whole request with this view: system prompt, tools, messages, and what the
+    projection adds to make them valid."""
     fixed = work.inputs.fixed
     return fixed.system + fixed.tools + project(view, work.inputs.counter).tokens
 
 
 def _result(made: Plan, material: Material, strategy: Strategy, after: int, reason: str) -> CompactionResult:
+    """Return the result for the client."""
     return CompactionResult(
         compacted=True,
         reason=reason,
@@ -281,6 +303,7 @@ def _result(made: Plan, material: Material, strategy: Strategy, after: int, reas
 
 
 def _summary_item(work: Work, material: Material, text: str) -> Item:
+    """Return the summary as an item of a view."""
     meta = Meta(type="compaction_summary", read_files=material.read, modified_files=material.modified)
     return Item(
         entry_id=SUMMARY_ID,

@@ -1,6 +1,8 @@
-"""What a summary states and the conversation does not hold: paths, names, literals, numbers, commands.
+"""Find what a model's summary states but the conversation does not contain: paths, names, literals, numbers,
+commands.
 
-A summary of ours quotes and needs no check; a model may invent. What is told here is marked, never removed.
+Only summaries by a model need this check, because `extract` quotes. What is found is listed in the summary;
+nothing is removed.
 """
 
 from __future__ import annotations
@@ -13,55 +15,58 @@ from typing import Final
 from compactd.core.text.atoms import atoms, commands
 
 MOST: Final = 20
-"""Named, of what was not found."""
+"""At most this many statements are listed."""
 
 NOT_FOUND: Final = "Stated above, but nowhere in the conversation: "
-"""How the line begins that names it in the summary."""
+"""The beginning of the line in the summary that lists what was not found."""
 
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d[\d,_]*(?:\.\d+)?(?![\w/:-]|\.\d)")
 _NUMBERED = re.compile(r"\A\s*(?:[-*]\s+)?\d{1,3}[.)]\s")
 _SPAN = re.compile(r"`([^`\n]*)`")
 _WRITTEN_BY_HAND = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
-"""`JavaScript`, `GitHub`: no name of a program's, unless it stands as code."""
+"""Matches words such as `JavaScript` and `GitHub`. They look like identifiers, but only count as such if the
+summary marks them as code."""
 SLICE: Final = 1_000_000
-"""Code points that one search looks at."""
+"""Texts are searched in slices of this many code points, because a search holds the interpreter lock."""
 
 
 def unfounded(
     summary: str, told: Sequence[str], past: Iterable[str], programs: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """What `summary` states and neither `told` nor any text of `past` holds: at most `MOST`, in the order in
-    which it stands there.
+    """Return what `summary` states although no text of `told` or `past` contains it: at most `MOST` items, in
+    the order of the summary. `past` are the texts of the conversation, `told` other texts that the summariser
+    has read.
 
-    A path counts as held where a longer one ends with it, and words parted by slashes where each of them is
-    held; a number of one digit is not asked for; a command is what stands in backquotes and begins with one
-    of `programs`. O(facts × past) at worst; what was found is no longer looked for.
+    A path counts as found if a longer path ends with it, and words joined by slashes if each word is found.
+    Numbers of one digit are not checked. A command is text in backquotes that begins with one of `programs`.
+    O(items × past) in the worst case; an item that was found is not searched again.
     """
     open_ = dict(_stated(summary, programs))
     for text in chain(told, past):
         for start in range(0, len(text), SLICE):
             if not open_:
                 return ()
-            # Slices overlap, so that nothing is parted.
+            # Slices overlap, so that no fact is missed at a border.
             part = text[start : start + SLICE + 400]
             _take_out(open_, part)
             if any(" " in form for forms in open_.values() for form in forms) and (
                 "\n" in part or "  " in part
             ):
-                # A command may be broken over lines.
+                # A command may be wrapped over several lines.
                 _take_out(open_, " ".join(part.split()))
     return tuple(open_)[:MOST]
 
 
 def _take_out(open_: dict[str, tuple[str, ...]], text: str) -> None:
-    """The facts that a text holds are no longer looked for."""
+    """Remove the items that `text` contains from `open_`, which has the spellings of each item."""
     held = [fact for fact, forms in open_.items() if any(form in text for form in forms)]
     for fact in held:
         del open_[fact]
 
 
 def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(fact as it stands, the forms in which the past may hold it)."""
+    """Yield what the summary states, as pairs of (the spelling of the summary, the spellings that count as
+    the same)."""
     coded = " ".join(span for line in summary.split("\n") for span in _SPAN.findall(line))
     for kind, value in atoms(summary):
         parts = value.strip("/").split("/") if kind == "path" else ()
@@ -81,5 +86,6 @@ def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tupl
 
 
 def _grouped(number: str) -> str:
+    """Return a number with commas between its thousands."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}" if len(whole) < 30 else number

@@ -1,7 +1,9 @@
-"""Whether a line of a summary presents the foreign words that it repeats as a demand, or as what they are.
+"""Decide whether a line of a summary presents foreign words as a demand, or only reports them.
 
-What may stand around them is an allow-list: a word that names the source ("README says: ...") or tells what
-was done ("Fixed: ..."). Any other word around them could give them an authority, in any language.
+Foreign words are words that neither the user nor the model wrote, but a tool, a file or a program. A
+*repetition* is the part of a line that repeats foreign words. The check is an allow-list of what may be
+around a repetition: a word that names its source ("README says: ...") or that reports a deed ("Fixed: ...").
+Any other word around it could give it authority, in any language.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from typing import Final
 from compactd.core.text.atoms import COMMON_WORDS
 
 PROSE_WORDS: Final = 3
-"""A repetition with fewer words of prose is a name, a path or a number."""
+"""A repetition with fewer words of prose than this is a name, a path or a number, not a demand."""
 CODE_SHARE: Final = 0.25
-"""Of the words of a repetition: from so many with the signs of code on it is code."""
+"""A repetition is code if at least this share of its words look like code."""
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
@@ -29,7 +31,7 @@ _SOURCE: Final = re.compile(
     r"|problems?|causes?|fix|finding|epic|code|function|method|module|class|field|parameter|component|hook)\b"
     r"|[\w-]+/[\w/-]+|\w\.\w|\w_\w|\(\)|https?:|#\d\d|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"
 )
-"""Names where the repeated words come from, or what they are about."""
+"""Words that name where a repetition comes from, or what it is about."""
 _DEED: Final = re.compile(
     r"\W*(?:\[x\]\W*)?(?:(?:also|then|now|i|we|was|were|all)\s+)*"
     r"(?!request|approv|agree|ask|order|instruct|direct|mandat|allow|permi|author|decid|confirm|accept|want|need"
@@ -37,7 +39,7 @@ _DEED: Final = re.compile(
     r"|charg|command|forc|urg|beg|call|pledg|promis|agreed)"
     r"(?:[a-z]{2,}ed|ran|wrote|read|found|saw|got|built|made|did)\b"
 )
-"""Tells what the model did."""
+"""Matches the beginning of a text that reports what the model did. Words such as "requested" do not count."""
 _AUTHORITY: Final = re.compile(
     r"\b(?:users?|humans?|persons?|clients?|customers?|owners?|operators?|maintainers?|requesters?|boss"
     r"|admin(?:istrator)?s?|they|he|she|you|your|we|us|our)\b"
@@ -46,11 +48,12 @@ _AUTHORITY: Final = re.compile(
     r"|nutzer|anwender|utilisateur|usuario|utente|usuário|gebruiker|użytkownik|användare|kullanıcı"
     r"|пользовател|用户|使用者|ユーザー|利用者|사용자|المستخدم"
 )
-"""Gives words an authority, whatever source stands next to it."""
+"""Words that give a repetition authority, even if its source is named too."""
 
 
 def is_prose(repeated: str) -> bool:
-    """Whether a repetition (in lower case) can be a demand: neither code nor a name. O(characters)."""
+    """Return whether a repetition (in lower case) can be a demand: it is neither code nor just a name.
+    O(characters)."""
     chunks = repeated.split()
     coded = sum(_CODE.search(chunk) is not None for chunk in chunks)
     return coded < CODE_SHARE * len(chunks) and (
@@ -59,7 +62,8 @@ def is_prose(repeated: str) -> bool:
 
 
 def is_bare(before: str, after: str) -> bool:
-    """Whether nothing that tells anything stands around a repetition (in lower case)."""
+    """Return whether the text before and after a repetition (in lower case) says nothing about it: only
+    common and very short words are there."""
     around = f"{before} | {after}"
     if _AUTHORITY.search(around) is not None:
         return False
@@ -69,8 +73,8 @@ def is_bare(before: str, after: str) -> bool:
 
 
 def gives_authority(before: str, after: str) -> bool:
-    """Whether what stands around a repetition (in lower case) may give it an authority: it does not say that
-    the words are a source's, or that the model did something; or it says whose demand they are."""
+    """Return whether the text before and after a repetition (in lower case) may give it authority. It does if
+    it says whose demand the repetition is, or if it neither names a source nor reports a deed."""
     if is_bare(before, after):
         return False
     around = f"{before} | {after}"
@@ -80,7 +84,8 @@ def gives_authority(before: str, after: str) -> bool:
 
 
 def code_lines(lines: Sequence[str]) -> frozenset[int]:
-    """The places of the lines in fences of which more than half the lines look like code. O(characters)."""
+    """Return the indices of the lines that are code: they are inside a code fence in which more than half of
+    the lines look like code. O(characters)."""
     found: set[int] = set()
     opened = -1
     for at, line in enumerate(lines):
@@ -97,5 +102,5 @@ def code_lines(lines: Sequence[str]) -> frozenset[int]:
 
 
 def tells_deed(repeated: str) -> bool:
-    """Whether a repetition (in lower case) tells what was done, and so demands nothing."""
+    """Return whether a repetition (in lower case) itself reports what was done, and so demands nothing."""
     return _DEED.match(repeated) is not None

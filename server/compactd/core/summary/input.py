@@ -1,4 +1,5 @@
-"""What a compaction works on: the originals, those of them that go, and what stays."""
+"""Collect what a compaction works with: its inputs (`Work`), and the messages sorted into those that are
+removed and those that stay (`Material`)."""
 
 from __future__ import annotations
 
@@ -22,60 +23,67 @@ from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """What a compaction works on."""
+    """Everything except the plan that is needed to carry the plan out."""
 
     inputs: Inputs
     originals: tuple[Item, ...]
-    """Every message of the path as it was appended, oldest first, compacted or not: nothing wears out."""
+    """Every message of the session's current branch as it was appended, oldest first, compacted or not.
+    Summaries are made from these, so that repeated compactions lose nothing."""
     working_dir: str | None = None
+    """The session's working folder; None if the client named none."""
     cache: FactCache | None = None
-    """Of the session: what is known of its messages already."""
+    """The session's cache of facts about its messages."""
     summariser_window: int | None = None
-    """Tokens; none where it is not known."""
+    """The context window of the model that summarises, in tokens; None if it is not known."""
     check: Callable[[str, float], None] | None = None
-    """Called at each step with its name and the share that is done; may raise, to cancel."""
+    """A function that is called at each step, with the step's name and the share of the work that is done. It
+    may raise an exception to cancel the compaction."""
 
     def at(self, phase: str, fraction: float) -> None:
-        """Tells how far the work is."""
+        """Report the step `phase` and the share of the work that is done. Raise what `check` raises."""
         if self.check is not None:
             self.check(phase, fraction)
 
 
 class Material(Struct, frozen=True, kw_only=True, dict=True):
-    """What the strategies summarise."""
+    """The messages of a compaction: those that are removed, and those that stay."""
 
     gone: tuple[Item, ...]
-    """Originals that the new view does not show word for word."""
+    """The removed messages: originals that the new view does not show word for word."""
     history: tuple[Item, ...]
-    """What a summariser reads of what is older than the tail, without the prefix: originals in their order.
-    What stays pinned is among them, as a summary of work needs the request that the work was done for."""
+    """The messages that a summariser reads: those before the tail, without the prefix, as originals in order.
+    Pinned messages are included, because a summary of work needs the request that the work was done for."""
     prefix: tuple[Item, ...]
+    """The beginning of the split turn, which gets a summary of its own; empty if no turn is split."""
     stays: tuple[Item, ...]
-    """Items of the new view, without the summary."""
+    """The items of the new view, without the new summary."""
     merged: Item | None
+    """The earlier summary that is merged into the new one; None if there is none."""
     use_of: Callable[[Item], FileUse]
-    """What a message says of files."""
+    """A function that finds which files a message reads and modifies."""
 
     @cached_property
     def files(self) -> FileLedger:
-        """The files of what goes, those that an earlier summary names among them, and all that the client
-        reported: its tracker is the session's (docs/specs.md, "klaude-code.md", `file_tracker`).
-        O(messages)."""
+        """The files that the removed messages use, that an earlier summary lists, and that the client
+        reported with any message. The client's reports count for the whole session (docs/specs.md,
+        "klaude-code.md", `file_tracker`). O(messages)."""
         gone = self.gone if self.merged is None else (self.merged, *self.gone)
         return ledger_of((*map(self.use_of, gone), *map(reported_use, self.stays)))
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Files that were read and not changed."""
+        """The files of `files` that were read but not changed."""
         return self.files.read
 
     @property
     def modified(self) -> tuple[str, ...]:
-        """Files that were changed."""
+        """The files of `files` that were changed."""
         return self.files.modified
 
 
 def material_of(work: Work, made: Plan) -> Material:
+    """Sort the messages of `work` into those that the plan `made` removes and those that stay.
+    O(messages)."""
     view = {item.entry_id: item for item in work.inputs.view.items}
     originals = work.originals or work.inputs.view.items
     whole = {item.entry_id: item for item in originals}
@@ -85,14 +93,15 @@ def material_of(work: Work, made: Plan) -> Material:
         for entry in (*made.pinned, *made.kept)
     )
     verbatim = {item.entry_id for item in stays if item.kind == "message"}
-    # What was appended after the plan was made follows the tail: it neither goes nor is counted. One by one:
-    # sets of all of it at once would hold the interpreter, 50 ms for 200,000 messages (2026-11).
+    # Messages that were appended after the plan was made follow the tail. They are not removed, and this
+    # compaction does not count them. The sets are built entry by entry, because one set operation for all
+    # entries would hold the interpreter lock (50 ms for 200,000 messages, 2026-11).
     planned = {entry for part in (made.removed, made.pinned, made.kept) for entry in part}
     later = {entry for entry in view if entry not in planned and entry != made.merged}
     gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
     merged = None if made.merged is None else view[made.merged]
     prefix = frozenset(made.prefix)
-    # Where all that goes is the turn's beginning, what is pinned before it needs no question of its own.
+    # If only the turn's beginning is removed, the pinned messages before it need no summary.
     older = () if prefix.issuperset(made.removed) else takewhile(lambda entry: entry != made.first_kept, view)
     return Material(
         gone=gone,
@@ -105,11 +114,13 @@ def material_of(work: Work, made: Plan) -> Material:
 
 
 def layout_of(work: Work) -> Layout:
-    """The headings that the profile's prompt asks a model for."""
+    """Return the headings that the profile's prompt asks a model to use."""
     return LAYOUTS.get(work.inputs.settings.rules.prompt, SECTIONS)
 
 
 def framed_by(work: Work, made: Plan, material: Material, body: str) -> str:
+    """Return the whole summary message: `body` with the lead, the file lists and the end line around it.
+    O(text + files)."""
     return framed(
         work.inputs.settings.rules,
         body,
@@ -122,11 +133,14 @@ def framed_by(work: Work, made: Plan, material: Material, body: str) -> str:
 
 
 def request_of(stays: Sequence[Item]) -> Item | None:
+    """Return the newest request among the messages that stay; None if there is none."""
     at = newest_request(stays)
     return None if at is None else stays[at]
 
 
 def texts_of(item: Item) -> Iterator[str]:
+    """Yield the texts of a message: its text blocks, documents, tool calls with their arguments, and tool
+    results."""
     for block in item.message.content:
         match block:
             case Text(text=text):

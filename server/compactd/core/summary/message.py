@@ -1,4 +1,5 @@
-"""The text of a summary message around what a model or nobody wrote: lead, file lists, end."""
+"""Write the text of the summary message: the lead (its first line), the body, the file lists and the end
+line."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ def framed(
     counter: Counter,
     nature: bool = True,
 ) -> str:
-    """Lead, `body`, file lists, the profile's end line. Lists that do not fit what the budget leaves beside
-    `body` are cut in the text, newest kept, with a count. O(text + files)."""
+    """Put the lead, the file lists and the profile's end line around `body`. If the rest of the budget is too
+    small for the lists, they contain the newest files and a count of the others. With `nature`, a note for
+    the model that reads the message follows the lead: it is a record, not a request. O(text + files)."""
     lead = f"{rules.lead}\n{NATURE}" if nature else rules.lead
     end = rules.end.format(n=messages)
     frame = "\n\n".join(part for part in (lead, body, end) if part)
@@ -43,7 +45,8 @@ def truncated(
     budget_tokens: int,
     counter: Counter,
 ) -> str:
-    """The summary of the strategy `truncate`: how many messages of which role it were, and the file lists."""
+    """Return the summary message of the strategy `truncate`: the number of removed messages by role, `extra`,
+    and the file lists."""
     roles = {role: sum(item.message.role == role for item in removed) for role in ROLES}
     body = "\n\n".join(part for part in (counted(roles), extra) if part)
     return framed(
@@ -59,7 +62,7 @@ def truncated(
 
 
 def before_files(text: str, extra: str) -> str:
-    """`extra` as a further part of a summary's text, before the file lists that end it."""
+    """Return a summary's text with `extra` inserted before the file lists at its end."""
     if not extra:
         return text
     end = len(text)
@@ -72,10 +75,11 @@ def before_files(text: str, extra: str) -> str:
 
 
 def under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
-    """`text` with `lines` at the end of what stands under `heading`, which is added where it is missing.
+    """Return `text` with `lines` added at the end of its section `heading`. A missing section is created
+    before the file lists.
 
-    A section ends at the next heading of its level or above, at the file lists, and at a line that begins
-    with `end`, where that is not empty. O(text).
+    A section ends at the next heading of the same or a higher level, at the file lists, and, if `end` is not
+    empty, at a line that begins with `end`. O(text).
     """
     said, words = text.splitlines(), heading_of(heading)
     closing = ("## ", "### ") if heading.startswith("### ") else ("## ",)
@@ -90,6 +94,7 @@ def under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
 
 
 def _files_within(read: Sequence[str], modified: Sequence[str], room: int, counter: Counter) -> Files:
+    """Return the files to list in at most `room` tokens, the newest first, and how many are left out."""
     whole = Files(tuple(read), tuple(modified))
     if counter.count(file_tags(whole)) <= room:
         return whole

@@ -1,8 +1,10 @@
-"""The questions to a summariser: one thread for the history, one for the turn's beginning, side by side.
+"""Ask a model for a summary: one thread of questions about the history and, if a turn is split, one about
+that turn's beginning. Both are asked at the same time.
 
-Each thread asks for its first part, and then, as long as the transcript has more parts than the summariser's
-window holds at once, for the summary so far merged with the next part. No I/O: whoever drives the generators
-has the model. (Rules: docs/dev/behaviour.md, "Summarise".)
+A *thread* is a generator of questions (no thread of the operating system). It asks for a summary of the first
+part of the transcript. If the transcript has more parts, because it does not fit the summariser's window, it
+then asks to merge the summary so far with each next part. There is no I/O: the caller that drives the
+generators has the model. (Rules: docs/dev/behaviour.md, "Summarise".)
 """
 
 from __future__ import annotations
@@ -33,26 +35,30 @@ from compactd.core.text.summary_format import NATURE, OLD_NATURES
 from compactd.protocol.messages import Text, Usage
 
 LEAST_OUTPUT = 256
-"""Tokens that a summariser may write, however small the budget: below it every answer is cut off."""
+"""A summariser may always write this many tokens, even if the budget is smaller. With less, every answer
+would be cut off."""
 
 LEAST_PART = 256
-"""Tokens of transcript in one question, below which folding it in parts makes no sense."""
+"""If a question has room for fewer tokens of transcript than this, the summariser's window is too small."""
 
 LABEL_TOKENS = 16
-"""Most that a paragraph of the transcript takes beside its message: who speaks, what was cut."""
+"""The most tokens that a paragraph of the transcript has in addition to its message: a label, and a note of
+what was cut."""
 
 OUTPUT_DIVISOR = 4
-"""Of the summariser's window, most that it may write: the rest is for what it reads."""
+"""A summariser may write at most a quarter of its window; the rest is for what it reads. This is the
+divisor."""
 
 SMALLER = 1
-"""How often the transcript of a question is halved because its answer was cut off."""
+"""How many times a thread may split a part of the transcript in half because the answer to it was cut off."""
 
 PREFIX_SHARE = (3, 8)
-"""Of the output, for a split turn's prefix (pi gives 0.5 to it and 0.8 to the history)."""
+"""The share of the output tokens, as (numerator, denominator), for the summary of a split turn's beginning.
+pi gives 0.5 to that and 0.8 to the history."""
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """One question to a summariser. No tools are offered with it."""
+    """One question to a summariser. It is sent without tools."""
 
     purpose: Literal["history", "merge", "prefix"]
     system: str
@@ -61,19 +67,21 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class Summarised(Struct, frozen=True, kw_only=True):
-    """What came of asking."""
+    """The summary that a summariser wrote, or why there is none."""
 
     text: str
-    """The summary's sections; empty where there is none."""
+    """The summary's text without lead, file lists and end line; empty if there is no summary."""
     why: str
-    """Why there is none, for a person."""
+    """Why there is no summary, in words for a person; empty if there is one."""
     usage: Usage | None
-    """All answers together, those that were no summaries too."""
+    """The sum of the usage of all answers, including answers that could not be used; None if none reported
+    it."""
 
 
 Asking = Generator[tuple[Ask, ...], tuple[Answer, ...], Summarised]
+"""A generator that yields questions to ask at the same time, and returns the summary."""
 Thread = Generator[Ask, Answer, tuple[str, str]]
-"""Ends with (summary, why there is none)."""
+"""A generator that yields one question at a time, and returns (summary, the reason why there is none)."""
 
 
 def summarise(
@@ -85,10 +93,12 @@ def summarise(
     budget_tokens: int,
     window: int | None,
 ) -> Asking:
-    """Asks for the summary of `history`, merged with `previous`, and of `prefix`; both at once.
+    """Ask for the summary of `history`, merged with `previous`, and for the summary of `prefix`, both at the
+    same time.
 
-    An earlier summary with nothing to add to it is taken as it is. `window`: the summariser's, in tokens of
-    `inputs.counter`. One thread that fails is a failure of both.
+    `previous` is an earlier summary, `prefix` the beginning of a split turn. If there is an earlier summary
+    and no history to merge it with, it is used unchanged. `window` is the summariser's window, in tokens of
+    `inputs.counter`. If one of the two summaries fails, the result is a failure.
     """
     output = budget_tokens if window is None else min(budget_tokens, window // OUTPUT_DIVISOR)
     output = max(LEAST_OUTPUT, output)
@@ -113,7 +123,8 @@ def summarise(
 
 
 def previous_summary(message_text: str, lead: str, end: str) -> str:
-    """The sections of an earlier summary message, without what code wrote around them. O(text)."""
+    """Return the sections of an earlier summary message, without its lead, its file lists and its end line.
+    O(text)."""
     text = message_text.strip()
     for line in (lead, NATURE, *OLD_NATURES):
         text = text.removeprefix(line).lstrip()
@@ -124,13 +135,14 @@ def previous_summary(message_text: str, lead: str, end: str) -> str:
 
 
 def text_of(item: Item) -> str:
-    """What a message says."""
+    """Return the text blocks of a message, joined by line ends."""
     return "\n".join(block.text for block in item.message.content if isinstance(block, Text))
 
 
 def _history(
     inputs: Inputs, items: Sequence[Item], previous: str | None, output: int, window: int | None
 ) -> Thread:
+    """Ask for the summary of the history, part by part."""
     settings, request = inputs.settings, inputs.request
     prompts = PROMPTS[settings.rules.prompt]
     own = request.prompt or settings.compact_prompt
@@ -168,6 +180,7 @@ def _history(
 
 
 def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | None) -> Thread:
+    """Ask for the summary of a split turn's beginning, part by part."""
     prompts = PROMPTS[inputs.settings.rules.prompt]
     previous: str | None = None
     parts = _parts(inputs, items, prompts, output, window, None)
@@ -200,7 +213,8 @@ def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | No
 
 
 def _whole(ask: Ask) -> Generator[Ask, Answer, Answer]:
-    """The answer to a question. One that was cut off at its output limit is gone on with, once."""
+    """Ask a question and return the answer. If the answer was cut off at its output limit, ask once for the
+    rest."""
     answer = yield ask
     if not is_cut_off(answer) or not isinstance(answer, Reply) or not answer.text.strip():
         return answer
@@ -211,6 +225,7 @@ def _whole(ask: Ask) -> Generator[Ask, Answer, Answer]:
 
 
 def _as_it_is(previous: str) -> Thread:
+    """Return the earlier summary without asking anything."""
     yield from ()
     return previous, ""
 
@@ -223,7 +238,8 @@ def _parts(
     window: int | None,
     previous: str | None,
 ) -> tuple[tuple[str, ...], ...]:
-    """The transcript in parts that fit the summariser's window; none where its window is too small."""
+    """Return the transcript of `items` in parts that fit the summariser's window, each as a tuple of
+    paragraphs. Return an empty tuple if the window is too small."""
     said = paragraphs(items, inputs.settings.tool_output_chars)
     if window is None:
         return (said,)
@@ -232,10 +248,11 @@ def _parts(
     task = request.prompt or inputs.settings.compact_prompt or prompts.update
     around = (prompts.system, task, request.instructions or "", *request.context)
     room = window - headroom(window) - output - sum(count(text) for text in around)
-    # From the second part on, the summary so far goes with the transcript: it is at most the output.
+    # From the second part on, the prompt also contains the summary so far, which is at most the output.
     room -= max(output, count(previous or ""))
     if sum(item.tokens for item in items) + LABEL_TOKENS * len(said) <= room:
-        # What a message took is known already: counting the transcript anew takes longer than sending it.
+        # Use the token counts that are already known: counting the transcript again would take longer than
+        # sending it.
         return (said,)
     return chunks(said, room, inputs.counter) if room >= LEAST_PART else ()
 
@@ -243,7 +260,8 @@ def _parts(
 def _together(
     threads: Sequence[Thread],
 ) -> Generator[tuple[Ask, ...], tuple[Answer, ...], tuple[list[tuple[str, str]], Usage | None]]:
-    """Drives the threads side by side: asks what all of them want to know, at once."""
+    """Run the threads at the same time: yield the current questions of all threads together, and pass each
+    thread its answer. Return what each thread returned, and the sum of the usage."""
     ends: dict[int, tuple[str, str]] = {}
     waiting: dict[int, Ask] = {}
     usage: Usage | None = None
@@ -279,5 +297,6 @@ def _sum(usage: Usage | None, more: Usage) -> Usage:
 
 
 def _demoted(text: str) -> str:
-    """Headings one level down, so that they stand under the one above them."""
+    """Return `text` with its `##` headings one level lower, so that they belong to the heading above the
+    text."""
     return "\n".join(f"#{line}" if line.startswith("## ") else line for line in text.splitlines())

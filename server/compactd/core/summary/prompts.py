@@ -1,9 +1,9 @@
-"""What a summariser is told, by the name that a profile's `prompt` gives.
+"""The prompts for a summariser. A profile names the set that it uses.
 
-In our own words; each covers every point that its spec's prompt asks for. Literal are the headings, which
-programs and people match, and the tags. (Specs: docs/specs.md, "opal.md" and docs/specs.md, "go-agent.md",
-"Summary Format"; docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-prompt";
-docs/specs-evmts-opencode.md, "opencode.md", "Phase 3".)
+The wording is compactd's own, and each prompt covers every point that the prompt in its specification asks
+for. The headings and the tags are exact, because programs and people match them. (Specs: docs/specs.md,
+"opal.md" and docs/specs.md, "go-agent.md", "Summary Format"; docs/specs-evmts-opencode.md, "evmts-32.md",
+"compaction-prompt"; docs/specs-evmts-opencode.md, "opencode.md", "Phase 3".)
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from compactd.core.text.quoting import without_frames
 
 
 class Prompts(Struct, frozen=True, kw_only=True):
-    """One way to ask for a summary."""
+    """A set of prompts with which a model makes summaries."""
 
     system: str
-    """Makes the model a summariser and nothing else."""
+    """The system prompt. It makes the model a summariser and nothing else."""
     summary: str
-    """Asks for the summary of a conversation."""
+    """The request for the summary of a conversation."""
     update: str
-    """Asks for `<previous-summary>` and a conversation as one summary."""
+    """The request to merge `<previous-summary>` and a conversation into one summary."""
     prefix: str
-    """Asks for what was attempted at the start of a turn whose end is kept. It asks for no headings."""
+    """The request for a summary of the beginning of a turn whose end is kept. It asks for no headings."""
     headings: tuple[str, ...] = ()
-    """That a summary must have, in order, without their `#`s; none: free text."""
+    """The headings that a summary must have, in order, without `#`; empty for free text."""
     placeholders: tuple[str, ...] = ()
-    """Of the form in the prompt: an answer that still holds one was not filled in."""
+    """The placeholders in the prompt's form. An answer that contains one of them is the form, not a
+    summary."""
 
 
 DO_NOT = """Rules:
@@ -164,7 +165,7 @@ It must give the whole context and still be quick to read.""",
 )
 
 PROMPTS = {"sections": SECTIONS, "evmts": EVMTS, "opencode": OPENCODE}
-"""By the name in `Rules.prompt`."""
+"""The sets of prompts, by the name that `Rules.prompt` of a profile has."""
 
 PREVIOUS = ("<previous-summary>", "</previous-summary>")
 
@@ -174,7 +175,7 @@ GO_ON = """The summary in <unfinished-summary> is yours. It was cut off at the o
 missing, from exactly where it ends, as briefly as you can; do not repeat what is there."""
 
 TRANSCRIPT_MARK = "{messages}"
-"""In a user's `compact_prompt`, the place of the transcript."""
+"""The place in a user's `compact_prompt` where the transcript is inserted."""
 
 
 def write(
@@ -186,10 +187,11 @@ def write(
     context: tuple[str, ...] = (),
     compact_prompt: str | None = None,
 ) -> str:
-    """The user prompt: transcript, earlier summary, what else the client knows, task, the user's focus.
+    """Build the user prompt. It contains, in this order: the transcript, the earlier summary, the client's
+    texts (`context`), the task, and what the user wants the summary to focus on (`instructions`).
 
-    With a `compact_prompt` that takes the place of `task`, the data goes where it says `{messages}`, or to
-    its end.
+    A `compact_prompt` replaces `task`. Then the first three replace `{messages}` in it or, if it does not
+    contain that, follow it.
     """
     data = [transcript]
     if previous is not None:
@@ -206,11 +208,13 @@ def write(
 
 
 def go_on(prompt: str, begun: str) -> str:
-    """The prompt of a question whose answer was cut off, asking for the rest of it."""
+    """Return the prompt that asks for the rest of an answer that was cut off. `prompt` is the original
+    prompt, `begun` the answer so far."""
     opening, closing = UNFINISHED
     return f"{prompt}\n\n{opening}\n{_without_frames(begun)}\n{closing}\n\n{GO_ON}"
 
 
 def _without_frames(text: str) -> str:
-    """`text` without what could end the tags around it, or speak as somebody else in the transcript."""
+    """Return `text` without anything that could close the tags around it, or that could pass for another
+    speaker in the transcript."""
     return "\n".join(map(without_frames, text.split("\n")))

@@ -1,7 +1,8 @@
-"""Whether a line of a model's summary repeats a sentence that a tool, a file or a program wrote.
+"""Detect whether a line of a model's summary repeats a sentence that a tool, a file or a program wrote.
 
-Words are compared by their stems, so that another ending, other capitals or a digit for a letter make no
-other word. A repetition is a run of telling words that one foreign sentence holds.
+Such a sentence is called foreign. Words are compared by stem, so different endings, capitals or digits for
+letters do not hide a repetition. A repetition is a sequence of words of the line that one foreign sentence
+contains. Common words such as "the" do not count.
 """
 
 from __future__ import annotations
@@ -19,48 +20,54 @@ from msgspec import Struct
 from compactd.core.text.atoms import COMMON_WORDS, sentences
 
 SHARE: Final = 0.8
-"""Of the words of a run, those that the foreign sentence must hold; and of the line or of the foreign
-sentence, those that the run must be."""
+"""A foreign sentence must contain at least this share of the words of a sequence. These words must also be at
+least this share of the words of the line, or of those of the foreign sentence."""
 FEWEST_WORDS: Final = 3
-"""In a run."""
+"""A sequence of fewer words is no repetition."""
 WINDOW_WORDS: Final = 40
-"""A foreign sentence of more words (a minified file, a list on one line) is looked at in pieces."""
+"""A foreign sentence with more words than this (a minified file, a list on one line) is examined in
+overlapping pieces of this size."""
 
 MOST_SENTENCES: Final = 50
-"""Foreign sentences that a line is compared with word by word: those that hold the most of its words."""
+"""A line is compared word by word with at most this many foreign sentences (or pieces of them): those that
+have the most words in common with it."""
 RUN_WORDS: Final = 80
+"""A sequence has at most this many words."""
 
 _TOKEN: Final = re.compile(r"[^\W_](?:[\w./:\\-]*[^\W_])?")
 _PROSE: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ENDING: Final = re.compile(r"(?<=[^\W\d_]{4})(?:ing|ed|es|s|e)\Z")
 _SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .·-]\w){3,}(?!\w)")
-"""`D e p l o y`."""
+"""Matches letters with spaces between them, such as `D e p l o y`."""
 _SPACELESS: Final = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PAIRS: Final = "\0"
+"""The stem of a word in a script without spaces. Such a word is compared by its pairs of characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LOOK_ALIKE: Final = str.maketrans("аеорсухіѕјһԁɡոкмтнвα", "aeopcyxisjhdgnkmthba")
 
 
 class Run(Struct, frozen=True):
-    """A part of a line that a foreign sentence holds."""
+    """The place of a repetition in a line."""
 
     start: int
-    """Characters from the line's beginning, inclusive, in the line as `folded` gives it."""
+    """The first character of the repetition, as an index into the line as `folded` returns it."""
     end: int
-    """The same, exclusive."""
+    """The index after the last character of the repetition."""
 
 
 class Repetitions:
-    """Looks for the lines of one text in what others wrote."""
+    """An index of the sentences of a conversation, with which lines of a summary are compared."""
 
     def __init__(self, text: str, said: Iterable[tuple[str, bool]]) -> None:
-        """`text`: whose lines will be asked about. `said`: what was said, oldest first, and of each text
-        whether it is foreign; the others are the model's. O(characters of both)."""
+        """Build the index. `text` contains all lines that will be compared; sentences that have nothing in
+        common with it are left out. `said` has the texts of the conversation, oldest first, each with whether
+        it is foreign; the other texts are the model's. O(characters of both)."""
         self._stems: dict[str, str] = {}
         known = {stem for line in text.split("\n") for stem, _, _ in self._words(folded(line))}
         self._sets: dict[str, frozenset[int]] = {}
         self._windows: list[tuple[int, bool]] = []
-        """How many words each has, and whether it is foreign; in the order in which they were said."""
+        """For each sentence, or piece of a long one: its number of words, and whether it is foreign. In the
+        order of the conversation."""
         self._where: defaultdict[str, list[int]] = defaultdict(list)
         seen: set[tuple[frozenset[str], int]] = set()
         for sentence, is_foreign in self._sentences(said, known):
@@ -76,8 +83,9 @@ class Repetitions:
                 self._windows.append((len(window), is_foreign))
 
     def find(self, line: str) -> Run | None:
-        """The longest run of words of `line` that a foreign sentence holds and that the model had not said
-        before; `line` as `folded` gives it. O(sentences that hold a word of it)."""
+        """Return the longest sequence of words of `line` (as `folded` returns it) that a foreign sentence
+        contains. Return None if there is none, or if the model wrote the same words earlier than that
+        sentence. O(sentences that have a word in common with it)."""
         words = list(self._words(line))
         distinct = {stem for stem, _, _ in words}
         counts = Counter(chain.from_iterable(self._where.get(stem, ()) for stem in distinct))
@@ -97,6 +105,8 @@ class Repetitions:
         return best
 
     def _holding(self, stem: str) -> frozenset[int]:
+        """Return the sentences, or pieces of sentences, that contain this stem, as indices into `_windows`.
+        Cached."""
         known = self._sets.get(stem)
         if known is None:
             known = self._sets[stem] = frozenset(self._where.get(stem, ()))
@@ -105,7 +115,8 @@ class Repetitions:
     def _sentences(
         self, said: Iterable[tuple[str, bool]], known: Collection[str]
     ) -> Iterator[tuple[str, bool]]:
-        """The sentences of the lines that hold enough of the `known` words, each line once."""
+        """Yield the sentences of `said`, each with whether it is foreign. Lines that contain too few of the
+        `known` stems, or that occurred before, are left out."""
         seen: set[str] = set()
         for text, is_foreign in said:
             for line in text.splitlines():
@@ -118,7 +129,7 @@ class Repetitions:
                         yield sentence, is_foreign
 
     def _stems_of(self, line: str) -> list[str]:
-        """The same as `_words` without places."""
+        """Return the stems of a line, as `_words` yields them."""
         if not line.isascii():
             return [stem for stem, _, _ in self._words(line)]
         stems, found = self._stems, _TOKEN.findall(line)
@@ -129,7 +140,8 @@ class Repetitions:
         ]
 
     def _words(self, line: str) -> Iterator[tuple[str, int, int]]:
-        """The telling words of a line as `folded` gives it: (stem, where it begins, where it ends)."""
+        """Yield (stem, start, end) for each word of a line (as `folded` returns it). Common words are left
+        out."""
         stems = self._stems
         for found in _TOKEN.finditer(line):
             word = found[0]
@@ -145,7 +157,8 @@ class Repetitions:
 
 
 def folded(line: str) -> str:
-    """`line` with signs that look alike made the same, without accents, in lower case. O(characters)."""
+    """Return `line` in lower case, without accents, without spaces between single letters, and with ordinary
+    letters in place of letters that only look like them. O(characters)."""
     if line.isascii():
         text = line.lower()
     else:
@@ -155,6 +168,7 @@ def folded(line: str) -> str:
 
 
 def _stem(word: str) -> str:
+    """Return the stem of a word; empty for a common word."""
     if not word.isascii() and _SPACELESS.search(word) is not None:
         return _PAIRS
     if (len(word) < 3 and word.isascii()) or word in COMMON_WORDS:
@@ -164,7 +178,9 @@ def _stem(word: str) -> str:
 
 
 def _longest_run(held: list[bool]) -> tuple[int, int]:
-    """The longest stretch that begins and ends with a held word and in which `SHARE` of the words are."""
+    """Return (start, end) of the longest stretch that begins and ends with a true element and in which at
+    least `SHARE` of the elements are true. `held` says of each word of a line whether the foreign sentence
+    contains it."""
     best = (0, 0)
     for start, is_held in enumerate(held):
         if not is_held:

@@ -1,8 +1,8 @@
-"""Facts of the removed text that were used again, looked up in what takes its place.
+"""Measure retention: the share of the facts in removed messages that the new context still contains.
 
 A fact is an atom (path, identifier, literal), a command, or a sentence in which the user sets a limit. An
-atom or command counts where it stands in two messages at least, or is the user's own; a limit always.
-Found by code, from what `FactCache` knows of each message; no model is asked.
+atom or a command counts if it occurs in at least two messages or if the user wrote it. A limit always counts.
+Facts are found by code, from what `FactCache` knows of each message, without a model.
 """
 
 from __future__ import annotations
@@ -35,45 +35,51 @@ from compactd.core.text.search import stands_alone, texts_written
 from compactd.protocol.messages import Author, Retention
 
 MAX_LOST = 50
+"""At most this many lost facts are reported."""
 LIKELY_LOST: Final = 4 * MAX_LOST
-"""Of the facts that what stays does not hold, looked for while a model writes its summary."""
+"""While a model writes its summary, lines are looked up in advance for this many of the facts that the
+messages which stay do not contain."""
 
 SEARCHED_CHARS: Final = 250_000
-"""Of text that one search for an atom looks at, about: it holds the interpreter."""
+"""One search for an atom examines about this many characters, because a search holds the interpreter lock."""
 
 ATOMS = ("path", "id", "lit")
+"""The kinds of facts that are atoms."""
 SENTENCE_SHARE = 0.6
-"""Of a sentence's words, so many must stand in one place of the new context: a model may say it otherwise."""
+"""A limit counts as kept if one line of the new context contains this share of its words, because a model may
+rephrase it."""
 
 
 MAX_LIMITS: Final = 500
-"""Limits that are looked up: each is compared with every line that shares a word with it. The user's
-constraints are always among them; of other sentences that set one, the newest are."""
+"""The most limits that are looked up in the new context, because each is compared with every line that shares
+a word with it. The user's constraints come first, then the newest of the other sentences that set a limit."""
 
 TELLING = 2
-"""Telling words of a line that says something about what stands in it."""
+"""A line says something about an atom in it only if it has more words than this."""
 
 LINE_CHARS = 200
-"""A lost fact is named by the line it stood in, up to this length; else by itself."""
+"""A lost fact is listed with the last line it occurred in, if that line has at most this many characters;
+otherwise alone."""
 
 
 class Fact(Struct, frozen=True):
-    """Something of the past that may be needed."""
+    """A piece of text in removed messages that may be needed later."""
 
     text: str
     kind: str
-    """`path`, `id`, `lit`, `command` or `limit`."""
+    """The kind of the fact: `path`, `id`, `lit`, `command` or `limit`."""
     uses: int
-    """Messages it stands in."""
+    """The number of removed messages that contain the fact."""
 
 
 def facts(
     removed: Sequence[Item], *, cache: FactCache | Names | None = None, demands: Constraints = NO_DEMANDS
 ) -> tuple[Fact, ...]:
-    """The facts of `removed` that were used again, most used first, then as they first appear. Each of
-    `demands` is a limit by itself, and what is superseded is none. Limits are at most `MAX_LIMITS`.
+    """Return the facts of `removed` that count: limits first, then the facts that most messages contain, then
+    in order of appearance.
 
-    O(features of the messages), with what `cache` knows.
+    Each constraint in `demands` is a limit of its own, and superseded ones are left out. There are at most
+    `MAX_LIMITS` limits. O(features of the messages), less what `cache` already knows.
     """
     cache = cache if cache is not None else FactCache()
     uses: dict[int, int] = {}
@@ -119,15 +125,16 @@ def facts(
 def retention(
     removed: Sequence[Item], new_context: Iterable[str], *, cache: FactCache | None = None
 ) -> Retention:
-    """How many of the facts of `removed` the texts of the new context still hold.
+    """Return how many facts of `removed` the texts of the new context still contain, and which are lost.
 
-    O(features of `removed` + length of the new context); `lost` holds at most `MAX_LOST`.
+    O(features of `removed` + length of the new context). At most `MAX_LOST` lost facts are listed.
     """
     return FactSearch(removed, new_context, cache=cache).with_summary("")
 
 
 class FactSearch:
-    """The facts of what was removed: looked up in what stays once, then in one summary or another."""
+    """The facts of removed messages, looked up once in the messages that stay and then in any number of
+    summaries."""
 
     def __init__(
         self,
@@ -137,28 +144,31 @@ class FactSearch:
         cache: FactCache | Names | None = None,
         demands: Constraints = NO_DEMANDS,
     ) -> None:
-        """O(features of `removed` + length of what stays)."""
+        """Find the facts of `removed`, and those that `stays`, the texts of the messages that stay, does not
+        contain. O(features of `removed` + length of `stays`)."""
         self._removed, self._demands = removed, demands
         self._shown = _Shown(_Names(), _Words())
         self._wanted = facts(removed, cache=cache, demands=demands)
         self._lost = _lost(self._wanted, "\n".join(stays), self._shown)
         self._stood: dict[str, str] = {}
-        """The last lines of the atoms that were looked for; empty where none says something about it."""
+        """The last line of each atom that was looked up; empty if that line says nothing about the atom."""
         self._written: dict[str, bool] = {}
         self.programs = frozenset(
             fact.text.split(" ", 1)[0] for fact in self._wanted if fact.kind == "command"
         )
-        """What the commands that were run more than once begin with."""
+        """The first words of the commands that were run more than once."""
 
     def look_ahead(self) -> None:
-        """Finds the lines of the facts that any summary is likely to lose. O(text of what was removed)."""
+        """Look up, in advance, the lines of facts that a summary is likely to lose. O(text of the removed
+        messages)."""
         self._stood_last(self._lost[:LIKELY_LOST])
         for fact in self._lost:
             if fact.kind == "path" and fact.text not in self._stood.get(fact.text, ""):
                 self._is_written(fact.text)
 
     def with_summary(self, summary: str) -> Retention:
-        """How many of the facts stand in what stays or in `summary`. O(facts + length of the summary)."""
+        """Return how many of the facts are in the messages that stay or in `summary`, and which are lost.
+        O(facts + length of the summary)."""
         if not self._wanted:
             return Retention(score=1.0, kept=0, lost=())
         lost = _lost(self._lost, summary, self._shown)
@@ -168,11 +178,12 @@ class FactSearch:
         )
 
     def supplement(self, summary: str, budget_tokens: int, count: Callable[[str], int]) -> str:
-        """Lines that name what stands neither in what stays nor in `summary`, to stand under Critical
-        Context; empty where none has room.
+        """Write lines that name lost facts: those that neither the messages that stay nor `summary` contain.
+        Return them without a line end after the last; empty if `budget_tokens` have no room for any.
 
-        Most used first; each by the last line it stood in, with its entry, and with `(tool)` where a tool or
-        a program said that line. Ends without a line end. O(text of what was removed).
+        The facts that most messages contain come first. Each is listed with the last line it occurred in and
+        the reference to that line's entry, and with `(tool)` if a tool or a program wrote the line. O(text of
+        the removed messages).
         """
         lost = _lost(self._lost, summary, self._shown)
         lines: list[str] = []
@@ -184,7 +195,7 @@ class FactSearch:
                 break
             if fact.kind in ATOMS and fact.text in written:
                 continue
-            # The constraints stand in the summary by themselves.
+            # The constraints are already in the summary.
             line = without_them(stood.get(fact.text, ""), self._demands)
             if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
                 continue
@@ -197,27 +208,29 @@ class FactSearch:
         return "\n".join(lines)
 
     def _stood_last(self, lost: Sequence[Fact]) -> None:
-        """Finds the last lines of those atoms that were not looked for before."""
+        """Look up the last line of each atom in `lost` that was not looked up before."""
         new = [fact.text for fact in lost if fact.kind in ATOMS and fact.text not in self._stood]
         if new:
             found = _last_lines(self._removed, new)
             self._stood.update((atom, found.get(atom, "")) for atom in new)
 
     def _is_written(self, path: str) -> bool:
-        """Whether a path was written as it is named here: without the folder that names are told without."""
+        """Return whether the removed messages contain the path in this spelling. Facts name paths relative to
+        the working folder, so the messages may only contain a longer form."""
         known = self._written.get(path)
         if known is None:
             known = self._written[path] = any(stands_alone(text, path) for text in self._texts)
         return known
 
     def _alone(self, fact: Fact) -> str:
-        """A fact by itself, marked if neither the user nor the assistant wrote it."""
+        """Return a fact without the line it occurred in, marked with `(tool)` if neither the user nor the
+        assistant wrote it."""
         is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own)
         return quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
 
     @cached_property
     def _own(self) -> list[str]:
-        """What the user and the assistant wrote."""
+        """The texts in the removed messages that the user or the assistant wrote."""
         return [part.text for item in self._removed for part in said(item.message) if part.author in OWN]
 
     @cached_property
@@ -226,7 +239,8 @@ class FactSearch:
 
 
 class _Names(dict[str, tuple[str, ...]]):
-    """By chunk: the names of its atoms."""
+    """The names of atoms in chunks (text without white space), by the chunk's text. Missing ones are computed
+    on access."""
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         found = self[chunk] = tuple([value for _, value in atoms_of_chunk(chunk)])
@@ -234,7 +248,8 @@ class _Names(dict[str, tuple[str, ...]]):
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """By chunk: its words."""
+    """The words of chunks (text without white space), by the chunk's text. Missing ones are computed on
+    access."""
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         found = self[chunk] = words_of_chunk(chunk)
@@ -242,17 +257,18 @@ class _Words(dict[str, tuple[str, ...]]):
 
 
 class _Shown(Struct):
-    """What was found out about chunks: one summary is looked at several times, each time a little longer."""
+    """Caches for searching facts in a text. One summary is searched several times, each time a little
+    longer."""
 
     names: _Names
     words: _Words
 
     def names_in(self, text: str) -> set[str]:
-        """The names of the atoms of a text. O(length)."""
+        """Return the names of the atoms in a text. O(length)."""
         return {name for chunk in set(text.split()) for name in self.names[chunk]}
 
     def lines_with(self, text: str) -> dict[str, set[int]]:
-        """By word the lines of a text that hold it. O(length)."""
+        """Return, for each word of a text, the numbers of the lines that contain it. O(length)."""
         found: dict[str, set[int]] = {}
         for number, line in enumerate(text.split("\n")):
             for chunk in line.split():
@@ -262,7 +278,8 @@ class _Shown(Struct):
 
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
-    """What of a user's line sets a limit."""
+    """Yield the parts of a user's line that set a limit: each constraint in force on its own, and the rest of
+    the line."""
     yield from stated_in(text, demands)
     rest = without_them(text, demands)
     if rest == text or CONSTRAINT.search(rest):
@@ -270,7 +287,8 @@ def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
 
 
 def _looked_up(limits: Iterable[str], demands: Constraints) -> list[str]:
-    """At most `MAX_LIMITS` of these, which are in the order of the conversation, and in that order."""
+    """Return at most `MAX_LIMITS` of these limits, in their order: all that are constraints of the user, and
+    the newest of the others."""
     every = list(limits)
     over = len(every) - MAX_LIMITS
     if over <= 0:
@@ -281,10 +299,12 @@ def _looked_up(limits: Iterable[str], demands: Constraints) -> list[str]:
 
 
 def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str]:
-    """The last line that says something about each of these atoms, marked and with its entry."""
+    """Return the last line of each of these atoms, if it says something about the atom. The line is a
+    quotation: with the mark of its author and the reference to its entry."""
     found: dict[str, str] = {}
     for told in _newest_first(removed):
-        # One search for each atom in many texts at once: no atom reaches over a line's end.
+        # Many texts are joined, and searched at once for each atom. No atom contains a line end, so each
+        # match is inside one text.
         begins = [0, *accumulate(len(text) + 1 for _, text, _ in told)]
         whole = "\n".join([text for _, text, _ in told])
         for atom in wanted:
@@ -303,7 +323,8 @@ def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str
 
 
 def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[Author, str, str]]]:
-    """(author, text, entry) of what the messages say, newest first, in runs of about `SEARCHED_CHARS`."""
+    """Yield the texts of messages as (author, text, entry), the newest message first, in lists of about
+    `SEARCHED_CHARS` characters."""
     run: list[tuple[Author, str, str]] = []
     size = 0
     for item in reversed(removed):
@@ -318,7 +339,8 @@ def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[Author, str, s
 
 
 def _telling_line(text: str, atom: str) -> str:
-    """The last line of `text` with this atom in it; empty where that line says nothing about it."""
+    """Return the last line of `text` that contains this atom; empty if that line says nothing about the atom
+    or is too long."""
     at = text.rfind(atom)
     start = text.rfind("\n", 0, at) + 1
     line = text[start : start + 2 * LINE_CHARS].split("\n", 1)[0].strip()
@@ -329,7 +351,7 @@ def _telling_line(text: str, atom: str) -> str:
 
 
 def _said(item: Item) -> Iterator[tuple[Author, str]]:
-    """(who said it, text) of what a message says in words, an earlier summary's left out."""
+    """Yield (author, text) for each stretch of a message that has one author. An earlier summary has none."""
     if is_summary(item.message):
         return
     for stretch in stretches(item.message):
@@ -337,7 +359,7 @@ def _said(item: Item) -> Iterator[tuple[Author, str]]:
 
 
 def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:
-    """Those that do not stand in `text`, in their order."""
+    """Return the facts of `wanted` that `text` does not contain, in their order."""
     if not wanted or not text:
         return wanted
     have = shown.names_in(text)
@@ -347,6 +369,8 @@ def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:
 
 
 def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:
+    """Return whether a text contains a fact. `have` are the names in the text, `folded` is the text on one
+    line, `places` has the numbers of its lines by word."""
     if fact.kind in ATOMS:
         return fact.text in have or (fact.kind == "path" and fact.text in folded)
     if " ".join(fact.text.split()) in folded:

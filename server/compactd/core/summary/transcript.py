@@ -1,8 +1,9 @@
-"""A conversation as data for a summariser: one labelled line or paragraph a message, inside tags.
+"""Write a conversation as a transcript for a summariser: labelled paragraphs between tags.
 
-A transcript is data to a model, a dialogue an invitation to go on with it (docs/specs.md, "opal.md",
-"Anti-continuation measures"). The labels are literal: `[User]:`, `[Assistant]:`, `[Assistant tool calls]:`,
-`[Tool result]:`; `[System]:` stands for system messages and for user messages that no person wrote.
+A transcript is used because a model treats it as data, but takes a dialogue as an invitation to continue it
+(docs/specs.md, "opal.md", "Anti-continuation measures"). The labels are fixed: `[User]:`, `[Assistant]:`,
+`[Assistant tool calls]:`, `[Tool result]:`. `[System]:` is for system messages, and for user messages in
+which no person typed anything.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from compactd.protocol.messages import Block, Document, Image, Message, Text, To
 
 _OWN_LABELS = ("User", "Assistant")
 _FOREIGN = (TOOL_MARK, "[Tool result]: ", "[System]: ")
-"""How lines begin that neither the user nor the assistant wrote: the label marks the first one."""
+"""The beginnings of paragraphs and lines that neither the user nor the assistant wrote. A paragraph's label
+marks its first line."""
 
 OPEN = "<conversation>"
 CLOSE = "</conversation>"
 
 
 def paragraphs(items: Sequence[Item], tool_output_chars: int) -> tuple[str, ...]:
-    """The paragraphs of a transcript, oldest first: per message its text, its calls, its results.
+    """Return the paragraphs of a transcript, oldest first. Each message gives a paragraph with its text, then
+    one with its calls, then one for each result.
 
-    Each tool result, and each call's arguments, is cut at `tool_output_chars` code points with a note of how
+    Each tool result and each call's arguments are cut at `tool_output_chars` code points, with a note of how
     much is missing. Thinking is left out. Each line that neither the user nor the assistant wrote is marked,
     and no text can pass for a label or a tag (`quoting.py`). O(text).
     """
@@ -36,14 +39,14 @@ def paragraphs(items: Sequence[Item], tool_output_chars: int) -> tuple[str, ...]
 
 
 def conversation(parts: Sequence[str]) -> str:
-    """Paragraphs between the tags that say where the data begins and ends."""
+    """Return the paragraphs between the tags that show the model where the data begins and ends."""
     body = "\n\n".join(parts)
     return f"{OPEN}\n{body}\n{CLOSE}"
 
 
 def chunks(parts: Sequence[str], most_tokens: int, counter: Counter) -> tuple[tuple[str, ...], ...]:
-    """The paragraphs in runs of at most `most_tokens` each, in order; a longer paragraph is broken between
-    code points. At least one run, perhaps empty. O(text), counted once."""
+    """Divide the paragraphs into groups of at most `most_tokens` each, in order. A paragraph with more tokens
+    is broken between code points. There is at least one group, which may be empty. O(text), counted once."""
     runs: list[tuple[str, ...]] = []
     run: list[str] = []
     used = 0
@@ -59,6 +62,7 @@ def chunks(parts: Sequence[str], most_tokens: int, counter: Counter) -> tuple[tu
 
 
 def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
+    """Yield the paragraphs of one message."""
     said: list[str] = []
     calls: list[str] = []
     results: list[str] = []
@@ -70,7 +74,7 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
             case ToolResult():
                 failed = "(error) " if block.is_error else ""
                 lines = quote(_cut(text_of_result(block), tool_output_chars), "tool")
-                # The label marks the first line.
+                # The label itself shows that the assistant did not write the first line.
                 results.append(f"[Tool result]: {failed}{lines.removeprefix(TOOL_MARK)}")
             case _:
                 said.extend(_said(message, block))
@@ -78,7 +82,8 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
         label, lines = _label(message), "\n".join(said)
         if label not in _OWN_LABELS:
             lines = lines.removeprefix(TOOL_MARK)
-        # No mark stands behind a label that says otherwise: wherever the text is cut, a line tells by itself.
+        # Do not put a line with the mark of a tool directly after the label of the user or the assistant.
+        # Each line then shows its own author, wherever the text is cut.
         elif lines.startswith(TOOL_MARK):
             lines = f"\n{lines}"
         yield f"[{label}]: {lines}"
@@ -88,6 +93,7 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
 
 
 def _label(message: Message) -> str:
+    """Return the label of the paragraph with a message's text."""
     match message.role:
         case "user":
             return "User" if is_typed(message) else "System"
@@ -100,7 +106,8 @@ def _label(message: Message) -> str:
 
 
 def _said(message: Message, block: Block) -> Iterator[str]:
-    """The stretches of a block as they are quoted; what programs remind the model of is left out."""
+    """Yield the text of a block as quotations, one for each stretch that has one author. Reminders that
+    programs add to the user's messages are left out."""
     match block:
         case Text() | Document(text=str()):
             for stretch in stretches_of(message, block):
@@ -116,16 +123,19 @@ def _said(message: Message, block: Block) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """A file's name or kind inside brackets: one that could be taken for more stands in quotes."""
+    """Return a file name or media type for use inside brackets, changed so that it cannot pass for anything
+    else."""
     return neutral(file_name(name)).replace("]", ")")
 
 
 def _cut(text: str, chars: int) -> str:
-    """The first `chars` code points; a grapheme may be parted, a code point never."""
+    """Return the first `chars` code points of `text`, and a note of how many are left out. A cut may split a
+    grapheme but never a code point."""
     return text if len(text) <= chars else f"{text[:chars]}… [characters left out: {len(text) - chars:,}]"
 
 
 def _pieces(parts: Sequence[str], most_tokens: int, counter: Counter) -> Iterator[tuple[str, int]]:
+    """Yield the paragraphs, each with its tokens. Longer ones than `most_tokens` are broken into pieces."""
     for part in parts:
         tokens = counter.count(part)
         if tokens <= most_tokens:
@@ -137,8 +147,9 @@ def _pieces(parts: Sequence[str], most_tokens: int, counter: Counter) -> Iterato
 
 
 def _broken(part: str, size: int) -> Iterator[str]:
-    """A paragraph in pieces of about `size` code points, broken after a line's end if one is near. A piece
-    that begins in the middle of a line somebody else wrote gets that line's mark."""
+    """Yield a paragraph in pieces of about `size` code points, cut after a line end if one is near. If a
+    piece begins inside a line that neither the user nor the assistant wrote, the mark of such lines is put
+    before it."""
     start, mark = 0, ""
     while start < len(part):
         end = start + size

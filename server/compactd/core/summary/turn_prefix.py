@@ -1,4 +1,7 @@
-"""The summary of a turn's beginning without a model: what was attempted, and how each step came out."""
+"""Summarise the beginning of a split turn without a model: one line per step, with the outcome of each call.
+
+A turn is split if the cut is inside it; then its beginning gets a summary of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,23 @@ from compactd.core.text.tool_results import text_of_result
 from compactd.protocol.messages import Block, Text, ToolCall, ToolResult
 
 HEADING = "## Turn Context (split turn)"
-"""Of the part of a summary that stands for the beginning of the turn whose end is kept (Opal's source)."""
+"""The heading above the summary of a split turn's beginning (as in Opal's source)."""
 
 SAID_CHARS = 120
+"""The most characters of a text in a step's line."""
 OUTCOME_CHARS = 80
+"""The most characters of a call's outcome in a step's line."""
 
 OUTCOME_LINES = 400
-"""Of a result, looked at for an error line: the end of it, where outcomes stand."""
+"""An error line is searched in the last lines of a result, this many, because outcomes are at the end."""
 
 
 def steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int]) -> str:
-    """Heading and one line a step of `prefix`, oldest first, of at most `most_tokens`; where not all fit, the
-    newest, with the number of those before. With no room for one, a line that says how many messages it were.
+    """Return the heading and one line per step of `prefix`, oldest first, in at most `most_tokens`. A step is
+    a text or a call.
+
+    If not all steps fit, the newest ones stay and the number of messages in the prefix is added. If none
+    fits, the heading and that number are returned, even if they take more tokens.
     """
     lines = _lines(prefix)
     shown: list[str] = []
@@ -42,6 +50,7 @@ def steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int])
 
 
 def _lines(prefix: Sequence[Item]) -> list[str]:
+    """Return a line for each text and each call, with the outcome of the call."""
     results = pair(prefix).result_of
     lines: list[str] = []
     for index, item in enumerate(prefix):
@@ -62,7 +71,8 @@ def _lines(prefix: Sequence[Item]) -> list[str]:
 
 
 def _said(item: Item, block: Block, text: str) -> str:
-    """The first line of it that a person typed, behind `User:`; else the first of it, quoted."""
+    """Return the first line that the user typed in this block, after `User:`. If the user typed nothing in
+    it, return the block's first line as a quotation."""
     told = [stretch for stretch in stretches_of(item.message, block) if stretch.text.strip()]
     typed = next((stretch for stretch in told if stretch.author == USER), None)
     if typed is not None:
@@ -72,7 +82,8 @@ def _said(item: Item, block: Block, text: str) -> str:
 
 
 def _outcome(item: Item, at: int) -> str:
-    """How a call came out: its last error line, else its last line; as data, marked so."""
+    """Return how a call ended: the last error line of its result or, without an error, the last line. It is
+    marked as tool output. `at` is the index of the result's block."""
     block = item.message.content[at]
     if not isinstance(block, ToolResult):
         return ""
@@ -85,5 +96,6 @@ def _outcome(item: Item, at: int) -> str:
 
 
 def _one_line(text: str, chars: int) -> str:
+    """Return the first line of a text in at most `chars` characters."""
     line = text.strip()[: chars * 8].split("\n", 1)[0]
     return shortened(" ".join(line.split()), chars)

@@ -1,1 +1,1 @@
-"""Text: words, sentences, quoting, invisible characters, the format of summaries."""
+"""Text handling: words, sentences, quoting, invisible characters, and the format of summaries."""

@@ -1,8 +1,8 @@
-"""What a later message can name: paths, identifiers, literals, commands; and the words around them.
+"""Find atoms in a text: paths, identifiers and literals. Also find commands, words and sentences.
 
-An atom is a pair `(kind, value)`, kind `path`, `id` or `lit` (URL, flag, hash, version). No atom holds
-white space, so a text has the atoms of its white-space separated chunks: that is how they are found, each
-distinct chunk once. The definitions are those by which a compaction is judged.
+An atom is the smallest piece of text that counts as a fact: a pair `(kind, value)` with the kind `path`, `id`
+(identifier) or `lit` (URL, flag, hash, version). Atoms contain no white space. So a text is split at white
+space into chunks, and each distinct chunk is analysed once. Retention is measured with these definitions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 Atom = tuple[str, str]
 
 CHUNK_CHARS = 300
-"""A longer run without white space is encoded data or minified code: it has no atoms and no words."""
+"""The maximum length of a chunk, in characters. A longer run without white space is encoded data or
+minified code; it has no atoms and no words."""
 
 _EXTENSIONS = """
 py pyi ipynb ts tsx js jsx mjs cjs go rs c h cc cpp hpp java kt rb php cs swift sh bash zsh ex exs eex heex
@@ -28,10 +29,12 @@ _PATH = re.compile(
     rf"|(?<![\w/.-])[\w-]+(?:\.[\w-]+)*\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/]))"
 )
 _ENDING = re.compile(rf"\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/])")
-"""What every path without a slash ends with."""
+"""Matches the extension with which every path without a slash ends."""
 _HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4}")
+"""Matches the first characters of an identifier."""
 _IDENTIFIER = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{4,60}(?![\w$])")
 _HUMP = re.compile(r"[a-z0-9][A-Z]")
+"""Matches a change from lower to upper case inside a word."""
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,30}")
 _HASH = re.compile(r"(?<![\w-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])")
 _VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+\.\d+(?:[-+][\w.]+)?(?![\w.])")
@@ -48,7 +51,7 @@ will just also have has had but your our its their there here what which when wh
 other into about over out down now let need make sure use using used one two get got like want please only
 """
 COMMON_WORDS = frozenset(_COMMON.split())
-"""Words that say nothing about the line they stand in."""
+"""Words that say nothing about a line's content."""
 
 CUE = re.compile(
     r"\b(?:decid|instead of|because|root cause|the (?:real )?(?:issue|problem|bug|fix|reason) (?:is|was)"
@@ -56,13 +59,13 @@ CUE = re.compile(
     r"|workaround|the key|important)",
     re.IGNORECASE,
 )
-"""What a sentence that decides something contains."""
+"""Matches a phrase with which people announce a decision."""
 
 ERROR = re.compile(
     r"\b[Ee]rror\b|ERROR|\bFAIL(?:ED|URE)?\b|\bfailed\b|[Ee]xception|Traceback|panic:|undefined|not found"
     r"|[Cc]annot|denied|No such"
 )
-"""What a line that reports an error contains."""
+"""Matches a word that lines which report errors contain."""
 
 CONSTRAINT = re.compile(
     r"\b(?:must|never|always|prefer|avoid|don'?t|do not|should(?:n't| not)?|only|without|make sure|ensure"
@@ -70,16 +73,17 @@ CONSTRAINT = re.compile(
     r"|必须|不要|绝不|总是|务必|禁止",
     re.IGNORECASE,
 )
-"""What a sentence of the user's that sets a limit contains."""
+"""Matches a word with which a user limits what may be done."""
 
 
 def codelike(word: str) -> bool:
-    """True for an identifier that no prose holds: an inner underscore, or a change of case."""
+    """Return whether a word looks like an identifier and not like a word of prose: it has an underscore
+    inside or changes from lower to upper case."""
     return "_" in word.strip("_") or (_HUMP.search(word) is not None and not word.isupper())
 
 
 def plain_path(path: str, working_dir: str = "") -> str:
-    """`path` without closing punctuation, the session's directory and a leading `./`."""
+    """Return `path` without punctuation at its end, without the working folder and without a leading `./`."""
     path = path.rstrip(".,:;")
     if working_dir and path.startswith(working_dir):
         path = path[len(working_dir) :].lstrip("/")
@@ -87,17 +91,20 @@ def plain_path(path: str, working_dir: str = "") -> str:
 
 
 def is_identifier(word: str) -> bool:
-    """True for an atom of kind `id`. `word` is a whole run of letters, digits and underscores."""
+    """Return whether `word` is an atom of kind `id`. `word` must be a whole run of letters, digits and
+    underscores."""
     return _HEAD.match(word) is not None and len(word) <= 61 and codelike(word)
 
 
 def is_digest(word: str) -> bool:
-    """True for a hash. `word` is a whole run, with no hyphen beside it."""
+    """Return whether `word` is a hash. `word` must be a whole run of letters, digits and underscores with
+    no hyphen next to it."""
     return 7 <= len(word) <= 40 and _HASH.fullmatch(word) is not None
 
 
 def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
-    """The atoms of a text without white space, each once. O(length); none for more than `CHUNK_CHARS`."""
+    """Return the atoms of a chunk (a text without white space), each once. Empty if the chunk is longer
+    than `CHUNK_CHARS`. O(length)."""
     if len(chunk) < 5 or len(chunk) > CHUNK_CHARS:
         return ()
     found: dict[Atom, None] = {}
@@ -114,7 +121,7 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
 
 
 def dotted_atoms(chunk: str) -> Iterator[Atom]:
-    """The paths and versions of a text without white space and URLs, in order. O(length)."""
+    """Yield the paths, then the versions, in a text without white space and URLs. O(length)."""
     if "/" in chunk or _ENDING.search(chunk) is not None:
         for raw in _PATH.findall(chunk):
             path = plain_path(raw)
@@ -132,7 +139,7 @@ def dotted_atoms(chunk: str) -> Iterator[Atom]:
 
 
 def dashed_atoms(chunk: str) -> Iterator[Atom]:
-    """The flags and hashes of a text without white space and URLs, in order. O(length)."""
+    """Yield the flags, then the hashes, in a text without white space and URLs. O(length)."""
     if "--" in chunk:
         for flag in _FLAG.findall(chunk):
             yield "lit", flag
@@ -141,7 +148,7 @@ def dashed_atoms(chunk: str) -> Iterator[Atom]:
 
 
 def atoms(text: str) -> dict[Atom, None]:
-    """The atoms of `text`, each once, in the order they first stand in. O(length)."""
+    """Return the atoms of `text`, each once, in the order of first appearance. O(length)."""
     found: dict[Atom, None] = {}
     seen: set[str] = set()
     for line in text.split("\n"):
@@ -153,7 +160,8 @@ def atoms(text: str) -> dict[Atom, None]:
 
 
 def words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """The lower-case words of a chunk, in order. Scripts without spaces give their pairs of signs."""
+    """Return the words of a chunk in lower case. Scripts without spaces give pairs of neighbouring
+    characters, at the end."""
     if len(chunk) > CHUNK_CHARS:
         return ()
     lower = chunk.lower()
@@ -167,11 +175,11 @@ def words_of_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def signs_of_chunk(chunk: str) -> list[str]:
-    """The letters and digits of a chunk in runs, in order: what runs of four are made of."""
+    """Return the runs of letters, digits and underscores in a chunk, in order."""
     return _SIGN.findall(chunk) if len(chunk) <= CHUNK_CHARS else []
 
 
-# A command line is parted where the shell parts it; redirections and comments are no part of a command.
+# A command line is split as the shell splits it. Redirections and comments are not part of a command.
 _PARTING = re.compile(r"&&|\|\||[;\n|]")
 _REDIRECTION = re.compile(r"\s*\d?>.*$")
 _SPACE = re.compile(r"\s+")
@@ -182,7 +190,8 @@ _EVERYDAY = re.compile(
 
 
 def commands(line: str) -> Iterator[str]:
-    """The commands of a shell line that are worth remembering: 6 to 100 characters, with an argument."""
+    """Yield the commands in a line of shell that are worth remembering: 6 to 100 characters long, with an
+    argument, and not an everyday program such as `ls`."""
     for part in _PARTING.split(line[:20_000]):
         command = _REDIRECTION.sub("", _SPACE.sub(" ", part).strip()).strip()
         if (
@@ -198,5 +207,5 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 
 
 def sentences(line: str) -> list[str]:
-    """`line` parted after full stops, question and exclamation marks."""
+    """Split `line` into sentences after full stops, question marks and exclamation marks."""
     return [s for s in _SENTENCE_END.split(line) if s]

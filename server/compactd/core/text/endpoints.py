@@ -1,7 +1,7 @@
-"""A model's endpoint (base URL) without what may be a secret: no user, no password, no query, no fragment.
+"""Remove from a model's endpoint (base URL) what may be secret: user, password, query and fragment.
 
-What a client gives as `base_url` is journalled, listed and shown, so a credential in it would be written to
-disk and told to whoever asks. Keys belong into keys.toml or the environment.
+The `base_url` that a client sends is written to the journal, listed and shown. A credential in it would be
+written to disk and shown to anyone who asks. Keys belong in keys.toml or in the environment.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 
 
 def bare_endpoint(url: str) -> str:
-    """`url` as scheme, host, port and path alone; spelled as it was. Works on any text. O(characters)."""
-    # A URL has no control characters; parsers leave them out, so they could hide where a part ends.
+    """Return `url` reduced to scheme, host, port and path, in its original spelling. `url` may be any
+    text. O(characters)."""
+    # A URL has no control characters. Parsers drop them, so they could hide where a part ends.
     url = "".join(sign for sign in url.strip() if sign.isprintable())
     parts = _PARTS.match(url)
     if parts is None:
         return ""
     scheme, authority, path = parts["scheme"] or "", parts["authority"].rpartition("@")[2], parts["path"]
     if "@" in path and (not _HOST.fullmatch(authority) or not authority):
-        # A password with a slash in it: the host comes after the last @, as whoever wrote it meant.
+        # The password contains a slash, so the host is after the last @.
         authority, slash, rest = path.rpartition("@")[2].partition("/")
         path = slash + rest
     return scheme + authority + path
 
 
 def has_secret_place(url: str) -> bool:
-    """Whether `url` holds more than `bare_endpoint` keeps: a user, a password, a query or a fragment."""
+    """Return whether `url` has parts that `bare_endpoint` removes: a user, a password, a query or a
+    fragment."""
     return bare_endpoint(url) != url.strip()

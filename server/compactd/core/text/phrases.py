@@ -1,7 +1,7 @@
-"""Searches one text for many phrases at once.
+"""Search one text for many phrases at once.
 
-Looking for each phrase by itself costs phrases × text. Here a text of n characters costs about n, whatever
-the number of phrases.
+Searching for each phrase separately costs phrases × text. This search costs about the length of the text,
+whatever the number of phrases.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from collections.abc import Iterable
 from typing import Final
 
 HEAD: Final = 4
-"""Characters that tell whether a phrase may begin at a place. Shorter phrases are looked for one by one."""
+"""How many characters decide whether a phrase may begin at a position. Phrases that are shorter than this
+are searched for one by one."""
 
 FEW: Final = 16
-"""Up to so many phrases, it is faster to look for each by itself."""
+"""Up to this many phrases, it is faster to search for each separately."""
 
 
 class Phrases:
-    """Phrases to look for, each once, in a fixed order."""
+    """A set of phrases to search for, in a fixed order."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
-        """O(characters of the phrases × log of their number)."""
+        """Prepare the search. Empty and repeated phrases are dropped. O(characters of the phrases × log of
+        their number)."""
         self._place = {phrase: at for at, phrase in enumerate(dict.fromkeys(filter(None, phrases)))}
         is_few = len(self._place) <= FEW
         self._alone = [phrase for phrase in self._place if is_few or len(phrase) < HEAD]
@@ -34,7 +36,8 @@ class Phrases:
         return len(self._place)
 
     def found_in(self, text: str) -> list[str]:
-        """The phrases that occur in `text`, anywhere, in the order in which they were given. O(text)."""
+        """Return the phrases that occur anywhere in `text`, in the order in which they were given.
+        O(text)."""
         found = {phrase for phrase in self._alone if phrase in text}
         if self._sorted:
             seen: set[int] = set()
@@ -46,8 +49,9 @@ class Phrases:
         return sorted(found, key=self._place.__getitem__)
 
     def _begin_at(self, text: str, at: int, seen: set[int]) -> None:
-        """Adds to `seen` the phrases that begin at `at`."""
-        # A phrase that begins here is the last one not after what follows, or a beginning of that one.
+        """Add to `seen` the indices of the phrases that begin at position `at` of `text`."""
+        # A phrase that begins here is either the last one in sorted order that is not after the text, or a
+        # prefix of it.
         nth = bisect_right(self._sorted, text[at : at + self._longest]) - 1
         while nth >= 0 and nth not in seen:
             if text.startswith(self._sorted[nth], at):
@@ -56,7 +60,8 @@ class Phrases:
 
 
 def _prefixes(phrases: list[str]) -> list[int]:
-    """For each of the sorted `phrases` the place of the longest other one that it begins with, or -1."""
+    """Return, for each of the sorted `phrases`, the index of the longest other phrase that is a prefix of
+    it; -1 if there is none."""
     shorter: list[int] = []
     for nth, phrase in enumerate(phrases):
         before = nth - 1

@@ -1,9 +1,10 @@
-"""Quotes foreign text for a reader that acts on what it reads: one function for every text we compose.
+"""Quote text that others wrote (a user, a model, a tool, a file) so that it cannot pass for anything else.
+Every text that compactd composes for a model or a person uses these functions.
 
-Each line that neither the user nor the assistant wrote begins with a mark. In every quoted line, whoever
-wrote it, what could pass for structure is broken by a visible sign: a heading, who speaks, a reference such
-as `[e12]`, a tag, a fence. Characters that nobody sees are replaced. The original is not touched: `expand`
-gives it back to the byte.
+Each line that neither the user nor the assistant wrote starts with a mark. In every quoted line, no matter
+who wrote it, a visible sign breaks anything that could pass for structure: a heading, a speaker, a reference
+such as `[e12]`, a tag, a code fence. Invisible characters are replaced. The original is not changed;
+`session/expand` returns it byte for byte.
 """
 
 from __future__ import annotations
@@ -15,33 +16,36 @@ from compactd.core.text.sanitize import visible
 from compactd.protocol.messages import Author
 
 TOOL_MARK: Final = "(tool) "
-"""Begins each line that a tool, a file or a program wrote."""
+"""The mark at the beginning of each line that a tool, a file or a program wrote."""
 
 SIGN: Final = "·"
-"""Stands before what was broken; a tag's `<` becomes `TAG_SIGN`."""
+"""The sign that is inserted before structure to break it. A tag is broken by `TAG_SIGN` instead."""
 TAG_SIGN: Final = "‹"
+"""The sign that replaces the `<` of a tag."""
 
 OWN: Final[frozenset[Author]] = frozenset(("user", "assistant"))
-"""Whose lines carry no mark: the two who talk."""
+"""The authors whose lines carry no mark: the user and the assistant."""
 
 _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""All that a reader may take for the end of a line."""
+"""Matches everything that a reader may take for a line end."""
 
 _SPEAKERS: Final = r"user|human|assistant(?: tool calls)?|system|developer|tool(?:[ _]results?)?"
 _SPEAKS: Final = rf"[\[*_]{{0,4}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[\]*_]{{0,4}}\s*+[:：]"
-"""`User:`, `[System]:`, `**assistant (admin)**:`."""
+"""Matches the name of a speaker and its colon: `User:`, `[System]:`, `**assistant (admin)**:`."""
 _BLANK: Final = r"(?P<blank>[\s\ufffd]*+(?:>[\s\ufffd]*+|[*+•-][\s\ufffd>]++){0,16}+)"
-"""Before a line's words: white space, quotation and list signs. Possessive: no line is slow to read."""
+"""Matches what may precede the words of a line: white space, quotation marks and list markers. The
+quantifiers are possessive, so that no line is slow to match."""
 _HEADINGS: Final = (
     r"goals?|constraints(?: (?:&|and) preferences)?|preferences|progress|done|in progress|blocked|plan"
     r"|(?:key )?decisions|next steps?|critical context|system(?: prompt)?|instructions?|user request"
     r"|current state|file context|code changes|errors (?:&|and) solutions"
 )
+"""Words that are a heading if nothing else is on the line."""
 _SECTIONS: Final = (
     r"constraints|preferences|goals?|key decisions|next steps|critical context|system prompt|user request"
     r"|current state|file context|code changes|open errors"
 )
-"""Of the headings, those that are one with more words after them too: no comment in code begins so."""
+"""Words that are a heading even if more words follow them. No comment in code begins with them."""
 _LEADING: Final = re.compile(
     rf"{_BLANK}(?="
     r"\#{2,6}(?:\s|$)"
@@ -53,24 +57,31 @@ _LEADING: Final = re.compile(
     r")",
     re.IGNORECASE,
 )
+"""Matches the beginning of a line up to structure: a heading, a speaker, a rule or a code fence."""
 _SPEAKER: Final = re.compile(rf"{_BLANK}(?={_SPEAKS})", re.IGNORECASE)
+"""Matches the beginning of a line up to the name of a speaker."""
 _OUR_FRAMES: Final = (
     r"back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary|previous conversation"
     rf"|/?(?:{_SPEAKERS})\s*+\]"
 )
+"""Words that follow the bracket of a line in which compactd frames a summary or a message."""
 _BRACKET: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", re.IGNORECASE)
+"""Matches the bracket of a reference or of one of compactd's frames."""
 _FRAME: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
+"""Matches the bracket of one of compactd's frames."""
 _TAG: Final = re.compile(
     r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z]|[\s\ufffd]{1,8}[A-Za-z][\w:.-]{0,60}[\s\ufffd]{0,8}>)"
     r"|^(\s*)[<＜﹤](?=\s+[A-Za-z])"
 )
+"""Matches the first character of a tag."""
 _SUSPECT: Final = re.compile(r"[<＜﹤\[]")
+"""Matches a character with which a tag, a reference or a frame begins."""
 
 
 def quote(text: str, author: Author) -> str:
-    """`text` as a model may read it: its lines neutralised (`neutral`), each that is not blank behind
-    `TOOL_MARK` unless the user or the assistant wrote it. As many lines as a reader sees in `text`.
-    O(characters)."""
+    """Return `text` as a model may read it. Each line is made harmless (`neutral`). Each line that is not
+    blank starts with `TOOL_MARK`, unless `author` is the user or the assistant. The result has as many
+    lines as a reader sees in `text`. O(characters)."""
     mark = "" if author in OWN else TOOL_MARK
     return "\n".join(
         mark + neutral(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)
@@ -78,23 +89,23 @@ def quote(text: str, author: Author) -> str:
 
 
 def quoted_line(text: str, author: Author) -> str:
-    """The same on one line: where `text` has several, they follow each other with a blank between."""
+    """Return `text` quoted like `quote` does, but on one line: line ends become spaces."""
     line = neutral(" ".join(_LINE_ENDS.split(text)))
     return line if author in OWN else TOOL_MARK + line
 
 
 def visible_lines(text: str) -> str:
-    """`text` with `unseen.SHOWN` for what nobody sees, and each end of a line as a line feed.
-    O(characters)."""
+    """Return `text` with `sanitize.SHOWN` in place of invisible characters, and with a line feed in place
+    of every kind of line end. O(characters)."""
     if text.isascii() and text.isprintable():
         return text
     return visible(_LINE_ENDS.sub("\n", text))
 
 
 def neutral(line: str) -> str:
-    """One line without what could pass for structure, for another speaker or for a frame; what was broken
-    shows `SIGN`, a tag `TAG_SIGN`, an unseen character `unseen.SHOWN`. Applied again, it changes nothing.
-    O(characters)."""
+    """Return one line with everything broken that could pass for structure, another speaker or one of
+    compactd's frames. `SIGN` is inserted before it; the `<` of a tag becomes `TAG_SIGN`; invisible
+    characters become `sanitize.SHOWN`. Idempotent. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = visible(line)
     if _SUSPECT.search(line) is not None:
@@ -105,8 +116,8 @@ def neutral(line: str) -> str:
 
 
 def without_frames(line: str) -> str:
-    """One line of a text that keeps its headings and references, such as a model's summary: no tag, no other
-    speaker, no frame of ours, no character that nobody sees. O(characters)."""
+    """Return one line of a text that may keep its headings and references, such as a model's summary.
+    Tags, speakers, compactd's frames and invisible characters are broken as in `neutral`. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = visible(line)
     line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)

@@ -1,6 +1,8 @@
-"""Characters that a stranger's text must not bring along where a person or a model reads it.
+"""Remove or show characters that must not reach a reader (a person or a model) from text that a tool, a file
+or a program wrote.
 
-Sessions hold whatever a tool printed. Tab and line end stay.
+Sessions contain whatever a tool printed: control characters, marks that change the text direction, invisible
+characters. Tabs and line feeds are allowed.
 """
 
 from __future__ import annotations
@@ -9,20 +11,20 @@ import re
 from typing import Final
 
 CODES: Final = (
-    # Control characters: what a terminal takes for a command.
+    # Control characters, which a terminal takes for commands.
     *(code for code in range(0x20) if code not in (0x09, 0x0A)),
     *range(0x7F, 0xA0),
-    # Line and paragraph separators: a line end that a search for line ends does not see.
+    # Line and paragraph separators, which a search for line ends does not see.
     0x2028,
     0x2029,
-    # Marks that turn the reading direction: a name looks like another than it is.
+    # Marks that change the text direction, so that a name looks like another.
     0x061C,
     0x200E,
     0x200F,
     *range(0x202A, 0x202F),
     *range(0x2066, 0x206A),
-    # Letters that nobody sees and a model may read: soft hyphen, joiners and fillers, invisible operators,
-    # the byte order mark, annotations, variation selectors (each can carry a byte), tags.
+    # Invisible characters that a model may read: soft hyphen, joiners and fillers, invisible operators, the
+    # byte order mark, annotations, variation selectors (each can carry a byte), tags.
     0x00AD,
     0x034F,
     0x115F,
@@ -40,30 +42,35 @@ CODES: Final = (
     *range(0xE0000, 0xE0080),
     *range(0xE0100, 0xE01F0),
 )
+"""The code points of the characters that are not allowed."""
 NOTHING: Final = dict.fromkeys(CODES)
-"""For `str.translate`: leaves them out."""
+"""A table for `str.translate` that removes the characters of `CODES`."""
 SHOWN: Final = "�"
+"""The character that replaces a removed one, so that a reader sees where it was."""
 MARKED: Final = dict.fromkeys(CODES, SHOWN)
-"""For `str.translate`: shows where one stood."""
+"""A table for `str.translate` that replaces each character of `CODES` by `SHOWN`."""
 
 _JOINERS: Final = "\u200c\u200d"
-"""Needed between letters of some scripts and between emoji; nobody sees them elsewhere."""
+"""Characters that some scripts need between letters, and emoji between their parts. In other places they
+are invisible."""
 _SELECTORS: Final = "\ufe0e\ufe0f"
-"""Needed behind a sign that is a letter or an emoji; nobody sees them elsewhere."""
+"""Characters that choose how the sign or emoji before them looks. In other places they are invisible."""
 
 _RUNS: Final = re.compile(
     "["
     + re.escape("".join(map(chr, sorted(CODES))))
     + "]+"
-    # A joiner that does not stand alone between two characters that are not ASCII.
+    # A joiner, unless it is single and between two non-ASCII characters.
     + f"|(?<![^\x00-\x7f{_JOINERS}])[{_JOINERS}]+|[{_JOINERS}](?=[\x00-\x7f{_JOINERS}]|\\Z)[{_JOINERS}]*"
-    # A selector behind nothing that it could select.
+    # A selector after nothing that it could select.
     + f"|(?<![#*0-9\u00a9\u00ae\u2000-\u3300\U0001f000-\U0001faff])[{_SELECTORS}]+"
     + f"|(?<=[{_SELECTORS}])[{_SELECTORS}]+"
 )
+"""Matches a run of characters that are not allowed, or of joiners and selectors in places where they are
+invisible."""
 
 
 def visible(text: str) -> str:
-    """`text` with `SHOWN` for each run of characters that nobody sees. Joiners and emoji selectors stay
-    where a script or an emoji needs them. O(characters)."""
+    """Return `text` with `SHOWN` in place of each run of invisible characters. Joiners and emoji selectors
+    are kept where a script or an emoji needs them. O(characters)."""
     return _RUNS.sub(SHOWN, text)

@@ -1,4 +1,5 @@
-"""Whether somebody wrote a name as it is: not behind a folder, and not as part of a longer name."""
+"""Search the texts of messages for a path that is written exactly like this: without a folder before it,
+and not as part of a longer name."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from compactd.protocol.messages import Block, Document, Text, ToolCall, ToolResu
 
 
 def stands_alone(text: str, path: str) -> bool:
-    """Whether a text holds a path that is no part of a longer one."""
+    """Return whether `text` contains `path` on its own, not as part of a longer path or name. O(text)."""
     at = text.find(path)
     while at >= 0:
         before, behind = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
@@ -21,7 +22,8 @@ def stands_alone(text: str, path: str) -> bool:
 
 
 def texts_written(content: Iterable[Block]) -> Iterator[str]:
-    """The texts of a message, arguments of its calls included."""
+    """Yield the texts in the blocks of a message: text, documents, tool results, and the arguments of tool
+    calls."""
     for block in content:
         match block:
             case Text(text=text) | Document(text=str() as text):

@@ -1,4 +1,4 @@
-"""A tool result as text."""
+"""Convert a tool result to text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from compactd.protocol.messages import Document, Image, Text, ToolResult
 
 
 def text_of_result(result: ToolResult) -> str:
-    """A result as text; what is no text is named."""
+    """Return the text of a tool result. A block that is not text becomes its type or title in brackets,
+    such as `[image/png]`."""
     if isinstance(result.content, str):
         return result.content
     parts: list[str] = []

@@ -1,4 +1,5 @@
-"""Text in which nothing hides: characters that cannot be seen are written as JSON's `\\uXXXX`."""
+r"""Write JSON and file names in which nothing is hidden: invisible characters become JSON escapes
+(`\uXXXX`)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from compactd.core.text import sanitize
 
 
 def _escape(code: int) -> str:
-    """A character as JSON escapes it."""
+    """Return the JSON escape of a code point."""
     if code < 0x10000:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
@@ -17,29 +18,32 @@ def _escape(code: int) -> str:
 
 
 _LINE_SEPARATORS: Final = (0x2028, 0x2029)
-"""JSON lets them stand as they are; a reader takes them for the end of a line."""
+"""Characters that JSON allows unescaped, but that a reader takes for line ends."""
 _HIDDEN: Final = frozenset((*sanitize.CODES, *_LINE_SEPARATORS))
+"""The code points that `file_name` escapes."""
 _ESCAPES: Final = {code: _escape(code) for code in _HIDDEN if code >= 0x7F}
+"""A table for `str.translate` from code points to JSON escapes. JSON itself escapes those below U+0020."""
 
 _MISREAD: Final = re.compile(
-    r"[\s\"'`]|.*[\s\"'`]\Z"  # blanks or quotes at its ends
+    r"[\s\"'`]|.*[\s\"'`]\Z"  # spaces or quotes at its ends
     r"|#|=+\Z|[-*•] |\[e\d|\(\d+ more\)\Z"  # as a line of a summary begins
-    r"|\w+ ?: "  # as a line begins that somebody says
+    r"|\w+ ?: "  # as a speaker's line begins
 )
-"""Names that would be taken for something else at the beginning of a line."""
+"""Matches a name that would be taken for something other than a name at the beginning of a line."""
 
 
 def visible_json(text: str) -> str:
-    """The same JSON value without characters that command a terminal or hide in a line. O(length)."""
-    # JSON escapes control characters below U+0020 itself; between its tokens they mean nothing.
+    """Return JSON text with the same value, in which characters that are invisible or control a terminal
+    are escaped. O(length)."""
+    # JSON itself escapes control characters below U+0020; between its tokens they mean nothing.
     return text.replace("\r", " ").translate(_ESCAPES)
 
 
 def file_name(name: str) -> str:
-    """A file's name as one line of a list. O(length).
+    """Return a file name as one line of a list. O(length).
 
-    As it is, or as a JSON string if it holds `<` or what cannot be seen, or if a reader would take it for
-    something else: a heading, a speaker, the number of a message.
+    The name is unchanged unless it contains `<` or invisible characters, or a reader would take it for
+    something else: a heading, a speaker, the number of a message. Then it is written as a JSON string.
     """
     if all(map(_is_visible, name)) and _MISREAD.match(name) is None:
         return name
@@ -51,8 +55,10 @@ def file_name(name: str) -> str:
 
 
 def _is_visible(sign: str) -> bool:
+    """Return whether a character may appear in a file name without an escape."""
     return sign.isprintable() and sign != "<" and ord(sign) not in _HIDDEN
 
 
 def _quoted(sign: str) -> str:
+    """Return a character as it is written inside a JSON string."""
     return "\\" + sign if sign in '"\\' else _escape(ord(sign))

@@ -1,1 +1,1 @@
-"""Counts and estimates of tokens."""
+"""Token counts and estimates, and providers' usage reports."""

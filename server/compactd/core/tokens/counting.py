@@ -1,9 +1,10 @@
-"""Tokens of texts, messages, tools: what counts as what, and the estimators that need no vocabulary.
+"""Count the tokens of texts, messages and tools, with estimators that need no vocabulary.
 
-A `Counter` counts a text; everything else here says which texts of a message a model reads and sums
-them. Images count by their pixels, documents by their pages, never by the bytes of their base64.
-Nothing is added per message: what a provider puts around one is part of the slope and intercept that a
-session's reports calibrate. A call of a tool is the exception, where its size is known.
+A `Counter` counts a text. Everything else in this module decides which texts of a message a model reads, and
+adds up their counts. Images count by their pixels and documents by their pages, never by the bytes of their
+base64. Nothing is added per message: what a provider puts around messages is part of the slope and intercept
+that are calibrated from a session's usage reports. Tool calls are an exception: what the provider puts around
+each is added if it is known (`Habits.call_tokens`).
 """
 
 from __future__ import annotations
@@ -32,109 +33,119 @@ from compactd.protocol.messages import (
 )
 
 FAMILY_FACTORS = {"openai": 1.0, "claude": 1.13, "claude-4.7": 1.36, "gemini": 1.15}
-"""Tokens of a family's own tokenizer for each o200k token. Claude: what predicts seven recorded sessions of
-Sonnet 4 to Opus 4.6 best; their slopes are 1.00 to 1.20 beside `CALL_TOKENS` (docs/truth.md, 2026-11); its
-vocabulary of 2023 gave 1.07 on Python, 1.15 on traces, 1.27 on Chinese. From Opus 4.7 on it makes 1.0 to 1.35
-times as many (Anthropic's documentation, "What's new in Claude Opus 4.7"). Gemini: Continue takes 1.18."""
+"""Tokens of a model family's own tokenizer per token of o200k. Claude: the factor that best predicts seven
+recorded sessions of Sonnet 4 to Opus 4.6, whose slopes are 1.00 to 1.20 in addition to `CALL_TOKENS`
+(docs/truth.md, 2026-11); its vocabulary of 2023 gives 1.07 on Python, 1.15 on traces, 1.27 on Chinese.
+From Opus 4.7 on, Claude has 1.0 to 1.35 times as many tokens (Anthropic's documentation, "What's new in
+Claude Opus 4.7"). Gemini: Continue uses 1.18."""
 
 CALL_TOKENS = {"claude": 85, "claude-4.7": 102}
-"""Tokens that stand around a call of a tool and its result, beside what both say. Claude's: what the reports
-of those sessions leave for each call, 50 to 105, about 65 beside 8 a message (docs/truth.md, 2026-11)."""
+"""Tokens that Claude's API puts around each tool call and its result, in addition to their texts. The
+usage reports of the seven recorded sessions leave 50 to 105 for each call, or about 65 plus 8 per message
+(docs/truth.md, 2026-11)."""
 
 FORGETS_THINKING = frozenset(("openai", "gemini"))
-"""Families whose thinking no next request holds: OpenAI's chat API takes none back and the other drops it
-from earlier turns; Gemini's are summaries, which are not sent (their documentation, "Reasoning" and
-"Thinking", seen 2026-11). Claude keeps it from Opus 4.5 and Sonnet 4.6 on, until then that of the running
-tool loop ("Extended thinking"): in the recorded sessions that have any it stays (docs/truth.md)."""
+"""Model families whose thinking is not part of the next request. OpenAI's chat API does not take it back,
+and its Responses API drops it from earlier turns. Gemini returns summaries of its thinking, which are not
+sent ("Reasoning" and "Thinking" in their documentation, seen 2026-11). Claude is not in this set: it keeps
+all thinking from Opus 4.5 and Sonnet 4.6 on, and before that the thinking of the running tool loop
+("Extended thinking"); in the recorded sessions that have any, it stays (docs/truth.md)."""
 
 OTHER_CALL_TOKENS = 20
-"""The same of the others: special tokens, recipient and channel of a call and of its result in OpenAI's
-Harmony format, and Hermes' tags that Qwen uses, are 15 to 25 (their documentation, seen 2026-11)."""
+"""Tokens around each tool call and its result in families that are not in `CALL_TOKENS`: 15 to 25 for the
+special tokens, recipient and channel in OpenAI's Harmony format, and for the Hermes tags that Qwen uses
+(their documentation, seen 2026-11)."""
 
 OTHER_FACTOR = 1.1
-"""The same for every family that `FAMILY_FACTORS` does not name."""
+"""Tokens per token of o200k for families that are not in `FAMILY_FACTORS`."""
 
 BLOB_RUN_BYTES = 256
-"""A run without white space or quotes of at least this many bytes of base64's alphabet is a blob, no text."""
+"""A run of at least this many bytes from base64's alphabet, without white space or quotes, is binary data
+and not text."""
 
 BLOB_TOKENS = 1600
-"""Most that one blob counts: what the largest image does."""
+"""The maximum number of tokens that one run of binary data counts. It is what the largest image counts."""
 
 
 class Count(Struct, frozen=True):
-    """A number of tokens, and whether the model's own tokenizer gave it."""
+    """A number of tokens, and whether it comes from the model's own tokenizer."""
 
     tokens: int
     exact: bool
+    """Whether the number comes from the model's own tokenizer."""
 
 
 class Habits(Struct, frozen=True, kw_only=True):
-    """What a model's provider makes of blocks that are more, or less, than their text."""
+    """How a model's provider counts blocks whose size is not just that of their text."""
 
     call_tokens: int = 0
-    """Around each call of a tool and its result."""
+    """Tokens around each tool call and its result."""
     keeps_thinking: bool = True
-    """Thinking of earlier answers is part of the next request."""
+    """Whether the thinking of earlier answers is part of the next request."""
     pictures: PictureRule = ANTHROPIC
+    """How many tokens an image takes."""
 
 
 class Provided(Struct, frozen=True, kw_only=True):
-    """A counter for the models of one provider."""
+    """The base class of counters that know the habits of a model's provider."""
 
     habits: Habits = Habits()
 
 
 class Counter(Protocol):
-    """Counts the tokens of a text. The same text always gives the same number; safe in any thread."""
+    """A counter of the tokens of a text. The same text always gives the same number. Thread-safe."""
 
     @property
     def name(self) -> str:
-        """The method, as `tokens/count` and the journal show it."""
+        """The name of the method, as in `tokens/count` and the journal."""
         ...
 
     @property
     def exact(self) -> bool:
-        """True where this is the tokenizer of the model that is counted for."""
+        """Whether this is the tokenizer of the model that is counted for."""
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of `text`, 0 for an empty one. O(text), in slices that hold the interpreter < 5 ms each."""
+        """Return the number of tokens of `text`; 0 if it is empty. O(text), in slices that hold the
+        interpreter lock for less than 5 ms each."""
         ...
 
 
 @runtime_checkable
 class Batching(Counter, Protocol):
-    """Counts many texts in less time than one after the other."""
+    """A counter that can count many texts faster than one after another."""
 
     @property
     def habits(self) -> Habits:
-        """What its model's provider makes of blocks."""
+        """How the model's provider counts blocks."""
         ...
 
     def count_each(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each of `texts`, as `count` gives them. May use several cores."""
+        """Return the number of tokens of each of `texts`, as `count` does. It may use several cores."""
         ...
 
 
 class Chars4(Struct, frozen=True):
-    """Code points ÷ 4, rounded up: the heuristic of the specs (opal, go-agent, klaude-code, evmts)."""
+    """A counter by code points ÷ 4, rounded up: the heuristic in the specifications of opal, go-agent,
+    klaude-code and evmts."""
 
     name: str = "chars4"
     exact: bool = False
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. O(1)."""
+        """Return the number of tokens of `text`. O(1)."""
         return (len(text) + 3) // 4
 
 
 class Chars4Utf16(Struct, frozen=True):
-    """⌊UTF-16 units ÷ 4 + ½⌋: what JavaScript's `Math.round(text.length / 4)` gives (opencode's estimate)."""
+    """A counter by ⌊UTF-16 units ÷ 4 + ½⌋, which is `Math.round(text.length / 4)` in JavaScript
+    (opencode's estimate)."""
 
     name: str = "chars4_utf16"
     exact: bool = False
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. O(text), O(1) where it is ASCII."""
+        """Return the number of tokens of `text`. O(text); O(1) if it is ASCII."""
         units = len(text)
         if not text.isascii():
             units = sum(len(part.encode("utf-16-le", "surrogatepass")) for part in slices(text)) // 2
@@ -142,30 +153,31 @@ class Chars4Utf16(Struct, frozen=True):
 
 
 class ScriptAware(Provided, frozen=True):
-    """What o200k would count, told from the kinds of characters, × the factor of the model's family."""
+    """A counter that estimates o200k's count from the kinds of characters and multiplies it by the factor
+    of the model's family."""
 
     factor: float = 1.0
+    """Tokens of the family per token of o200k."""
     name: str = "script_aware"
-    """Another one for another family, so that a change of model counts again."""
+    """The name of the method. It contains the family, so that a change of model leads to a recount."""
     exact: bool = False
 
     def count(self, text: str) -> int:
-        """Tokens of `text`, at least 1 if there is any. O(bytes), 10 to 25 ns each."""
+        """Return the estimated tokens of `text`, at least 1 unless it is empty. O(bytes), 10 to 25 ns
+        each."""
         return max(1, round(estimate(text) * self.factor)) if text else 0
 
 
 def family_factor(family: str | None) -> float:
-    """Tokens of this tokenizer family for each o200k token. The encodings of OpenAI count as `openai`."""
+    """Return the tokens of this tokenizer family per token of o200k. OpenAI's encodings count as `openai`."""
     if family in ("o200k_base", "cl100k_base"):
         return 1.0
     return FAMILY_FACTORS.get(family or "", OTHER_FACTOR)
 
 
 def script_aware(family: str | None, model: str | None = None) -> ScriptAware:
-    """The estimator for a family of tokenizers, as the registry names it; none where nobody knows it.
-
-    `model`, its name, tells which of Claude's tokenizers it has, and what images cost.
-    """
+    """Return the estimator for a tokenizer family. `family` is the registry's name for it; None means
+    unknown. The name `model` decides which of Claude's tokenizers applies, and what images cost."""
     if family == "claude" and is_late_claude(model):
         family = "claude-4.7"
     known = family if family in FAMILY_FACTORS else "other"
@@ -178,7 +190,8 @@ def script_aware(family: str | None, model: str | None = None) -> ScriptAware:
 
 
 def is_text(message: Message) -> bool:
-    """True where a tokenizer alone tells the size of `message`: no image, no document, nothing unknown."""
+    """Return whether a tokenizer alone determines the size of `message`: it has only text, thinking, tool
+    calls and tool results of these."""
     return all(_is_text(block) for block in message.content)
 
 
@@ -189,12 +202,13 @@ def _is_text(block: Block) -> bool:
 
 
 def message_tokens(message: Message, counter: Counter) -> int:
-    """Tokens that the blocks of `message` take in a request; 0 for none. O(message)."""
+    """Return the tokens that the blocks of `message` take in a request; 0 if it has none. O(message)."""
     return sum(block_tokens(block, counter) for block in message.content)
 
 
 def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
-    """The same of each of `messages`, their texts counted together where that is quicker. O(messages)."""
+    """Return the tokens of each of `messages`. If `counter` can, all their texts are counted together,
+    which is faster. O(messages)."""
     if len(messages) < 2 or not isinstance(counter, Batching):
         return [message_tokens(message, counter) for message in messages]
     asked = _Asked(habits=counter.habits, texts=[])
@@ -208,24 +222,24 @@ def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
 
 
 class _Asked(Provided, frozen=True, kw_only=True):
-    """Takes note of what is to be counted: nothing is made of a count but sums."""
+    """A counter that records the texts to count and returns 0 for each. The real counts are added later."""
 
     texts: list[str]
     name: str = ""
     exact: bool = False
 
     def count(self, text: str) -> int:
-        """Nothing yet."""
+        """Record `text` and return 0."""
         self.texts.append(text)
         return 0
 
 
 def block_tokens(block: Block, counter: Counter) -> int:
-    """Tokens of one block.
+    """Return the tokens of one block.
 
-    Thinking is its text where the provider sends it again, else nothing. A call is its name + its arguments
-    as compact JSON, and what the provider puts around it where `counter` knows that. A result is its
-    text, or its blocks. Signatures count nothing: no model reads them.
+    Thinking counts as its text if the provider sends it again, otherwise 0. A call counts as its name and its
+    arguments in compact JSON, plus what the provider puts around it if `counter` knows that. A result counts
+    as its text or its blocks. Signatures count 0, because no model reads them.
     """
     match block:
         case Text(text=text):
@@ -253,7 +267,7 @@ def block_tokens(block: Block, counter: Counter) -> int:
 
 
 class _Reasoning(Struct, frozen=True):
-    """An item of reasoning of OpenAI's Responses API."""
+    """A reasoning item of OpenAI's Responses API."""
 
     type: str = ""
     encrypted_content: str | None = None
@@ -263,7 +277,8 @@ _decode_reasoning = msgspec.json.Decoder(_Reasoning).decode
 
 
 def encrypted_reasoning(block: Opaque) -> str | None:
-    """The encrypted text of a reasoning item; none if the block is something else. O(block)."""
+    """Return the encrypted text of a reasoning item of OpenAI's; None if the block is something else or
+    not encrypted. O(block)."""
     try:
         item = _decode_reasoning(block.raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -272,34 +287,33 @@ def encrypted_reasoning(block: Opaque) -> str | None:
 
 
 def is_encrypted_reasoning(block: Opaque) -> bool:
-    """True for reasoning that only the provider can read. O(block)."""
+    """Return whether the block is reasoning that only the provider can read. O(block)."""
     return encrypted_reasoning(block) is not None
 
 
 def encrypted_tokens(characters: int) -> int:
-    """Tokens of reasoning whose encrypted form has so many characters: what base64 decodes to, less 650 bytes
-    around the text, at 4 bytes a token, as Codex CLI estimates it (openai/codex,
+    """Return the tokens of reasoning whose encrypted form has this many characters. They are estimated as
+    in Codex CLI: the decoded bytes, less 650 bytes around the text, at 4 bytes per token (openai/codex,
     codex-rs/core/src/context_manager/history.rs, `estimate_reasoning_length`, read 2026-11)."""
     return (max(0, characters * 3 // 4 - 650) + 3) // 4
 
 
 def system_tokens(system_prompt: str | None, counter: Counter) -> int:
-    """Tokens of a system prompt; 0 where there is none. O(text)."""
+    """Return the tokens of a system prompt; 0 if there is none. O(text)."""
     return counter.count(system_prompt) if system_prompt else 0
 
 
 def tool_tokens(tool: Tool, counter: Counter) -> int:
-    """Tokens of one offered tool: its name, description and input schema as compact JSON. O(schema)."""
+    """Return the tokens of one offered tool: its name, description and input schema in compact JSON.
+    O(schema)."""
     head = {"name": tool.name, "description": tool.description or ""}
     written = msgspec.json.encode(head).decode("utf-8", "replace")
     return counter.count(f'{written[:-1]},"input_schema":{compact_json(tool.input_schema)}}}')
 
 
 def compact_json(raw: Raw) -> str:
-    """`raw` without white space and escapes that need not be, so that neither changes a count.
-
-    What is no JSON comes back as the text it is.
-    """
+    """Return JSON without optional white space and escapes, so that these do not change its token count.
+    Invalid JSON is returned as it is, as text."""
     try:
         return msgspec.json.encode(msgspec.json.decode(raw)).decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -307,7 +321,8 @@ def compact_json(raw: Raw) -> str:
 
 
 def compact_arguments(arguments: Raw) -> str:
-    """A call's arguments as compact JSON; OpenAI's string counts as the JSON inside it, if it parses."""
+    """Return the arguments of a call in compact JSON. OpenAI sends them as a JSON string; if the text in
+    it is JSON, that is returned instead."""
     try:
         value = msgspec.json.decode(arguments)
         if isinstance(value, str):
@@ -318,7 +333,8 @@ def compact_arguments(arguments: Raw) -> str:
 
 
 def blob_tokens(raw: bytes) -> int:
-    """An estimate of what nobody here can read: bytes ÷ 4, a run of base64 at most `BLOB_TOKENS`. O(raw)."""
+    """Return an estimate of the tokens of data that compactd cannot read: bytes ÷ 4, but at most
+    `BLOB_TOKENS` per run of base64. O(raw)."""
     total = 0
     start = 0
     while start < len(raw):
@@ -333,7 +349,7 @@ def blob_tokens(raw: bytes) -> int:
 
 
 def _is_blob(raw: bytes, start: int) -> bool:
-    """True if the first bytes from `start` are all of base64's alphabet."""
+    """Return whether the `BLOB_RUN_BYTES` bytes from `start` on are all from base64's alphabet."""
     return not raw[start : start + BLOB_RUN_BYTES].translate(None, _BASE64)
 
 
@@ -341,7 +357,7 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 
 
 def _document_tokens(document: Document, counter: Counter) -> int:
-    """Its text where there is one, else its pages."""
+    """Return the tokens of a document: its title, and its text or, if it has none, its pages."""
     title = counter.count(document.title) if document.title else 0
     text = text_of(document)
     if text is not None:
@@ -350,4 +366,5 @@ def _document_tokens(document: Document, counter: Counter) -> int:
 
 
 def _pictures(counter: Counter) -> PictureRule:
+    """Return the image rule of a counter; Anthropic's if it has none."""
     return counter.habits.pictures if isinstance(counter, Provided) else ANTHROPIC

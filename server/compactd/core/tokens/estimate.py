@@ -1,14 +1,14 @@
-"""How many o200k tokens a text has, told from the kinds of its characters alone.
+"""Estimate how many o200k tokens a text has, from the kinds of its characters alone.
 
-Characters ÷ 4 is wrong by a factor of three on Chinese, base64 or logs. A tokenizer first splits a text
-into runs (a word with the space before it, up to three digits, punctuation), then each run into
-pieces; so what is counted here is runs and how long they are, and for other scripts the characters,
-which in UTF-8 are told by their first byte. Every look at the bytes is one pass in C.
+Characters ÷ 4 is wrong by a factor of three on Chinese, base64 or logs. A tokenizer first splits a text into
+runs (a word with the space before it, up to three digits, punctuation) and then each run into tokens. So this
+estimate counts the runs and their lengths. In scripts other than Latin it counts characters, by their first
+byte in UTF-8. Each count is one C call that reads all bytes once.
 
-The weights were fitted (2026-11, least squares of the relative error against o200k_base) on 4,000 pieces
-of source code, manuals in nine languages, JSON, logs, listings, markup, generated noise, and tool output of
-real sessions. Error over each kind: English, code, JSON, logs, diffs, base64, Chinese, Japanese within 12 %.
-Quotation marks, signs, katakana and emoji were set by hand on texts of our own (docs/truth.md, "Tokens").
+The weights were fitted (least squares of the relative error against o200k_base, 2026-11) to 4,000 samples of
+source code, manuals in nine languages, JSON, logs, listings, markup, generated noise and tool output of real
+sessions. The error for English, code, JSON, logs, diffs, base64, Chinese and Japanese is within 12 % each.
+The weights of quotation marks, signs, katakana and emoji were set by hand (docs/truth.md, "Tokens").
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 SLICE_CHARS = 64 * 1024
-"""Of a text looked at in one go: no call into C holds the interpreter for more than 5 ms."""
+"""How many characters are examined at a time, so that no call into C holds the interpreter lock for more than
+5 ms."""
 
 
 def slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
-    """`text` in pieces of `size` code points, the last one shorter; nothing for an empty text."""
+    """Yield `text` in pieces of `size` code points. The last piece may be shorter. An empty text gives no
+    piece."""
     for start in range(0, len(text), size):
         yield text[start : start + size]
 
 
 def estimate(text: str) -> float:
-    """Tokens of `text` as o200k would count them, about. O(bytes), 10 to 25 ns each."""
+    """Return about how many tokens o200k would count for `text`. O(bytes), 10 to 25 ns each."""
     return sum(_estimate(part.encode("utf-8", "replace")) for part in slices(text))
 
 
 def _kinds(kinds: dict[bytes, range | bytes], other: bytes) -> bytes:
-    """A table for `bytes.translate`: each byte to the letter of its kind, the rest to `other`."""
+    """Return a table for `bytes.translate` that maps each byte to the letter of its kind. Bytes that have
+    no kind become `other`."""
     table = bytearray(other * 256)
     for letter, members in kinds.items():
         for member in members:
@@ -43,11 +46,15 @@ _LOWER, _UPPER, _DIGITS, _HIGH = range(97, 123), range(65, 91), range(48, 58), r
 _KIND = _kinds(
     {b"l": _LOWER, b"u": _UPPER, b"d": _DIGITS, b"h": _HIGH, b"s": b" ", b"n": b"\n\r", b"t": b"\t"}, b"p"
 )
+"""Maps each byte to its kind: lower case, upper case, digit, above ASCII, space, line end, tab,
+punctuation."""
 _IS_LETTER = _kinds({b"a": bytes(_LOWER) + bytes(_UPPER)}, b" ")
 _IS_DIGIT = _kinds({b"a": _DIGITS}, b" ")
 _IS_PUNCTUATION = _kinds({b" ": bytes([*_LOWER, *_UPPER, *_DIGITS, *_HIGH]) + b" \n\r\t"}, b"a")
 
 _LONG_RUN = b"a" * 32
+"""So many letters in a row are not a word. Each of them counts 0.2 tokens in addition to its other
+weights."""
 
 _KIND_WEIGHTS = (
     (b"l", 0.177),
@@ -58,10 +65,11 @@ _KIND_WEIGHTS = (
     (b"t", 0.1),
     (b"p", 0.03),
 )
-"""(kind, tokens of each character of it)."""
+"""(kind of a character, tokens per character of that kind)."""
 
 _PAIR_WEIGHTS = ((b"lu", 1.2), (b"du", 0.65), (b"dl", 0.65), (b"sd", 1.95))
-"""(kinds of two characters in a row, tokens of each such pair): camelCase, hex, a number after a space."""
+"""(kinds of two consecutive characters, tokens per such pair). The pairs occur in camelCase, in hex, and
+where a number follows a space."""
 
 _SCRIPT_WEIGHTS = (
     (range(0xC2, 0xD0), 0.42),
@@ -76,8 +84,9 @@ _SCRIPT_WEIGHTS = (
     (range(0xEE, 0xF0), 1.3),
     (range(0xF0, 0xF8), 2.16),
 )
-"""(first bytes in UTF-8, tokens of each such character): accented Latin and Greek, Cyrillic, Armenian and
-Hebrew, Arabic, Indic and Thai, signs and lines, kana, Chinese characters, Hangul, full-width forms, emoji."""
+"""(first bytes of a character in UTF-8, tokens per such character). In order: accented Latin and Greek,
+Cyrillic, Armenian and Hebrew, Arabic, Indic and Thai, signs and lines, kana, Chinese characters, Hangul,
+full-width forms, emoji."""
 
 _SIGN_WEIGHTS = (
     (b"\xe3\x83", -0.28),
@@ -88,18 +97,19 @@ _SIGN_WEIGHTS = (
     (b"\xe2\x9c", 1.0),
     (b"\xe2\x9d", 1.0),
 )
-"""(first two bytes in UTF-8, tokens more than `_SCRIPT_WEIGHTS` says): the second half of katakana, whose
-words are longer pieces; dashes and quotes; arrows; signs that are shown as emoji."""
+"""(first two bytes of a character in UTF-8, tokens in addition to `_SCRIPT_WEIGHTS`). In order: the second
+half of katakana, whose words have longer tokens; dashes and quotes; arrows; signs that are shown as emoji."""
 
 _QUOTE_WEIGHT = 0.12
-"""Tokens of a quotation mark beside its run's: JSON's keys and values end in runs of several pieces."""
+"""The tokens of a quotation mark in addition to those of its run. It accounts for keys and values in JSON,
+which end in runs of several tokens."""
 
 _ASCII = bytes(range(128))
 _SCRIPTS = tuple((bytes(first), weight) for first, weight in _SCRIPT_WEIGHTS)
 
 
 def _estimate(raw: bytes) -> float:
-    """Tokens of one slice."""
+    """Return the estimated tokens of one slice of a text, in UTF-8."""
     kinds = raw.translate(_KIND)
     letters = raw.translate(_IS_LETTER)
     total = 0.3 * _runs(letters) + 0.2 * len(_LONG_RUN) * letters.count(_LONG_RUN)
@@ -110,7 +120,7 @@ def _estimate(raw: bytes) -> float:
     for pair, weight in _PAIR_WEIGHTS:
         total += weight * kinds.count(pair)
     if not raw.isascii():
-        # Mostly a few dashes and arrows in much ASCII: only these are looked at once and again.
+        # Usually there are only a few dashes and arrows in much ASCII, so examine just those repeatedly.
         wide = raw.translate(None, _ASCII)
         size = len(wide)
         for first, weight in _SCRIPTS:
@@ -121,5 +131,5 @@ def _estimate(raw: bytes) -> float:
 
 
 def _runs(marked: bytes) -> int:
-    """How many runs of `a` there are."""
+    """Return the number of runs of the letter `a` in `marked`, which otherwise consists of spaces."""
     return marked.count(b" a") + marked.startswith(b"a")

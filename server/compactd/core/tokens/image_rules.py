@@ -1,7 +1,7 @@
-"""What an image or a page costs each model, by its pixels: the rules of the providers, as data.
+"""The number of tokens that each model takes for images and pages: the providers' rules, as data.
 
-Where a rule cannot be known (a model nobody names, a server of one's own) Anthropic's stands for it. All of
-them were read in 2026-11; where a provider's page and its bills differ, the bills count.
+If the rule is unknown (an unknown model, the user's own server), Anthropic's rule is used. All rules were
+read in 2026-11. If a provider's page and its bills differ, the bills count.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from msgspec import Struct
 
 
 class Area(Struct, frozen=True, kw_only=True, tag="area"):
-    """width × height ÷ 750, scaled down first until the longer edge fits and no more than `most` are needed.
+    """A rule by area: width × height ÷ 750, after scaling down until the longer edge has at most `edge`
+    pixels and at most `most` tokens are needed.
 
-    Anthropic's documentation, "Vision": 1568 pixels and about 1,600 tokens; from Opus 4.7 on 2576 and 4,784.
+    Anthropic's documentation, "Vision": 1568 pixels and about 1,600 tokens; from Opus 4.7 on, 2576 and 4,784.
     """
 
     edge: int = 1568
+    """The maximum length of the longer edge, in pixels."""
     most: int = 1600
+    """The maximum number of tokens of an image."""
 
 
 class Tiles(Struct, frozen=True, kw_only=True, tag="tiles"):
-    """`base` + `tile` for each 512 × 512 tile, after scaling into 2048 × 2048 and the shorter edge to 768.
+    """A rule by tiles: `base` + `tile` per 512 × 512 tile, after scaling into 2048 × 2048 and then the
+    shorter edge to 768.
 
     OpenAI's documentation, "Images and vision", GPT-4o, GPT-4.1, GPT-5, o1 and o3 at detail `high`.
     """
@@ -34,10 +38,12 @@ class Tiles(Struct, frozen=True, kw_only=True, tag="tiles"):
 
 
 class Patches(Struct, frozen=True, kw_only=True, tag="patches"):
-    """32 × 32 patches × `factor`, scaled down where there would be more than `most` patches.
+    """A rule by patches: `factor` per 32 × 32 patch, after scaling down if there would be more than `most`
+    patches.
 
-    OpenAI's documentation, "Images and vision", the small models; from GPT-5.4 on 2,500 patches. GPT-5 mini
-    and nano are billed 1.2 and 1.5 a patch, not that page's 1.62 and 2.46 (community.openai.com/t/1344040).
+    OpenAI's documentation, "Images and vision", the small models; from GPT-5.4 on, 2,500 patches. GPT-5 mini
+    and nano are billed 1.2 and 1.5 per patch, not 1.62 and 2.46 as on that page
+    (community.openai.com/t/1344040).
     """
 
     factor: float = 1.0
@@ -45,34 +51,39 @@ class Patches(Struct, frozen=True, kw_only=True, tag="patches"):
 
 
 class Crops(Struct, frozen=True, kw_only=True, tag="crops"):
-    """258 where both edges are at most 384 pixels, else 258 for each 768 × 768 tile.
+    """A rule by crops: `each` tokens if both edges have at most 384 pixels, otherwise `each` per 768 × 768
+    crop.
 
-    Google's documentation, "Understand and count tokens", Gemini 2.
+    Google's documentation, "Understand and count tokens", Gemini 2: 258.
     """
 
     each: int = 258
 
 
 class Flat(Struct, frozen=True, kw_only=True, tag="flat"):
-    """The same for every image. Google's documentation, "Media resolution", Gemini 3 and later: 1,120."""
+    """A rule with the same number of tokens for every image. Google's documentation, "Media resolution",
+    Gemini 3 and later: 1,120."""
 
     tokens: int = 1120
 
 
 PictureRule = Area | Tiles | Patches | Crops | Flat
+"""One of the rules for images."""
 
 ANTHROPIC = Area()
+"""Anthropic's rule for models before Opus 4.7. It is also the rule for unknown models."""
 
 PAGE_TOKENS = 3000
 """The upper end of "1,500-3,000 tokens per page" (Anthropic's documentation, "PDF support")."""
 
 GEMINI_PAGE_TOKENS = 560
-"""Of Gemini 3 and later ("Media resolution"); Gemini 2 takes 258 ("Document understanding")."""
+"""The tokens of a page in Gemini 3 and later ("Media resolution"). Gemini 2 takes 258 ("Document
+understanding")."""
 
 LATE_CLAUDE = (
     r"claude.*opus-4[.-][7-9]|claude.*(?:opus|sonnet|haiku|mythos|fable)-(?:[5-9]|\d\d)(?!\d)|claude-mythos"
 )
-"""Names of Claude from Opus 4.7 on: larger images, and another tokenizer."""
+"""Matches names of Claude models from Opus 4.7 on, which have larger images and another tokenizer."""
 
 _RULES: tuple[tuple[str, PictureRule], ...] = (
     (LATE_CLAUDE, Area(edge=2576, most=4784)),
@@ -93,22 +104,25 @@ _RULES: tuple[tuple[str, PictureRule], ...] = (
     (r"gemini", Flat()),
     (r"gemma", Flat(tokens=256)),
 )  # fmt: skip
-"""(words of a model's name, its rule), the first that is found. Gemma 3: 256 soft tokens (its model card)."""
+"""(pattern of a model's name, its rule). The first pattern that matches counts. Gemma 3: 256 soft tokens
+(its model card)."""
 
 
 def picture_rule(model: str | None) -> PictureRule:
-    """The rule of the model of this name, in whatever spelling; Anthropic's where it names none of ours."""
+    """Return the image rule for a model. Its name may have any spelling. An unknown model gets Anthropic's
+    rule."""
     name = (model or "").lower()
     return next((rule for words, rule in _RULES if re.search(words, name)), ANTHROPIC)
 
 
 def is_late_claude(model: str | None) -> bool:
-    """True for the name of a Claude model from Opus 4.7 on, in whatever spelling."""
+    """Return whether this is the name of a Claude model from Opus 4.7 on. The name may have any spelling."""
     return re.search(LATE_CLAUDE, (model or "").lower()) is not None
 
 
 def picture_tokens(width: int, height: int, rule: PictureRule) -> int:
-    """Tokens of an image of this size in pixels, both above 0. At least 1."""
+    """Return the tokens of an image with this width and height in pixels, at least 1. Both must be above
+    0."""
     match rule:
         case Area(edge=edge, most=most):
             scale = min(1.0, edge / max(width, height))
@@ -128,24 +142,27 @@ def picture_tokens(width: int, height: int, rule: PictureRule) -> int:
 
 
 def most_tokens(rule: PictureRule) -> int:
-    """What an image counts whose size nobody knows: the most, or what a large screen takes."""
+    """Return the tokens to assume for an image of unknown size: the maximum of an `Area` rule, otherwise
+    what a screenshot of 1920 × 1080 pixels takes."""
     return rule.most if isinstance(rule, Area) else picture_tokens(1920, 1080, rule)
 
 
 def page_tokens(rule: PictureRule) -> int:
-    """Tokens of one page of a PDF."""
+    """Return the tokens of one page of a PDF for models with this image rule."""
     if isinstance(rule, Crops):
         return rule.each
     return GEMINI_PAGE_TOKENS if isinstance(rule, Flat) else PAGE_TOKENS
 
 
 def _cells(width: int, height: int, scale: float, size: int) -> int:
-    """Squares of `size` that cover the scaled image; a hair's breadth of a pixel covers none."""
+    """Return how many squares with edges of `size` pixels cover the scaled image. A row or column that is
+    less than a millionth of a square wide is not counted."""
     return max(1, ceil(width * scale / size - 1e-6)) * max(1, ceil(height * scale / size - 1e-6))
 
 
 def _patches(width: int, height: int, most: int) -> int:
-    """Patches after scaling as OpenAI's page does: so far that they are `most`, then until whole ones fit."""
+    """Return how many patches cover the image after scaling as OpenAI's page describes: down to `most`
+    patches, then until a whole number of patches fits one edge."""
     count = _cells(width, height, 1.0, 32)
     if count <= most:
         return count

@@ -1,6 +1,6 @@
-"""Images and documents: how large they are, read from their first bytes, and what that costs in tokens.
+"""Measure images and documents from their first bytes, and count their tokens.
 
-What a size costs is each provider's rule: `core/tokens/image_rules.py`.
+How many tokens a size takes is a rule of each provider: `image_rules.py`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ from compactd.core.tokens.image_rules import ANTHROPIC, PictureRule, most_tokens
 from compactd.protocol.messages import Document, Image
 
 PAGE_BYTES = 50_000
-"""Of a PDF whose pages nobody counted, taken as one page."""
+"""The assumed size in bytes of one page of a PDF. It is used if the number of pages is unknown."""
 
 MAX_PAGES = 100
-"""Anthropic's limit for one request ("PDF support", seen 2026-11): no guess exceeds it."""
+"""The maximum number of pages that is assumed: Anthropic's limit for one request ("PDF support", seen
+2026-11)."""
 
 HEAD_BYTES = 4096
-"""Enough for the size in a PNG, GIF or WebP, and in most JPEGs."""
+"""How many bytes are enough to find the size of a PNG, a GIF, a WebP and most JPEGs."""
 
 JPEG_BYTES = 512 * 1024
-"""How far a JPEG is searched for its size: colour profiles and previews come before it."""
+"""How many bytes of a JPEG are searched for its size, because colour profiles and previews precede it."""
 
 
 def image_tokens(image: Image, rule: PictureRule = ANTHROPIC) -> int:
-    """Tokens of an image by its pixels, at least 1; the rule's most where nobody knows its size."""
+    """Return the tokens of an image, at least 1, computed from its size in pixels. If the size is unknown,
+    return the rule's maximum."""
     size: tuple[int, int] | None = None
     if image.width is not None and image.height is not None:
         size = (image.width, image.height)
@@ -39,12 +41,13 @@ def image_tokens(image: Image, rule: PictureRule = ANTHROPIC) -> int:
 
 
 def document_pages_tokens(document: Document, rule: PictureRule = ANTHROPIC) -> int:
-    """Tokens of the pages of a document whose text we cannot read."""
+    """Return the tokens of all pages of a document whose text cannot be read."""
     return page_count(document) * page_tokens(rule)
 
 
 def image_size(data: str) -> tuple[int, int] | None:
-    """(width, height) in pixels of a base64 PNG, GIF, WebP or JPEG; none where its head does not tell."""
+    """Return (width, height) in pixels of a PNG, GIF, WebP or JPEG in base64; None if the beginning of the
+    file does not say them."""
     head = base64_head(data, HEAD_BYTES)
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
         return _big(head, 16, 4), _big(head, 20, 4)
@@ -58,10 +61,8 @@ def image_size(data: str) -> tuple[int, int] | None:
 
 
 def base64_head(data: str, size_bytes: int) -> bytes:
-    """The first `size_bytes` that `data` stands for: base64, perhaps a data URL, perhaps broken into lines.
-
-    Fewer where there are no more, none where it is no base64.
-    """
+    """Decode the first bytes of `data` and return at most `size_bytes` of them. `data` is base64, possibly
+    a data URL, possibly broken into lines. Empty if it is not base64."""
     start = data.find(",") + 1 if data[:5] == "data:" else 0
     letters = data[start : start + size_bytes * 4 // 3 + size_bytes // 16 + 8]
     letters = "".join(letters.split()).replace("-", "+").replace("_", "/").rstrip("=")
@@ -72,7 +73,8 @@ def base64_head(data: str, size_bytes: int) -> bytes:
 
 
 def page_count(document: Document) -> int:
-    """Pages of a document: as told, else guessed from its size; 1 to `MAX_PAGES` where guessed."""
+    """Return the number of pages of a document: the number given, otherwise an estimate from its size (1
+    to `MAX_PAGES`)."""
     if document.pages is not None:
         return max(0, document.pages)
     size_bytes = len(document.data or "") * 3 // 4
@@ -80,7 +82,8 @@ def page_count(document: Document) -> int:
 
 
 def text_of(document: Document) -> str | None:
-    """A document's text, given as such or as the base64 of a text file; none of any other file."""
+    """Return the text of a document that is given as text, or as a text file in base64; None for any other
+    file."""
     if document.text is not None:
         return document.text
     if document.data is not None and document.media_type.startswith("text/"):
@@ -97,7 +100,8 @@ def _little(data: bytes, start: int, length: int) -> int:
 
 
 def _webp_size(head: bytes) -> tuple[int, int] | None:
-    """The three kinds of WebP (RFC 9649, section 2.5 to 2.7)."""
+    """Return (width, height) in pixels from the beginning of a WebP file, which has one of three forms
+    (RFC 9649, section 2.5 to 2.7). None for any other form."""
     match head[12:16]:
         case b"VP8 ":
             return _little(head, 26, 2) & 0x3FFF, _little(head, 28, 2) & 0x3FFF
@@ -110,7 +114,8 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Walks the segments to the start of frame (ITU T.81, B.2.2); none where `data` ends before it."""
+    """Return (width, height) in pixels of a JPEG. Its segments are walked up to the start of frame (ITU
+    T.81, B.2.2); None if `data` ends before that."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]

@@ -1,7 +1,8 @@
-"""What providers report of a request, in every shape they use, as one `Usage`.
+"""Convert the usage reports of all providers to `Usage`.
 
-The shapes are told apart by their keys. What matters most is whether the reported input includes what
-came from the cache: OpenAI's, Gemini's and the AI SDK's does, Anthropic's, Bedrock's, pi's and ours does not.
+The shapes of the reports are told apart by their keys. They differ most in whether the reported input
+includes the tokens that came from the cache. It does for OpenAI, Gemini and the AI SDK; it does not for
+Anthropic, Bedrock, pi and compactd.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Usage
 
 MAX_TOKENS = 2**53
-"""Largest number of tokens that is believed: beyond it JSON numbers are no longer exact everywhere."""
+"""The largest number of tokens that is accepted. Larger JSON numbers are not exact in every parser."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 class Billing:
-    """Sums over all usage reports of a session. Tokens; they decide nothing."""
+    """Sums over all usage reports of a session, in tokens. They are only for display; no decision uses
+    them."""
 
     def __init__(self) -> None:
         self.prompt = 0
@@ -31,7 +33,7 @@ class Billing:
         self.reasoning = 0
 
     def add(self, usage: Usage) -> None:
-        """Takes one report in."""
+        """Add the tokens of one report to the sums."""
         self.prompt += context_size(usage)
         self.completion += usage.output_tokens
         self.cache_read += usage.cache_read_tokens
@@ -40,29 +42,33 @@ class Billing:
 
 
 def context_size(usage: Usage) -> int:
-    """Tokens that the request took in the window: input, cache read, cache write. 0 is no measurement."""
+    """Return the tokens that the request took in the window: input, cache read and cache write. 0 means
+    that the report does not say."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
 def visible_output(usage: Usage) -> int:
-    """Tokens of the answer that stay in the conversation: output without reasoning."""
+    """Return the tokens of the answer that stay in the conversation: output without reasoning."""
     return max(0, usage.output_tokens - usage.reasoning_tokens)
 
 
 def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
-    """A provider's usage object as ours, and whether it named the output (0 is named, null is not).
+    """Convert a provider's usage object. Return (usage, whether the object named the output). An output of 0
+    counts as named, null does not.
 
-    Input comes back without cache, output with reasoning. A field that is missing or null counts 0, so an
-    object that names nothing gives `Usage()`: a report whose `context_size` is 0 says nothing of the size.
-    Raises `InvalidParams` with the path of the field, below `path`, for what is no object, and for a
-    number that is negative, broken, above `MAX_TOKENS`, or no number.
+    In the result, the input excludes the cache and the output includes reasoning. A missing or null field
+    counts as 0. So an object that names nothing gives `Usage()`, and a report whose `context_size` is 0 says
+    nothing about the request's size.
+
+    Raises `InvalidParams`, with the path of the field below `path`, if the value is not an object, or if a
+    number is negative, fractional, above `MAX_TOKENS` or not a number.
     """
     try:
         value: Json = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidParams("the usage report is no JSON", path) from error
+        raise InvalidParams("the usage report is not JSON", path) from error
     if not isinstance(value, dict):
-        raise InvalidParams("a usage report is an object", path)
+        raise InvalidParams("a usage report must be an object", path)
     fields = _Fields(value, path)
     if fields.has("promptTokenCount", "candidatesTokenCount", "prompt_token_count", "candidates_token_count"):
         return _gemini(fields)
@@ -78,7 +84,8 @@ def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
 
 
 def is_report(raw: bytes | Raw) -> bool:
-    """Whether a usage object that normalises to nothing has a field of one of the shapes, if only as null."""
+    """Return whether a usage object is a provider's report, even if all its numbers are null or 0: it is
+    empty or has a field of a known shape. Call it for an object that `normalise` converted to nothing."""
     names = msgspec.json.decode(raw, type=dict[str, Raw]).keys()
     return not names or not names.isdisjoint(_NAMES)
 
@@ -93,21 +100,23 @@ _NAMES = frozenset(
         *("cache_creation_input_tokens", "context_window", "contextWindow", "cacheRead", "cacheWrite"),
     )
 )
+"""The fields of all known shapes."""
 
 
 class _Fields:
-    """The numbers of one object, by name."""
+    """The fields of one JSON object, read by name."""
 
     def __init__(self, value: Mapping[str, Json], path: str) -> None:
         self.value = value
         self.path = path
 
     def has(self, *names: str) -> bool:
-        """True if any of `names` is there and not null."""
+        """Return whether any of `names` is present and not null."""
         return any(self.value.get(name) is not None for name in names)
 
     def number(self, *names: str) -> int | None:
-        """The first of `names` that is there and not null; none where none is."""
+        """Return the value of the first of `names` that is present and not null; None if there is none.
+        Raises `InvalidParams` if it is not a whole number from 0 to `MAX_TOKENS`."""
         for name in names:
             value = self.value.get(name)
             if value is None:
@@ -115,20 +124,21 @@ class _Fields:
             if isinstance(value, float) and value.is_integer():
                 value = int(value)
             if isinstance(value, bool) or not isinstance(value, int):
-                raise InvalidParams("a number of tokens is a whole number", f"{self.path}.{name}")
+                raise InvalidParams("a number of tokens must be an integer", f"{self.path}.{name}")
             if not 0 <= value <= MAX_TOKENS:
-                raise InvalidParams("a number of tokens is between 0 and 2^53", f"{self.path}.{name}")
+                raise InvalidParams("a number of tokens must be between 0 and 2^53", f"{self.path}.{name}")
             return value
         return None
 
     def inside(self, *names: str) -> _Fields:
-        """The fields of the first object of `names` that is there; no fields where none is."""
+        """Return the fields of the object in the first of `names` that is present and not null; no fields
+        if there is none. Raises `InvalidParams` if the value is not an object."""
         for name in names:
             value = self.value.get(name)
             if value is None:
                 continue
             if not isinstance(value, dict):
-                raise InvalidParams("details of a usage report are an object", f"{self.path}.{name}")
+                raise InvalidParams("details of a usage report must be an object", f"{self.path}.{name}")
             return _Fields(value, f"{self.path}.{name}")
         return _Fields({}, self.path)
 
@@ -143,7 +153,8 @@ def _result(
     reasoning: int | None = None,
     cache_in_input: bool = False,
 ) -> tuple[Usage, bool]:
-    """The parts as a `Usage`; with `cache_in_input` the cache is taken out of the input, which holds it."""
+    """Build a `Usage` and say whether the report named the output. `cache_in_input` says that the reported
+    input includes the cache; then the cache is subtracted."""
     fresh = input_tokens or 0
     read = cache_read or 0
     written = cache_write or 0
@@ -165,10 +176,12 @@ def _result(
 
 
 def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
-    """Chat Completions and what imitates it: `prompt_tokens` includes the cache.
+    """Read the report of OpenAI's Chat Completions and of APIs that imitate it: `prompt_tokens` includes the
+    cache.
 
-    DeepSeek names the cache `prompt_cache_hit_tokens`, Moonshot `cached_tokens`, OpenRouter what was
-    written `prompt_tokens_details.cache_write_tokens`; LiteLLM adds Anthropic's names, cache included.
+    DeepSeek names the cache `prompt_cache_hit_tokens`, Moonshot `cached_tokens`. OpenRouter names cache
+    writes `prompt_tokens_details.cache_write_tokens`. LiteLLM adds Anthropic's names, but its input includes
+    the cache.
     """
     prompt = fields.inside("prompt_tokens_details")
     completion = fields.inside("completion_tokens_details")
@@ -192,9 +205,10 @@ def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _input_tokens(fields: _Fields) -> tuple[Usage, bool]:
-    """The three that say `input_tokens`: OpenAI's Responses, Anthropic's Messages, ours.
+    """Read a report with `input_tokens`: OpenAI's Responses, Anthropic's Messages, or compactd's own.
 
-    OpenAI's has `input_tokens_details`, or, in Codex, `cached_input_tokens`: its input includes the cache.
+    OpenAI's has `input_tokens_details`, or `cached_input_tokens` in Codex; its input includes the cache. The
+    other two exclude it.
     """
     inner = fields.inside("input_tokens_details")
     outer = fields.inside("output_tokens_details")
@@ -216,7 +230,8 @@ def _input_tokens(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _gemini(fields: _Fields) -> tuple[Usage, bool]:
-    """`usageMetadata`: the prompt includes the cache; thoughts and tool-use prompts stand apart."""
+    """Read Gemini's `usageMetadata`: the prompt includes the cache; thoughts and tool-use prompts are
+    counted separately."""
     prompt = fields.number("promptTokenCount", "prompt_token_count")
     tool_prompt = fields.number("toolUsePromptTokenCount", "tool_use_prompt_token_count")
     answer = fields.number("candidatesTokenCount", "candidates_token_count")
@@ -232,7 +247,8 @@ def _gemini(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _camel(fields: _Fields) -> tuple[Usage, bool]:
-    """Bedrock (`cacheReadInputTokens`, not in the input) and the AI SDK (`cachedInputTokens`, in it)."""
+    """Read a report with `inputTokens`: Bedrock's (`cacheReadInputTokens`; the input excludes the cache)
+    or the AI SDK's (`cachedInputTokens`; the input includes it)."""
     included = fields.number("cachedInputTokens")
     return _result(
         fields,
@@ -246,7 +262,8 @@ def _camel(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _pi_or_opencode(fields: _Fields) -> tuple[Usage, bool]:
-    """pi (`cacheRead`, `cacheWrite`) and OpenCode (`cache{read, write}`): input without cache."""
+    """Read pi's report (`cacheRead`, `cacheWrite`) or OpenCode's (`cache{read, write}`): the input
+    excludes the cache."""
     cache = fields.inside("cache")
     return _result(
         fields,
@@ -259,11 +276,11 @@ def _pi_or_opencode(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _first(*numbers: int | None) -> int | None:
-    """The first that is there."""
+    """Return the first number that is not None."""
     return next((number for number in numbers if number is not None), None)
 
 
 def _sum(*numbers: int | None) -> int | None:
-    """Of those that are there; none where none is."""
+    """Return the sum of the numbers that are not None; None if there are none."""
     present = [number for number in numbers if number is not None]
     return sum(present) if present else None

@@ -1,4 +1,4 @@
-"""One function a method: from params to a result, between the wire and the inside."""
+"""JSON-RPC method handlers: one function per method, which turns its params into its result."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ AREAS = (
 
 
 def handlers(daemon: Host) -> dict[str, Handler]:
-    """The handler of each method of `protocol/methods.py` but `daemon/ping`."""
+    """Return the handler of each method in `protocol/methods.py`, except `daemon/ping`."""
     return {name: handler for area in AREAS for name, handler in area(daemon).by_method().items()}

@@ -1,4 +1,4 @@
-"""The daemon's own loop, as clients drive it."""
+"""Handlers that start and stop the daemon's own agent loop."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compactd.protocol import wire
 
 
 class PromptingHandlers(Area):
-    """Starts and stops the loop."""
+    """Handlers of the methods that send prompts to the agent loop, stop it, or drop a queued prompt."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "agent/prompt": self.agent_prompt,
             "agent/abort": self.agent_abort,
@@ -23,10 +23,14 @@ class PromptingHandlers(Area):
         }
 
     async def agent_prompt(self, params: wire.PromptParams, request: Request) -> wire.PromptResult:
-        """Answered once the prompt is durable."""
+        """Start a turn with the user's prompt, or queue the prompt if a turn runs.
+
+        Answers as soon as the prompt is on disk, before the model has answered. Raises `InvalidParams` if the
+        prompt is empty.
+        """
         session = self._sessions.get(params.session_id)
         message, raw = decode.prompt_of(params)
-        # In the session's line: what comes after this prompt stays behind it.
+        # Load modules and keys in the session's queue, so that later requests cannot overtake this prompt.
         await session.queue.run(self._ready)
         from compactd.agent.loop import agent_of
 
@@ -40,12 +44,15 @@ class PromptingHandlers(Area):
         await self._daemon.read_keys()
 
     async def agent_abort(self, params: wire.SessionParams, request: Request) -> wire.AbortResult:
-        """At once, whatever the provider does."""
+        """Stop the running turn. Answers at once and does not wait for the provider."""
         session = self._sessions.get(params.session_id)
         return wire.AbortResult(aborted=session.agent is not None and await session.agent.abort())
 
     async def prompt_drop(self, params: wire.DropParams, request: Request) -> wire.DropResult:
-        """One that waits, durably."""
+        """Remove a queued prompt, and answer once the removal is on disk.
+
+        `dropped` is false if there is no such prompt, or if its turn has already started.
+        """
         session = self._sessions.get(params.session_id)
         session.writable()
         is_taken_up = session.agent is not None and session.agent.turn_id == params.prompt_id

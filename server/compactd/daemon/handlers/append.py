@@ -1,5 +1,8 @@
-"""Taking messages in. Those too large to count on the loop stand in the session's line, and so does all
-that comes after them."""
+"""Handlers that append messages to a session.
+
+If the messages are too large to count on the event loop, a worker counts them, and the request waits in the
+session's queue. All later requests of that session wait until it is done, so the order of requests is kept.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ from compactd.session.session import Session, Taken
 
 
 class AppendingHandlers(Area):
-    """Appends."""
+    """Handlers of `session/append` and `turn/end`."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "session/append": self.session_append,
             "turn/end": self.turn_end,
         }
 
     def session_append(self, params: wire.AppendParams, request: Request) -> Handled:
-        """Durable when answered; the gauge's numbers follow the answer."""
+        """Append messages, and answer once they are on disk. `usage_update` is sent after the answer."""
         session = self._sessions.get(params.session_id)
 
         def answer(taken: Taken, new: New) -> wire.AppendResult:
@@ -51,7 +54,9 @@ class AppendingHandlers(Area):
         return self._taken_in(session, params, take)
 
     def turn_end(self, params: wire.EndParams, request: Request) -> Handled:
-        """As append, with `turn_end` and a look for a silent overflow."""
+        """Append the last messages of a turn and end the turn. Also detect a silent overflow: a usage report
+        which shows that the window was full although the request did not fail.
+        """
         session = self._sessions.get(params.session_id)
 
         def take(new: New) -> Awaitable[Struct]:
@@ -103,14 +108,14 @@ class AppendingHandlers(Area):
 
 
 async def _appended(session: Session, taken: Taken, result: Struct) -> Struct:
-    """`result`, once it is durable and the messages are announced."""
+    """Wait until the messages are on disk, send their `message_appended` events, and return `result`."""
     await session.durable(taken.number)
     session.tell_appended(taken, client=session.client)
     return result
 
 
 async def _ended(session: Session, taken: Taken, result: Struct) -> Struct:
-    """`result`, once it is durable and the turn's last snapshot is taken."""
+    """Wait until the messages are on disk and the turn's last snapshot is taken, and return `result`."""
     await _appended(session, taken, result)
     if session.snapshots is not None:
         await session.snapshots.take(session, "end")

@@ -1,4 +1,4 @@
-"""What all handlers share: the daemon's sessions, and each session's line."""
+"""Base class and helpers of the handlers: access to the daemon's sessions and to each session's queue."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ Handled = Struct | Awaitable[Struct] | Awaitable[Raw] | Awaitable[Struct | Raw]
 Handler = Callable[..., Handled]
 
 INLINE_ITEMS = 500
-"""Messages of a view up to which a request is built on the loop: about 6 µs each (measured 2026-11)."""
+"""The most messages that a handler processes on the event loop. More messages are processed in a worker.
+
+Building a context takes about 6 µs per message (measured 2026-11)."""
 
 
 class Area:
-    """The handlers of some methods.
+    """Base class of a group of method handlers.
 
-    A handler that changes a session applies the change at once, in the order in which requests came, and
-    gives back an awaitable that ends when the disk has it.
+    A handler that changes a session applies the change at once, so changes happen in the order in which the
+    requests came. It returns an awaitable that ends when the change is on disk.
     """
 
     def __init__(self, daemon: Host) -> None:
@@ -29,36 +31,41 @@ class Area:
         self._sessions = daemon.sessions
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method: it takes params and the request."""
+        """Return the handler of each method of this group. A handler takes the params and the request."""
         raise NotImplementedError
 
     async def _line_reached(self, session: Session, *modules: str) -> None:
-        """Waits for what stands in the session's line, and in that line for modules that are not there yet:
-        what comes later stays behind. A session without a line is not waited for."""
+        """Wait until all earlier requests in the session's queue are done and `modules` are loaded.
+
+        Modules are loaded in the queue, so later requests wait as well. If the queue is empty and the modules
+        are loaded, this returns at once.
+        """
         loaded = self._daemon.modules
         if not (session.queue.is_idle and loaded.have(modules)):
             await session.queue.run(lambda: loaded.load(*modules))
 
 
 def is_quick(items: Sequence[Item]) -> bool:
-    """True where the loop may look at each of these messages: few, and none to be decoded."""
+    """Return true if these messages are few enough to be processed on the event loop, and all decoded."""
     return len(items) <= INLINE_ITEMS and all(item.is_decoded for item in items)
 
 
 def decode_all(items: Iterable[Item]) -> None:
-    """Decodes those that nobody has asked for since the session was opened: for a worker."""
+    """Decode the messages that are not decoded yet. Call it in a worker: it may take long."""
     for item in items:
         _ = item.message
 
 
 async def durable(session: Session, number: int, result: Struct) -> Struct:
-    """`result`, once the disk has what `session.write` gave `number`."""
+    """Return `result` after the journal record `number` (from `session.write`) is on disk."""
     await session.durable(number)
     return result
 
 
 def in_order(session: Session, work: Callable[[], Handled]) -> Handled:
-    """`work` now, or after what stands in the session's line."""
+    """Call `work` now, or in the session's queue if other requests are waiting there. Return the result of
+    `work`, or an awaitable of it.
+    """
     if session.queue.is_idle:
         return work()
 

@@ -1,4 +1,4 @@
-"""What changes the view of a session: compactions, and the way back."""
+"""Handlers that change a session's view: compaction, pruning, undo, redo, branches and turns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ COMPACTING = "compactd.compaction.run"
 
 
 class ChangingHandlers(Area):
-    """Compacts, rewinds, begins turns."""
+    """Handlers of compaction, pruning, undo, redo and branch, of `turn/begin` and of `turn/error`."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "session/compact": self.session_compact,
             "session/undo": self.session_undo,
@@ -39,7 +39,9 @@ class ChangingHandlers(Area):
         }
 
     async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
-        """The one compaction of its session; cancelled with the request."""
+        """Compact the session. At most one compaction runs per session. Cancelling the request cancels the
+        compaction.
+        """
         session = self._sessions.get(params.session_id)
         want = decode.compact_request(params)
         await self._line_reached(session, COMPACTING)
@@ -56,12 +58,16 @@ class ChangingHandlers(Area):
         return msgspec.structs.replace(result, warnings=warnings) if warnings else result
 
     def session_undo(self, params: wire.UndoParams, request: Request) -> Handled:
-        """The last step."""
+        """Undo the session's last compaction or prune. Later messages stay.
+
+        Refuses if the next request would then be over the cap. With `force` it does not refuse, and the next
+        `turn/begin` makes the request fit.
+        """
         session, is_forced = self._sessions.get(params.session_id), params.force is True
         return in_order(session, lambda: self._rewound(session, undo.undo(session, force=is_forced)))
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
-        """The last step undone."""
+        """Redo the compaction or prune that was undone last."""
         session = self._sessions.get(params.session_id)
         return in_order(session, lambda: self._rewound(session, undo.redo(session)))
 
@@ -77,7 +83,7 @@ class ChangingHandlers(Area):
         )
 
     async def session_prune(self, params: wire.PruneParams, request: Request) -> wire.PruneResult:
-        """By the settings' numbers."""
+        """Replace old tool output in the view by stubs. The session's settings decide how much."""
         session = self._sessions.get(params.session_id)
         await self._line_reached(session, COMPACTING)
         from compactd.compaction.run import prune
@@ -90,7 +96,9 @@ class ChangingHandlers(Area):
         )
 
     def session_branch(self, params: wire.BranchParams, request: Request) -> Handled:
-        """Another branch of the same session."""
+        """Continue the session from an older entry, as a new branch. The entries after that entry stay in the
+        journal.
+        """
         session = self._sessions.get(params.session_id)
 
         async def branched(number: int) -> wire.BranchResult:
@@ -102,7 +110,11 @@ class ChangingHandlers(Area):
         return in_order(session, lambda: branched(undo.branch(session, params.entry_id)))
 
     async def turn_error(self, params: wire.ErrorParams, request: Request) -> wire.ErrorResult:
-        """Also where there is no session to mend: the refusal's data says what the failure was."""
+        """Classify a failed model request and, if it was an overflow, make the session fit again.
+
+        If the session is unknown or locked, the error that is raised contains the classification in its
+        data.
+        """
         failed = decode.failed_request(params)
         try:
             session = self._sessions.get(params.session_id)
@@ -125,7 +137,7 @@ class ChangingHandlers(Area):
         )
 
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
-        """Waits for a compaction that runs."""
+        """Begin a turn. Wait for a running compaction, then compact or prune if that is due."""
         session = self._sessions.get(params.session_id)
         await self._line_reached(session, COMPACTING)
         begun = await turns.begin(session, _progress_of(request))
@@ -139,5 +151,7 @@ class ChangingHandlers(Area):
 
 
 def _progress_of(request: Request) -> Progress | None:
-    """Shows the progress of a compaction under the request's own token, if it has one."""
+    """Return the function that reports a compaction's progress, or None if the request has no progress
+    token.
+    """
     return None if request.token is None else request.progress

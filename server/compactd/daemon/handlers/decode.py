@@ -1,4 +1,6 @@
-"""From the wire to the inside: what our methods' params ask of sessions."""
+"""Conversion of method params (wire types) to the values that sessions work with, and warnings about the
+params.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +42,24 @@ from compactd.storage.settings_files import (
 )
 
 SECRET_LEFT_OUT = (
-    "what `base_url` held besides scheme, host, port and path was left out: compactd keeps no credentials in "
-    "an address. Put a key into keys.toml, or into the provider's environment variable"
+    "only scheme, host, port and path of `base_url` are kept: compactd stores no credentials in an address. "
+    "Put a key into keys.toml, or into the provider's environment variable"
 )
-"""A warning for `session/start`."""
+"""The warning of `session/start` and `model/set` about credentials in `base_url`."""
 
 _NOTHING: Report = (Usage(), False)
 _COUNTS_NOTHING = "{}: no field of it is one of a usage report that is known, so it counts nothing"
 _SETTINGS = "compaction."
 _ALIKE = 0.7
-"""Of an unknown field and one of the method's, as `difflib` counts it, from which on it is a mistake."""
+"""The least `difflib` similarity at which an unknown field counts as a misspelling of a known one."""
 
 
 def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
-    """What to say of fields that were ignored because nobody knows them: settings, or what looks like one."""
+    """Return warnings about unknown fields of a request that are names of settings or look like misspelled
+    params.
+
+    Other unknown fields give no warning.
+    """
     if not request.unknown:
         return ()
     from difflib import get_close_matches
@@ -65,17 +71,17 @@ def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
         near = next(iter(get_close_matches(name[:NAME_CHARS], own, 1, _ALIKE)), None)
         if name in SETTING_NAMES or near is not None:
             meant = f" (perhaps {near} is meant)" if near else ""
-            warnings.append(f"{request.name}: {shown_name(name)} is no parameter; it is ignored{meant}")
+            warnings.append(f"{request.name}: {shown_name(name)} is not a parameter; it is ignored{meant}")
     return tuple(warnings)
 
 
 def endpoint_of(base_url: str | None) -> str | None:
-    """A client's `base_url`, without user, password, query and fragment."""
+    """Return a client's `base_url` without user, password, query and fragment. Return None for None."""
     return None if base_url is None else bare_endpoint(base_url)
 
 
 def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
-    """What to say of an address that held more than an address."""
+    """Return warnings about a `base_url` that contains credentials or is not an HTTP URL."""
     base_url = model.base_url if isinstance(model, wire.ModelRef) else None
     if base_url is None:
         return ()
@@ -83,11 +89,15 @@ def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
     kind, separator, rest = base_url.strip().partition("://")
     if kind.lower() in ("http", "https") and separator and rest.strip("/"):
         return secret
-    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is no http or https URL")
+    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is not an http or https URL")
 
 
 def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
-    """What to say of a model that nobody knows. `is_given`: its window was given, so that is no guess."""
+    """Return the warning about a model that is not in the registry.
+
+    `near` contains similar model names. If `is_given`, the client or the settings have set the context
+    window, so the warning does not call the window a guess.
+    """
     name = shown_name(found.model)
     what = f"{name} is not in the registry of models"
     if "router" in found.how:
@@ -98,23 +108,21 @@ def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
 
 
 def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
-    """What to say of a folder that is not named from the root."""
+    """Return a warning if the working directory is not an absolute path."""
     if working_dir is None or PurePath(working_dir).is_absolute():
         return ()
-    return (
-        f"working_dir {shown_name(working_dir)!r} is no absolute path: no settings or files are read there",
-    )
+    return (f"working_dir {shown_name(working_dir)!r} is not an absolute path: nothing is read there",)
 
 
 def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
-    """What to say of usage reports that count nothing, or stand where no answer is."""
+    """Return warnings about usage reports that have no known field or do not belong to a model's answer."""
     warnings = []
     if new.report is not None:
         if new.report == _NOTHING and not is_report(params.usage):
             warnings.append(_COUNTS_NOTHING.format("usage"))
         if new.read and all(message.role != "assistant" for message, _ in new.read):
             warnings.append(
-                "usage: none of these messages is the model's answer; it is taken for the answer before"
+                "usage: none of these messages is the model's answer; the report goes to the previous answer"
             )
     for index, (message, _) in enumerate(new.read):
         if message.usage is None:
@@ -128,7 +136,7 @@ def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tupl
 
 
 def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]:
-    """(name, base URL) of the model."""
+    """Return (model name, base URL). Raises `InvalidParams` if the name is empty."""
     if model is None or isinstance(model, str):
         if model is not None and not model.strip():
             raise InvalidParams("model is empty; leave it out, or name one", "$.model")
@@ -138,7 +146,7 @@ def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]
 
 
 def tools_of(raws: tuple[Raw, ...] | None) -> tuple[tuple[Tool, Raw], ...] | None:
-    """The tools given, each with its bytes in our shape; None where none were."""
+    """Return the given tools, each with its JSON in compactd's own format, or None if none were given."""
     if raws is None:
         return None
     tools = [tool for index, raw in enumerate(raws) for tool in decode_tools(raw, f"$.tools[{index}]")]
@@ -148,7 +156,9 @@ def tools_of(raws: tuple[Raw, ...] | None) -> tuple[tuple[Tool, Raw], ...] | Non
 def new(
     params: wire.AppendParams | wire.EndParams, read: Sequence[tuple[Message, Raw]], tokens: Sequence[int]
 ) -> New:
-    """What is to be appended; `tokens` are of each message read."""
+    """Return what a session appends for this request. `read` has the decoded messages, `tokens` the token
+    count of each.
+    """
     own: list[Report | None] = [
         None if message.usage is None else normalise(message.usage, f"$.messages[{index}].usage")
         for index, (message, _) in enumerate(read)
@@ -167,7 +177,9 @@ def new(
 
 
 def text_of(body: Raw, message: str | None) -> str:
-    """The words of an error: a string as it is, any other JSON as its text."""
+    """Return the text of an error body: the content of a JSON string, or any other JSON unchanged. If there
+    is no body, return `message`.
+    """
     if body == wire.NULL:
         return message or ""
     text = bytes(body).decode("utf-8", "replace")
@@ -175,12 +187,12 @@ def text_of(body: Raw, message: str | None) -> str:
 
 
 def report_of(usage: Raw) -> Report | None:
-    """The usage report given."""
+    """Return the usage report in `usage`, or None if `usage` is null."""
     return None if usage == wire.NULL else normalise(usage, "$.usage")
 
 
 def failed_request(params: wire.ErrorParams) -> FailedRequest:
-    """What is told of a failed request."""
+    """Return the failed model request that `turn/error` reports."""
     error = params.error
     return FailedRequest(
         status=error.status,
@@ -193,11 +205,15 @@ def failed_request(params: wire.ErrorParams) -> FailedRequest:
 
 
 def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
-    """The user's message of a prompt. Raises `InvalidParams` for none, or one without content."""
+    """Return the user's message of a prompt, decoded and as JSON.
+
+    Raises `InvalidParams` if both or neither of `text` and `content` are given, if the content is in
+    another format than compactd's own, or if it is blank.
+    """
     if (params.text is None) == (params.content == wire.NULL):
-        raise InvalidParams("give `text` or `content`, one of them", "$.text")
+        raise InvalidParams("give either `text` or `content`", "$.text")
     content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
-    # A person may begin with what passes for a tool's output in the user's role.
+    # A person's text may begin like tool output. Name the author, so that it is not taken for tool output.
     is_named = params.text is not None and begins_as_observation(params.text)
     meta = b',"meta":{"author":"user"}' if is_named else b""
     raw = Raw(b'{"role":"user","content":%b%b}' % (bytes(content), meta))
@@ -210,12 +226,12 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
             format=shape,
         )
     if all(is_blank(block) for block in message.content):
-        raise InvalidParams("the prompt is empty; say something", "$.text")
+        raise InvalidParams("the prompt is empty; give it some text", "$.text")
     return message, raw
 
 
 def failure_asked(params: wire.ClassifyParams) -> FailedRequest:
-    """The failure to be classified."""
+    """Return the failed model request that `overflow/classify` shall classify."""
     return FailedRequest(
         status=params.status,
         code=None if params.code is None else str(params.code),
@@ -228,16 +244,21 @@ def failure_asked(params: wire.ClassifyParams) -> FailedRequest:
 
 
 def rules_of(profile: str | None) -> Rules | None:
-    """A profile's rules; none where none is named. Raises `InvalidParams` for one that there is not."""
+    """Return the rules of a profile, or None if none is named. Raises `InvalidParams` for an unknown
+    profile.
+    """
     if profile is None:
         return None
     if profile not in PROFILES:
-        raise InvalidParams(f"{profile!r} is no profile; there are {', '.join(PROFILES)}", "$.profile")
+        raise InvalidParams(f"{profile!r} is not a profile; there are {', '.join(PROFILES)}", "$.profile")
     return PROFILES[profile].rules
 
 
 def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callable[[Observed], bool]:
-    """Whether an observation is of what `params` name; `found` is the lookup of its model."""
+    """Return a function that returns true for the observed windows that `models/forget` shall forget.
+
+    `found` is the lookup of the model in `params`, or None if they name no model.
+    """
     host = None if params.base_url is None else key("", None, params.base_url)[2]
 
     def is_meant(one: Observed) -> bool:
@@ -252,22 +273,26 @@ def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callab
 
 
 def settings_of(given: GivenSettings | None) -> GivenSettings | None:
-    """The settings given, if each is in its range; else `InvalidParams` with its path."""
+    """Return `given` unchanged. Raises `InvalidParams`, with the path of the setting, if a value is out of
+    range.
+    """
     return None if given is None else validate(given)
 
 
 def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names to unset. Raises `InvalidParams` for one that is neither a setting nor `OWN`."""
+    """Return the names of the settings to unset. Raises `InvalidParams` for a name that is not a setting."""
     for index, name in enumerate(names or ()):
         if name not in SETTING_NAMES and name not in OWN:
             near = nearest_setting(name)
             meant = f"; perhaps {near} is meant" if near else ""
-            raise InvalidParams(f"{shown_name(name)} is no setting{meant}", f"$.unset[{index}]")
+            raise InvalidParams(f"{shown_name(name)} is not a setting{meant}", f"$.unset[{index}]")
     return tuple(names or ())
 
 
 def compact_request(params: wire.CompactParams) -> CompactRequest:
-    """The compaction asked for. Raises `InvalidParams` for several budgets."""
+    """Return the compaction that the client requests. Raises `InvalidParams` if more than one budget is
+    given.
+    """
     keep_messages = params.keep_messages if params.keep_messages is not None else params.preserve_count
     budgets = {
         "keep_recent": params.keep_recent,

@@ -1,4 +1,4 @@
-"""From the inside to the wire: results of our methods, built from sessions and values."""
+"""Conversion of sessions and internal values to the results of methods (wire types)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def settings_of(session: Session) -> dict[str, wire.Setting]:
-    """Every setting in force with its source."""
+    """Return every setting by name, with the value in force and its source."""
     resolved = session.resolved
     return {
         name: wire.Setting(value=Raw(encode(value)), source=resolved.source(name))
@@ -42,7 +42,7 @@ def settings_of(session: Session) -> dict[str, wire.Setting]:
 
 
 def lookup_of(found: Lookup) -> wire.LookupResult:
-    """A lookup's answer."""
+    """Return the result of `models/lookup` for a model that was found."""
     return wire.LookupResult(
         model=found.model,
         provider=found.provider,
@@ -62,7 +62,9 @@ def lookup_of(found: Lookup) -> wire.LookupResult:
 def explained(
     answer: wire.LookupResult, steps: Iterable[Tried], learned: Observed | None
 ) -> wire.LookupResult:
-    """A lookup's answer with the ladder's steps."""
+    """Return `answer` with the steps by which the model was found. If there is an observed window, it is the
+    first step.
+    """
     shown = [
         wire.LadderStep(step=step.step, key=", ".join(step.looked_for), found=step.found) for step in steps
     ]
@@ -77,8 +79,11 @@ def explained(
 def models_page(
     rows: Sequence[ModelRow], start: str | None, limit: int | None
 ) -> tuple[Sequence[ModelRow], str | None]:
-    """(so many of `rows`, from the one named `provider/id` or the next after it, the name of the one that
-    follows). `rows` are sorted by provider and id. O(log rows) + page."""
+    """Return one page of `rows`, and the name `provider/id` of the first row after it (None at the end).
+
+    `rows` are sorted by provider and id. `start` is the `provider/id` of the page's first row; if no row has
+    it, the page starts at the next row in this order. O(log rows + page).
+    """
     first = 0
     if start is not None:
         provider, _, id = start.partition("/")
@@ -88,7 +93,7 @@ def models_page(
 
 
 def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str | None = None) -> Raw:
-    """`models/list`, written. O(rows)."""
+    """Return the result of `models/list` as JSON. O(rows)."""
     return Raw(
         encode(
             wire.ListModelsResult(
@@ -129,7 +134,7 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str
 
 
 def row_of(row: Row) -> wire.SessionInfo:
-    """One session of the list."""
+    """Return one row of `session/list`."""
     return wire.SessionInfo(
         session_id=row.session_id,
         title=row.listed.title,
@@ -144,15 +149,17 @@ def row_of(row: Row) -> wire.SessionInfo:
 
 
 def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.StateResult:
-    """Where a session stands. O(compactions)."""
+    """Return the result of `agent/state`: status, usage, budget, compactions and queued prompts.
+    O(compactions).
+    """
     standing, state = session.standing(), session.fold
     done = [bare(step) for step in state.compactions()]
     loop = session.agent.status if session.agent is not None else None
-    # Nor is a redaction one: no start was told of it, and no end will be.
+    # A redaction also occupies the slot, but clients are told neither its start nor its end.
     is_compacting = session.running is not None and session.running.is_compaction
     if session.following is not None and session.following.is_compacting:
         is_compacting = True
-    # What the process that writes the session is doing beside that, its journal does not say.
+    # If another process writes the session, the journal shows its compactions but not whether a turn runs.
     resting: Status = "unknown" if session.owner == "other" else "idle"
     return wire.StateResult(
         session_id=session.id,
@@ -192,24 +199,27 @@ PREVIEW_CHARS = 80
 
 
 def preview_of(message: Message) -> str:
-    """How a prompt begins, in one line. O(text)."""
+    """Return the beginning of a prompt in one line of at most `PREVIEW_CHARS` characters. O(text)."""
     text = " ".join(block.text for block in message.content if isinstance(block, Text))
     line = " ".join(text[: 4 * PREVIEW_CHARS].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
 def bare(step: Compacted) -> CompactionResult:
-    """What a compaction did, without its summary's text."""
+    """Return the result of a compaction without the text of its summary."""
     return step.result
 
 
 def full(step: Compacted) -> CompactionResult:
-    """What a compaction did, with its summary's text."""
+    """Return the result of a compaction with the text of its summary."""
     return msgspec.structs.replace(step.result, summary=step.summary)
 
 
 def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResult | None:
-    """The history from an entry on, oldest first; None where there is no such entry. O(entries)."""
+    """Return the history from the entry `params.from_` on, oldest first, or None if there is no such entry.
+
+    O(entries).
+    """
     state = session.fold
     shown = {item.entry_id: item.tokens for item in state.items}
     pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
@@ -238,7 +248,9 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
 
 
 def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
-    """The messages that `history_of` looks at, or a few more. O(entries)."""
+    """Return the messages that `history_of` will read, or a few more, so that the caller can decode them
+    first. O(entries).
+    """
     state = session.fold
     asked = _asked(state, params)
     entries = asked if params.from_ is None else dropwhile(lambda each: _id_of(each) != params.from_, asked)
@@ -249,7 +261,9 @@ def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
 def _asked(
     state: Fold, params: wire.HistoryParams
 ) -> Sequence[Appended | Compacted | Pruned | CompactionBegun]:
-    """The whole timeline, or what of it is in the context, in that order. O(entries)."""
+    """Return the entries that the request is about: the whole timeline, or only the entries in the current
+    context if `in_context` is set. O(entries).
+    """
     if not params.in_context:
         return state.timeline
     by_id = {_id_of(entry): entry for entry in state.timeline}
@@ -312,21 +326,24 @@ def _history_row(
 
 
 def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
-    """The originals asked for. Raises `InvalidParams` for an id that is none of this session."""
+    """Return the original messages that a compaction replaced, or those with the given entry ids.
+
+    Raises `InvalidParams` for an id that is not in this session, or if both or neither kind of id is given.
+    """
     state = session.fold
     if (params.compaction_id is None) == (params.entry_ids is None):
-        raise InvalidParams("give `compaction_id` or `entry_ids`, one of them", "$.entry_ids")
+        raise InvalidParams("give either `compaction_id` or `entry_ids`", "$.entry_ids")
     if params.compaction_id is not None:
         ids = state.behind(params.compaction_id)
         if ids is None:
             raise InvalidParams(
-                f"{params.compaction_id!r} is no compaction of this session", "$.compaction_id"
+                f"{params.compaction_id!r} is not a compaction of this session", "$.compaction_id"
             )
     else:
         ids = params.entry_ids or ()
         for index, entry_id in enumerate(ids):
             if entry_id not in state.originals:
-                raise InvalidParams(f"{entry_id!r} is no message of this session", f"$.entry_ids[{index}]")
+                raise InvalidParams(f"{entry_id!r} is not a message of this session", f"$.entry_ids[{index}]")
     return wire.ExpandResult(
         entries=tuple(
             wire.Original(

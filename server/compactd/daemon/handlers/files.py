@@ -1,4 +1,4 @@
-"""What goes between sessions and files: redactions, changes of a work tree, sessions in and out."""
+"""Handlers of methods that work with files: redaction, diffs of a work tree, import and export."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ NO_SNAPSHOTS = "the session was started without `snapshots`"
 
 
 class FileHandlers(Area):
-    """Redacts, compares, imports, exports. What these need is loaded at the first of them."""
+    """Handlers of `session/redact`, `session/diff`, `session/import` and `session/export`.
+
+    The modules that they need are loaded at the first call.
+    """
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "session/redact": self.session_redact,
             "session/diff": self.session_diff,
@@ -29,7 +32,10 @@ class FileHandlers(Area):
         }
 
     def session_redact(self, params: wire.RedactParams, request: Request) -> Handled:
-        """In the session's line: nothing of it is read or changed meanwhile."""
+        """Redact messages: remove their content from the session and from compactd's files about it.
+
+        Runs in the session's queue, so no other request reads or changes the session meanwhile.
+        """
         session = self._sessions.get(params.session_id)
         session.free()
 
@@ -50,7 +56,9 @@ class FileHandlers(Area):
         return session.queue.run(work)
 
     async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
-        """Git runs in a thread of its own."""
+        """Return the files that changed between two snapshots of the work tree. Git runs in a separate
+        thread.
+        """
         session = self._sessions.get(params.session_id)
         await self._line_reached(session)
         if session.snapshots is None:
@@ -74,9 +82,12 @@ class FileHandlers(Area):
         )
 
     async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:
-        """In a worker; a client that gave a token is told how far it is."""
+        """Import a session from a file or from the given content, in a worker.
+
+        Reports progress if the request has a progress token.
+        """
         if (params.path is None) == (params.content == wire.NULL):
-            raise InvalidParams("give `path` or `content`, one of them", "$.path")
+            raise InvalidParams("give either `path` or `content`", "$.path")
         await self._daemon.modules.load("compactd.session.import_file")
         from compactd.session.import_file import import_session
 
@@ -84,7 +95,7 @@ class FileHandlers(Area):
 
         def tell(fraction: float, phase: str) -> None:
             if request.token is not None:
-                # Each word wakes the loop, which then holds the interpreter.
+                # Report only with a token: each report wakes the event loop, which then competes for the GIL.
                 loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
@@ -98,7 +109,10 @@ class FileHandlers(Area):
         )
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:
-        """In a worker, with the answer already written: it may be long."""
+        """Write a session in another format, to a file or into the result.
+
+        A worker encodes the whole result, because it can be long.
+        """
         session = self._sessions.get(params.session_id)
         await self._line_reached(session, "compactd.session.export_file")
         from compactd.session import export_file
@@ -128,6 +142,6 @@ def _given(text: str | None) -> str | UnsetType:
 
 
 def _content(content: Raw) -> bytes:
-    """A text's bytes, or the JSON itself."""
+    """Return the bytes to import: the text of a JSON string, or any other JSON unchanged."""
     data = bytes(content)
     return msgspec.json.decode(data, type=str).encode() if data.lstrip()[:1] == b'"' else data

@@ -1,4 +1,4 @@
-"""What needs no session: models, tokens, the daemon itself."""
+"""Handlers that need no session: models, token counts, overflow classification, facts about the daemon."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from compactd.session.session import Session
 
 
 class FactHandlers(Area):
-    """Answers without a session."""
+    """Handlers of the methods that work without a session."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "tokens/count": self.tokens_count,
             "models/lookup": self.models_lookup,
@@ -34,9 +34,13 @@ class FactHandlers(Area):
         }
 
     async def tokens_count(self, params: wire.CountParams, request: Request) -> wire.CountResult:
-        """In a worker: ranks may have to be loaded, texts may be large."""
+        """Count the tokens of a text or of messages, in a worker.
+
+        `exact` is true if the model's own tokenizer counted and all content is text. Raises `InvalidParams`
+        if both or neither of `text` and `messages` are given.
+        """
         if (params.text is None) == (params.messages is None):
-            raise InvalidParams("give `text` or `messages`, one of them", "$.text")
+            raise InvalidParams("give either `text` or `messages`", "$.text")
         found = await self._daemon.find_model(params.model, None, None) if params.model else None
         counter = counter_for("auto", found.tokenizer if found else None, params.model)
         text, messages, format = params.text or "", params.messages, params.format
@@ -52,7 +56,10 @@ class FactHandlers(Area):
         return await self._daemon.in_worker(counted)
 
     async def models_lookup(self, params: wire.LookupParams, request: Request) -> wire.LookupResult:
-        """By the ladder of the registry, and what the model's server taught."""
+        """Find a model's limits and prices in the registry, corrected by observed windows.
+
+        If `base_url` names a server on this machine, first asks it for the model's window.
+        """
         base_url = decode.endpoint_of(params.base_url)
         asked = (params.model, params.provider, base_url)
         name = params.model if params.provider is None else f"{params.provider}/{params.model}"
@@ -66,7 +73,9 @@ class FactHandlers(Area):
         return encode.explained(answer, steps, learned)
 
     async def models_list(self, params: wire.ListModelsParams, request: Request) -> Raw:
-        """Written in a worker: thousands of rows."""
+        """Return a page of the known models, encoded in a worker. The first page also has the observed
+        windows.
+        """
         daemon = self._daemon
 
         def made() -> Raw:
@@ -79,7 +88,10 @@ class FactHandlers(Area):
         return await daemon.in_worker(made)
 
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
-        """Open sessions see it at once."""
+        """Forget observed windows. Open sessions use the registry's window at once.
+
+        Raises `InvalidParams` if the params neither select windows nor say `all`, or do both.
+        """
         daemon = self._daemon
         is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
         if is_named == (params.all is True):
@@ -106,7 +118,10 @@ class FactHandlers(Area):
         return wire.ForgetResult(forgotten=forgotten)
 
     async def overflow_classify(self, params: wire.ClassifyParams, request: Request) -> wire.ClassifyResult:
-        """In a worker: a body may be megabytes of anything."""
+        """Classify an error of a provider: is it a context overflow, and what fixes it?
+
+        Runs in a worker, because a body can be megabytes of arbitrary text.
+        """
         session = None if params.session_id is None else self._sessions.get(params.session_id)
         failed, rules = decode.failure_asked(params), decode.rules_of(params.profile)
         verdict = await self._daemon.in_worker(lambda: verdict_of(failed, session, rules))
@@ -120,5 +135,5 @@ class FactHandlers(Area):
         )
 
     def daemon_info(self, params: wire.Nothing, request: Request) -> wire.InfoResult:
-        """Version, paths, what is loaded."""
+        """Return the daemon's version, process id, paths, number of sessions and warnings."""
         return self._daemon.info()

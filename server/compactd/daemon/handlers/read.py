@@ -1,4 +1,4 @@
-"""What a session holds: for the next request, for a search, for a gauge."""
+"""Handlers that read a session: its context for the next request, history, search, originals and state."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SEARCH_LIMIT = 20
 
 
 class ReadingHandlers(Area):
-    """Reads; changes nothing."""
+    """Handlers of the methods that read a session and change nothing."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "session/context": self.session_context,
             "session/history": self.session_history,
@@ -36,7 +36,7 @@ class ReadingHandlers(Area):
         }
 
     def session_context(self, params: wire.ContextParams, request: Request) -> Handled:
-        """The next request, in the format asked for."""
+        """Return the messages of the next model request, in the requested format."""
         session = self._sessions.get(params.session_id)
 
         def work() -> Handled:
@@ -78,13 +78,17 @@ class ReadingHandlers(Area):
         return in_order(session, work)
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
-        """From an entry on."""
+        """Return the session's history. If the params name an entry, start with that entry.
+
+        Messages that are not decoded yet are decoded in a worker first. Raises `InvalidParams` for an
+        unknown entry.
+        """
         session = self._sessions.get(params.session_id)
 
         def made() -> wire.HistoryResult:
             found = encode.history_of(session, params)
             if found is None:
-                raise InvalidParams(f"{params.from_!r} is no entry of this session", "$.from")
+                raise InvalidParams(f"{params.from_!r} is not an entry of this session", "$.from")
             return found
 
         async def later() -> wire.HistoryResult:
@@ -98,7 +102,7 @@ class ReadingHandlers(Area):
         return made() if is_decoded else session.queue.run(later)
 
     def session_search(self, params: wire.SearchParams, request: Request) -> Handled:
-        """In a worker: it reads everything that was ever said."""
+        """Search a session, or all stored sessions if the params name none. Runs in a worker."""
         if params.session_id is None:
             return self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
         session = self._sessions.get(params.session_id)
@@ -148,12 +152,12 @@ class ReadingHandlers(Area):
         )
 
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
-        """The originals of a compaction, or of entries."""
+        """Return the original messages that a compaction replaced, or those with the given entry ids."""
         session = self._sessions.get(params.session_id)
         return in_order(session, lambda: encode.expand_of(session, params))
 
     def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
-        """At once, whatever runs."""
+        """Return the session's state. Answers at once, even while a turn or a compaction runs."""
         session = self._sessions.get(params.session_id)
         ignored, _ = self._daemon.outside.ignored(session.working_dir, session.ignored)
         return encode.state_of(session, ignored)

@@ -1,4 +1,4 @@
-"""Sessions as such: opening, listing, ending, configuring them."""
+"""Handlers that open, list, close, delete and configure sessions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ COMMAND = "workspace/executeCommand"
 
 
 class SessionHandlers(Area):
-    """Opens, lists, ends, configures."""
+    """Handlers of the methods that open, list, close, delete and configure sessions."""
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {
             "session/start": self.session_start,
             "session/list": self.session_list,
@@ -36,7 +36,7 @@ class SessionHandlers(Area):
         }
 
     async def session_start(self, params: wire.StartParams, request: Request) -> wire.StartResult:
-        """Opens or resumes."""
+        """Open a new session, or resume one that is open or stored."""
         model, base_url = decode.model_of(params.model)
         started = await self._sessions.start(
             Start(
@@ -87,7 +87,9 @@ class SessionHandlers(Area):
         )
 
     async def model_set(self, params: wire.ModelSetParams, request: Request) -> wire.ModelSetResult:
-        """Another model, where the conversation fits."""
+        """Switch the session to another model. If the conversation does not fit into that model's window,
+        compact first.
+        """
         session = self._sessions.get(params.session_id)
         model, base_url = decode.model_of(params.model)
         await self._line_reached(session, "compactd.agent.model_switch", "compactd.compaction.run")
@@ -104,7 +106,7 @@ class SessionHandlers(Area):
         )
 
     async def _model_warnings(self, session: Session) -> tuple[str, ...]:
-        """What to say of a model that nobody knows, with those that are named most like it."""
+        """Return a warning, with similar model names, if the session's model is not in the registry."""
         found = session.lookup
         if found is None or found.confidence != "guess":
             return ()
@@ -120,18 +122,23 @@ class SessionHandlers(Area):
         return (f"parent_session_id {shown_name(parent)!r}: no session has this id",)
 
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
-        """Stored and open ones."""
+        """Return all sessions, stored or open."""
         return wire.ListResult(sessions=tuple(encode.row_of(row) for row in await self._sessions.list()))
 
     async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
-        """Cancels what runs. A command lets go of a session only while no client has opened it too."""
+        """Close a session and cancel what runs in it.
+
+        An editor's command (`workspace/executeCommand`) closes a session only if no client has opened it.
+        """
         if request.name == COMMAND and not self._sessions.get(params.session_id).is_borrowed:
             return wire.Nothing()
         await self._sessions.close(params.session_id)
         return wire.Nothing()
 
     async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:
-        """Open or not."""
+        """Delete a session, open or stored. The result names the copies of its messages outside the data
+        folder, which are not deleted.
+        """
         from compactd.storage.copies import copies_of
 
         home, session_id = self._daemon.home, params.session_id
@@ -142,7 +149,10 @@ class SessionHandlers(Area):
         )
 
     def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
-        """At once, also while a compaction runs: that one keeps the settings it began with."""
+        """Change a session's settings, system prompt, tools or title.
+
+        Takes effect at once. A running compaction keeps the settings that it began with.
+        """
         session = self._sessions.get(params.session_id)
         tools, unset = decode.tools_of(params.tools), decode.unset_of(params.unset)
 
@@ -176,7 +186,7 @@ class SessionHandlers(Area):
         return in_order(session, work)
 
     def session_pin(self, params: wire.PinParams, request: Request) -> Handled:
-        """Or unpin."""
+        """Pin or unpin messages, and return all pinned messages."""
         session = self._sessions.get(params.session_id)
 
         async def told(number: int, items: Sequence[Item], marks: Mapping[EntryId, bool]) -> Struct:

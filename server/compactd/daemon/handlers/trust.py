@@ -1,4 +1,4 @@
-"""Which folders' settings the user trusts."""
+"""Handlers of trusted folders: the folders whose project settings the user trusts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from compactd.protocol import wire
 
 
 class TrustHandlers(Area):
-    """Trusts folders, and lists them. Files are read in a worker: a folder may be on a slow disk."""
+    """Handlers of `trust/set` and `trust/list`. A worker reads the files, because a folder may be on a slow
+    disk.
+    """
 
     def by_method(self) -> Mapping[str, Handler]:
-        """The handler of each method."""
+        """Return the handler of each method of this group."""
         return {"trust/set": self.trust_set, "trust/list": self.trust_list}
 
     async def trust_set(self, params: wire.TrustParams, request: Request) -> wire.TrustResult:
-        """Durable when it is answered."""
+        """Trust a folder's settings, or stop trusting them. Answers once the change is on disk."""
         daemon = self._daemon
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust
@@ -43,7 +45,9 @@ class TrustHandlers(Area):
         )
 
     async def trust_list(self, params: wire.Nothing, request: Request) -> wire.TrustList:
-        """Each with whether its file is still the one that was trusted."""
+        """Return the trusted folders. `state` says if a folder's settings file still has the content that was
+        trusted.
+        """
         daemon = self._daemon
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust

@@ -1,1 +1,1 @@
-"""What editors get: LSP's requests, commands, progress and workspace folders."""
+"""LSP features for editors: initialize, commands, progress and workspace folders."""

@@ -1,8 +1,8 @@
-"""What an editor says beside our own methods: `initialize`, configuration, commands, progress, trace.
+"""The LSP part of the connection: `initialize`, configuration, commands, progress and trace.
 
-`initialize` and configuration take effect here, at once and in their order, for a session that is started
-behind them has to know them. Then, as everything else, they are a matter for pygls (`lsp.py`), which is
-imported in a thread meanwhile: it takes 0.3 s, and a script that never says `initialize` does not pay it.
+This module handles `initialize` and configuration itself, at once and in order, because a session that is
+started next depends on them. It passes everything else to pygls (`language_server.py`), which is imported in
+a thread.
 """
 
 from __future__ import annotations
@@ -44,23 +44,24 @@ COMMANDS: Mapping[str, str] = {
     "compactd.state": "agent/state",
     "compactd.sessions": "session/list",
 }
-"""What `workspace/executeCommand` offers, and the method behind each."""
+"""The commands of `workspace/executeCommand`, and the method that each one calls."""
 
 _LONG = frozenset({"session/compact"})
-"""Where a progress of our own is shown if the editor asked for none."""
+"""Methods for which compactd shows progress even if the editor's request has no token."""
 
 _WARNING = 2  # LSP's `MessageType.Warning`
 
 _LOOKS = frozenset({"agent/state"})
-"""Methods that only look: a session that is not open is opened for them without its lock."""
+"""Methods that only read. If a command calls one of them for a session that is not open, the session is
+opened read-only, without taking its lock."""
 
-_PROGRESS_CREATE_S = 1.0  # an editor that does not answer that soon gets no progress, but its compaction
+_PROGRESS_CREATE_S = 1.0  # an editor that answers later gets no progress; the compaction goes on
 
 _ASK_S = 60.0
-"""How long a person has to say which session is meant."""
+"""Seconds that the user has to choose a session."""
 
 _MOST_OFFERED = 5
-"""Sessions that a person is asked about."""
+"""The most sessions that are offered to the user."""
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -122,7 +123,9 @@ class _ShowMessageRequest(Struct, frozen=True):
 
 
 class Editor:
-    """An LSP client's side of the connection. For the loop's thread only."""
+    """The LSP part of the connection: it handles an editor's messages. Use it only on the event loop's
+    thread.
+    """
 
     def __init__(
         self, service: Service, out: Outgoing, calls: Calls, parent_gone: Callable[[], None]
@@ -135,12 +138,12 @@ class Editor:
         self._shows_progress = False
         self._initialize: Raw | None = None
         self._loading: asyncio.Task[Host] | None = None
-        self._told: list[tuple[str, Raw]] = []  # notifications for pygls, until it is there
+        self._told: list[tuple[str, Raw]] = []  # notifications that wait until pygls is imported
         self._host: Host | None = None
         self._folders: tuple[str, ...] = ()
-        """Of the editor's workspace."""
+        """The folders of the editor's workspace."""
         self._in_use: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """One for each session that a command works on."""
+        """By session id, a lock for each session that a command works on."""
         self._showing = Showing(self._create_progress, out.notify)
         self.acts: Mapping[str, Callable[[Request, Raw | UnsetType], None]] = {
             "initialize": self._on_initialize,
@@ -150,29 +153,31 @@ class Editor:
             "workspace/executeCommand": self._on_command,
             "window/workDoneProgress/cancel": self._on_progress_cancel,
         }
-        """What to do for each of LSP's messages."""
+        """By the name of an LSP message, the function that handles it."""
 
     def log_message(self, type: int, text: str) -> None:
-        """`window/logMessage`, if the client has said `initialize`."""
+        """Send `window/logMessage`, if the client has sent `initialize`."""
         if self._is_initialised:
             self._out.notify("window/logMessage", _Shown(type, text))
 
     def _show_warnings(self, texts: Sequence[str]) -> None:
-        """`window/showMessage`, if the client has said `initialize`: part of what was set is ignored."""
+        """Show warnings about ignored settings with `window/showMessage`, if the client has sent
+        `initialize`.
+        """
         if self._is_initialised and texts:
             self._out.notify("window/showMessage", _Shown(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}"))
 
     def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
-        """Shows a compaction, if the client has said that it shows progress."""
+        """Show a compaction's progress, if the client supports progress."""
         if self._shows_progress:
             self._showing.take(session_id, event)
 
     def settle(self, response: Envelope) -> None:
-        """A response to a request of pygls."""
+        """Pass a response to pygls, if pygls sent the request. Otherwise ignore it."""
         if self._host is None or not self._host.settle(response):
-            _log.info("a response to no request of ours was ignored")
+            _log.info("a response to an unknown request was ignored")
 
-    # --- initialize and configuration: ours, at once ------------------------------------------------
+    # --- initialize and configuration: handled here, at once ----------------------------------------
 
     def _on_initialize(self, request: Request, raw: Raw | UnsetType) -> None:
         if request.id is None:
@@ -225,25 +230,25 @@ class Editor:
         try:
             settings = _settings_of(raw)
         except msgspec.ValidationError:
-            _log.warning("settings that are no object were ignored")
-            self._show_warnings(("settings that are no object are ignored",))
+            _log.warning("settings that are not an object were ignored")
+            self._show_warnings(("settings that are not an object are ignored",))
             return
         if settings is None:
             return
         try:
             self._show_warnings(self._service.configured(settings, changed=changed))
         except CompactdError as error:
-            # An editor with a typing error in its settings starts all the same, and is told.
+            # A mistake in the settings must not keep the editor from starting. Report it.
             self.log_message(1, f"settings were refused: {error.message}")
             _log.warning("settings were refused with %d", error.code)
 
-    # --- the rest: pygls ----------------------------------------------------------------------------
+    # --- everything else: passed to pygls -----------------------------------------------------------
 
     def _on_notification(self, request: Request, raw: Raw | UnsetType) -> None:
         raw = Raw(b"{}") if raw is UNSET else raw
         if self._host is not None:
             self._host.tell(request.name, raw)
-        elif not self._load().done():  # done, and no host: pygls could not be imported
+        elif not self._load().done():  # done without a host: pygls could not be imported
             self._told.append((request.name, raw))
         self._calls.succeed(request, None)
 
@@ -285,7 +290,9 @@ class Editor:
         return await host.create_progress(_PROGRESS_CREATE_S)
 
     async def _run(self, command: str, arguments: tuple[Detail, ...], request: Request) -> bytes:
-        """Does what pygls was asked for: the method behind a command, with its first argument as params."""
+        """Run a command that pygls received: call the command's method with the first argument as params.
+        Return the result as JSON.
+        """
         name = COMMANDS[command]
         params = arguments[0] if arguments and arguments[0] is not None else {}
         if params == []:  # Lua's and PHP's empty table
@@ -295,7 +302,7 @@ class Editor:
         takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
         named = params.get("session_id")
         try:
-            # Before anybody is asked or shown anything.
+            # Check the params before asking the user or showing progress.
             is_named = not takes_session or named is not None
             self._calls.check(name, Raw(encode(params if is_named else {**params, "session_id": "any"})))
             if not is_named:
@@ -313,8 +320,11 @@ class Editor:
             raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
 
     async def _on_session(self, name: str, session_id: str, raw: Raw, request: Request) -> bytes:
-        """The result of a method on a session. One that is stored and not open here is opened for it, and let
-        go afterwards: an editor without an extension of ours has no other way to reach it."""
+        """Call a method on a session and return its result as JSON.
+
+        If the session is stored but not open, open it for this call and close it afterwards, because an
+        editor without a compactd extension cannot open it.
+        """
         lock = self._in_use.setdefault(session_id, asyncio.Lock())
         if name in _LOOKS:
             with suppress(SessionNotFound):
@@ -337,18 +347,18 @@ class Editor:
                     await self._calls.invoke("session/close", closed, request)
 
     async def _chosen(self, name: str, request: Request) -> str:
-        """The session that a command without `session_id` means: the newest of the workspace, first among
-        those that are open here. Otherwise the person is asked.
+        """Return the session that a command without `session_id` means.
 
-        Raises `SessionNotFound` if there is none, or none was picked; `SessionLocked` if other processes have
-        all of them.
+        That is a session of the workspace: the one that this process changed last, or else the newest. If the
+        workspace has no session, the user is asked. Raises `SessionNotFound` if there is no session or the
+        user picks none, and `SessionLocked` if other processes have all sessions open.
         """
         newest = self._service.newest_session()
         if not self._folders and newest is not None:
             return newest
         rows = await self._listed(request)
         folders = await asyncio.to_thread(with_targets, self._folders)
-        # What this client opened itself without a folder is its own.
+        # A session that this client opened without a folder belongs to it.
         mine = [row for row in rows if row.session_id == newest and row.working_dir is None]
         ours = [row for row in rows if is_below(folders, row.working_dir)]
         first = [row for row in ours if row.session_id == newest]
@@ -365,7 +375,7 @@ class Editor:
         return await self._picked(name, rows, request)
 
     async def _picked(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
-        """The session that a person picks."""
+        """Ask the user to pick one of the sessions `rows`, and return its id. Raises as `_chosen`."""
         offered = [row for row in rows if name in _LOOKS or not await self._is_elsewhere(row, request)]
         if not offered:
             raise SessionLocked(
@@ -381,7 +391,7 @@ class Editor:
                 f"No session of this workspace. {verb} another one?",
                 tuple(_Action(title) for title in titles),
             )
-            # A client that cannot ask, or a person who does not answer, has picked none.
+            # If the client cannot ask or the user does not answer, no session is picked.
             with suppress(ClientError, TimeoutError, ConnectionError, msgspec.MsgspecError):
                 answer = await self._out.request("window/showMessageRequest", question, _ASK_S)
                 picked = decode(answer, type=_Action | None)
@@ -394,7 +404,7 @@ class Editor:
         )
 
     async def _is_elsewhere(self, row: _Stored, request: Request) -> bool:
-        """Whether another process has the session open."""
+        """Return true if the session is open, but not in this process."""
         if not row.open:
             return False
         try:
@@ -426,7 +436,9 @@ class Editor:
 
 
 def _in_thread(work: Callable[[], Host]) -> asyncio.Future[Host]:
-    """What `work` gives back. Not in an executor's thread: a daemon that is to exit does not wait for it."""
+    """Run `work` in a new daemon thread, and return a future of its result. (An executor would delay the
+    process's exit.)
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Host] = loop.create_future()
 
@@ -476,7 +488,9 @@ def _shows_progress(raw: Raw | UnsetType) -> bool:
 
 
 def _settings_of(raw: Raw | UnsetType) -> Raw | None:
-    """The settings object: the whole, or what stands under our name in it. Raises where it is no object."""
+    """Return the member `compactd` of the settings object, or the object itself if it has no such member.
+    Return None for no settings. Raises `ValidationError` if `raw` is not an object.
+    """
     if raw is UNSET or is_empty_list(raw):
         return None
     members = msgspec.json.decode(raw, type=dict[str, Raw] | None)

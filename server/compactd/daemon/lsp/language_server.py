@@ -1,9 +1,9 @@
-"""The language server that pygls gives, with its own transport left out.
+"""The pygls language server, used without its transport.
 
-Imported in a thread, when the first of LSP's messages arrives (`editor.py`). pygls takes whole decoded
-messages in and hands bodies out; what of its habits must not reach the wire is stopped here: it reads
-before it has checked, tells tracebacks, logs what was said, and wants every buffer of the editor.
-Only public names of pygls 2.1 are used.
+This module is imported in a thread when the first LSP message arrives (`editor.py`). pygls receives decoded
+messages and returns message bodies. This module suppresses what pygls does wrong for compactd: it handles
+messages before checking them, sends tracebacks, logs message contents, and subscribes to every buffer of the
+editor. Only public names of pygls 2.1 are used.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from compactd.daemon.rpc.request import Request
 from compactd.protocol.errors import Detail
 
 Run = Callable[[str, tuple[Detail, ...], Request], Awaitable[bytes]]
-"""Runs a command with its arguments, for a request; gives back its result as JSON."""
+"""A function that runs a command with its arguments for a request, and returns the result as JSON."""
 
 _OWN_PREFIX = b'"lsp-'
-"""Of the ids of requests that pygls sends, so that their responses find the way back to it."""
+"""The prefix of the ids of pygls's own requests, by which their responses are recognised."""
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -38,7 +38,7 @@ logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
 
 
 class _Message(Struct, frozen=True):
-    """What pygls hands out."""
+    """A message that pygls sends."""
 
     id: str | None = None
     method: str | None = None
@@ -47,7 +47,7 @@ class _Message(Struct, frozen=True):
 
 
 class _Asked:
-    """A request that pygls was given, until it answers."""
+    """A request that was passed to pygls, until pygls answers it."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -60,7 +60,7 @@ class _Protocol(LanguageServerProtocol):
     def lsp_initialize(
         self, params: types.InitializeParams
     ) -> Generator[object, object, types.InitializeResult]:
-        """As pygls', but no editor is asked for its text documents."""
+        """Answer `initialize` as pygls does, but do not ask the editor to send its text documents."""
         result = yield from super().lsp_initialize(params)
         result.capabilities.text_document_sync = None
         return result
@@ -70,17 +70,19 @@ class _Server(LanguageServer):
     def report_server_error(
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
     ) -> None:
-        """Into our log, by its kind, and not into a window of the editor."""
+        """Log the kind of the error, instead of showing it in the editor."""
         _log.info("pygls met %s", type(error).__name__)
 
 
 class Host:
-    """pygls' `LanguageServer`, fed with our messages. Made in any thread; then for the loop's thread."""
+    """The wrapper around pygls's `LanguageServer`. Create it in any thread; afterwards use it only on the
+    event loop's thread.
+    """
 
     def __init__(
         self, name: str, version: str, commands: Sequence[str], run: Run, send: Callable[[bytes], None]
     ) -> None:
-        """`run` does what a command asks for; `send` takes a whole message to the client."""
+        """`run` runs a command. `send` sends a whole message to the client."""
         self._run = run
         self._send = send
         self._asked: dict[str, _Asked] = {}
@@ -97,9 +99,9 @@ class Host:
             self._offer(command)
 
     def initialize(self, params: Raw) -> None:
-        """Repeats the client's `initialize`, which has its answer already: pygls' own is dropped.
+        """Pass the client's `initialize` to pygls. It is already answered, so pygls's answer is dropped.
 
-        Where the client's does not fit LSP's types, pygls is told of a client that can do nothing.
+        If the params do not fit LSP's types, pygls gets params without capabilities instead.
         """
         given = msgspec.json.decode(params)
         for attempt in ({"processId": None, "rootUri": None, "capabilities": {}, **given}, _NO_CLIENT):
@@ -110,17 +112,18 @@ class Host:
             return
 
     def tell(self, method: str, params: Raw) -> None:
-        """Passes a notification on; one that does not fit LSP's types is ignored."""
+        """Pass a notification to pygls. If its params do not fit LSP's types, ignore it."""
         try:
             self._take({"method": method, "params": msgspec.json.decode(params)})
         except JsonRpcException:
             _log.info("%s has params that are not LSP's; it was ignored", method)
 
     async def ask(self, method: str, params: Raw, request: Request) -> Raw:
-        """Passes a request on and gives back its result, as JSON. Raises `Refused` for an error.
+        """Pass a request to pygls and return its result as JSON. Raises `Refused` if pygls answers with an
+        error.
 
-        It goes under an id of ours, for the client's may be one that pygls does not know how to take.
-        Cancelling this cancels the command behind it, and waits for it.
+        The request gets a new id, because pygls does not accept all ids. Cancelling this call cancels the
+        command and waits until the command has ended.
         """
         self._count += 1
         id = f"asked-{self._count}"
@@ -141,7 +144,7 @@ class Host:
             del self._asked[id]
 
     def settle(self, response: Envelope) -> bool:
-        """Hands a response to pygls; false where it is to none of its requests."""
+        """Pass a response to pygls. Return false if it does not belong to a request of pygls."""
         if response.id is UNSET or not bytes(response.id).startswith(_OWN_PREFIX):
             return False
         message: dict[str, object] = {"id": msgspec.json.decode(response.id)}
@@ -156,7 +159,9 @@ class Host:
         return True
 
     async def create_progress(self, timeout_s: float) -> bytes | None:
-        """Asks the client for a progress; its token as JSON text, or None where it has none to give."""
+        """Ask the client to show a progress (`window/workDoneProgress/create`). Return the progress token as
+        JSON text, or None if the client refuses or does not answer in time.
+        """
         self._count += 1
         token = f"compactd-progress-{self._count}"
         protocol = self.server.protocol
@@ -176,7 +181,7 @@ class Host:
     # --- the writer that pygls is given -------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Takes a body from pygls: the answer to what was asked, or something for the client."""
+        """Handle a message body from pygls: the answer to a request, or a message for the client."""
         message = msgspec.json.decode(data, type=_Message)
         if message.method is not None:
             self._send(data)
@@ -189,20 +194,20 @@ class Host:
             return
         error = error_of(message.error)
         if error.data is not UNSET and b'"traceback"' in bytes(error.data):
-            # A bug, told as such: with a number for the client and the rest for the log.
+            # This is a bug. The client gets an error id, and the log gets the details.
             asked.answer.set_exception(RuntimeError(f"pygls: {error.message}"))
         else:
             asked.answer.set_exception(Refused(error))
 
     def close(self) -> None:
-        """The connection is not pygls' to close."""
+        """Do nothing: pygls must not close the connection."""
 
     # ------------------------------------------------------------------------------------------------
 
     def _take(self, message: dict[str, object]) -> None:
         protocol = self.server.protocol
         structured = protocol.structure_message({"jsonrpc": "2.0", **message})
-        # What one of its functions gives back, the next does not accept by its own types (pygls 2.1.1).
+        # By its type annotations, `handle_message` does not accept what `structure_message` returns (2.1.1).
         protocol.handle_message(structured)  # pyright: ignore[reportArgumentType]
 
     def _offer(self, command: str) -> None:
@@ -214,7 +219,7 @@ class Host:
                 result = await self._run(command, arguments, asked.request)
             except (KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException as error:  # pygls would lose the answer to one that is cancelled
+            except BaseException as error:  # pygls would not answer a request that is cancelled
                 told = error_object(error, command)
                 data = None if told.data is UNSET else msgspec.json.decode(told.data)
                 raise JsonRpcException(told.message, told.code, data) from None

@@ -1,4 +1,4 @@
-"""Watches the process that said in `initialize` that it is our parent."""
+"""Watch the parent process that `initialize` named, and report when it ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 
 POLL_S = 2.0
-"""Where the system cannot tell by itself. A lost parent nearly always closes our stdin long before."""
+"""Seconds between checks if the system cannot notify. A parent that dies usually closes the daemon's stdin as
+well, which ends the daemon sooner."""
 
 
 def watch_parent(
@@ -18,10 +19,11 @@ def watch_parent(
     poll_s: float = POLL_S,
     use_pidfd: bool = True,
 ) -> None:
-    """Calls `gone` once, on the loop, when process `pid` has ended; soon, if there is none.
+    """Call `gone` once, on the event loop, when process `pid` has ended, or at once if there is no such
+    process.
 
-    Linux tells (a pidfd); elsewhere it is asked every `poll_s` seconds. On Windows nothing is watched,
-    for signal 0 would end the process there: the end of stdin has to do.
+    Linux notifies through a pidfd; other systems are polled every `poll_s` seconds. On Windows nothing is
+    watched, because signal 0 would end the process there; the daemon relies on the end of stdin.
     """
     if pid <= 0 or sys.platform == "win32":
         return

@@ -1,5 +1,4 @@
-"""LSP's progress for compactions that no request of the client shows: the automatic ones, and those of
-requests without a `workDoneToken`."""
+"""LSP progress for compactions whose request has no `workDoneToken`, and for automatic compactions."""
 
 from __future__ import annotations
 
@@ -14,34 +13,39 @@ from compactd.protocol.messages import CompactionEnd, CompactionProgress, Compac
 TITLE = "compactd: compacting the conversation"
 
 REPORT_S = 0.1
-"""Text arrives in many small pieces: a report is sent no more often than this, but for a new phase."""
+"""The least seconds between two reports, because text arrives in many small pieces. A new phase is reported
+at once."""
 
 CompactionEvent = CompactionStart | CompactionProgress | CompactionEnd
 
 
 class _Shown:
-    """One compaction."""
+    """What the editor shows about one compaction."""
 
     def __init__(self) -> None:
         self.token: Raw | None = None
-        """Once the client has agreed to it."""
+        """The progress token; None until the client has accepted it."""
         self.latest: CompactionProgress | None = None
         self.phase = ""
         self.reported_at = 0.0
 
 
 class Showing:
-    """Follows the compactions of all sessions by their events. For the loop's thread only."""
+    """The progress display of all sessions' compactions in the editor. It is driven by the sessions' events.
+    Use it only on the event loop's thread.
+    """
 
     def __init__(self, create: Callable[[], Awaitable[bytes | None]], notify: Notify) -> None:
-        """`create` asks the client for a token, as JSON text; None if it gives none."""
+        """`create` asks the client for a progress token and returns it as JSON text, or None if the client
+        refuses.
+        """
         self._create = create
         self._notify = notify
         self._shown: dict[str, _Shown] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, session_id: str, event: CompactionEvent) -> None:
-        """The next event of a session. O(1)."""
+        """Handle the next event of a session. O(1)."""
         match event:
             case CompactionStart():
                 shown = self._shown[session_id] = _Shown()

@@ -1,4 +1,4 @@
-"""The folders that an editor has open, and whether a session belongs to them."""
+"""The editor's workspace folders, and whether a session belongs to them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class _Params(Struct, frozen=True):
 
 
 def folders_of(raw: Raw | UnsetType) -> tuple[str, ...]:
-    """The workspace folders in the params of `initialize`: `workspaceFolders`, otherwise the older `rootUri`
-    or `rootPath`. Those that are no files are left out."""
+    """Return the workspace folders in the params of `initialize`: `workspaceFolders`, or the older
+    `rootUri` or `rootPath`. Folders that are not local files are left out.
+    """
     try:
         params = msgspec.json.decode(b"{}" if isinstance(raw, UnsetType) else raw, type=_Params)
     except msgspec.ValidationError:
@@ -44,7 +45,7 @@ def _path_of(uri: str) -> str:
 
 
 def is_below(folders: tuple[str, ...], path: str | None) -> bool:
-    """Whether a folder is one of `folders`, or in one of them, by its letters."""
+    """Return true if `path` is one of `folders` or inside one of them. Compares the paths as text."""
     if path is None:
         return False
     whole = os.path.normpath(path)
@@ -52,5 +53,5 @@ def is_below(folders: tuple[str, ...], path: str | None) -> bool:
 
 
 def with_targets(folders: tuple[str, ...]) -> tuple[str, ...]:
-    """`folders`, and what their links lead to. Asks the disk."""
+    """Return `folders` and the targets of those that are symbolic links. Reads the disk."""
     return (*folders, *(real for folder in folders if (real := os.path.realpath(folder)) not in folders))

@@ -1,1 +1,1 @@
-"""The wire: framing, connection, the table of methods, LSP."""
+"""The JSON-RPC transport: pipes, framing, decoding, dispatch of requests and outgoing messages."""

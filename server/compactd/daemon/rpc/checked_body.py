@@ -1,4 +1,6 @@
-"""Messages of megabytes: what is looked at of their bytes, before the loop has to do with them."""
+"""Checks of large message bodies (UTF-8, nesting depth), done in the reader's thread before the event loop
+gets the message.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,21 @@ from msgspec import Struct
 from compactd.daemon.rpc.depth import Depth
 
 LARGE_BYTES = 1 << 20
-"""Above it a message is looked at where it was read, for that takes 1 to 3 ms a megabyte."""
+"""The size above which a message is checked in the reader's thread, because a check takes 1 to 3 ms per
+megabyte."""
 
-_SLICE_BYTES = 1 << 20  # of UTF-8 checked at once: a str of one emoji takes four bytes a character
+# The bytes of UTF-8 that are checked at once. This limits memory, since a str with an emoji takes four bytes
+# per character.
+_SLICE_BYTES = 1 << 20
 
 
 class Large(Struct, frozen=True):
-    """A body that was looked at already."""
+    """A body that the reader's thread has checked."""
 
     text: bytes | bytearray
     is_utf8: bool
     is_too_deep: bool
-    """Nested too deeply, if it is valid JSON."""
+    """True if the body is nested too deeply. Only meaningful for valid JSON."""
 
     def __len__(self) -> int:
         return len(self.text)
@@ -30,26 +35,30 @@ Body = bytes | bytearray | Large
 
 
 class Looking:
-    """A body that is looked at while it comes: its sender goes on sending meanwhile. For any one thread."""
+    """A check of one body, done piece by piece while the body arrives. Use it in one thread only."""
 
     def __init__(self, text: bytearray) -> None:
         self.text = text
-        """What has come of it. Others add to it, and nothing else."""
+        """The bytes that have arrived so far. The framer appends to this object."""
         self._depth = Depth()
 
     def look(self) -> None:
-        """Looks at what has come since. O(its bytes), in calls of 0.1 ms."""
+        """Check the bytes that arrived since the last call. O(new bytes); holds the GIL for at most 0.1 ms at
+        a time.
+        """
         self._depth.look(self.text, is_all=False)
 
     def done(self) -> Large:
-        """The body with what its bytes say, once all has come. O(bytes), in calls of a few milliseconds."""
+        """Return the complete body with the results of the check. O(bytes); holds the GIL for at most a few
+        milliseconds at a time.
+        """
         text = self.text
         self._depth.look(text, is_all=True)
         return Large(text, text.isascii() or is_utf8(text), self._depth.is_too_deep)
 
 
 def is_utf8(text: bytes | bytearray) -> bool:
-    """Whether bytes are text. About 0.1 ns a byte of ASCII, and up to 1 ns of anything else."""
+    """Return true if the bytes are valid UTF-8. About 0.1 ns per byte of ASCII, up to 1 ns per other byte."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(text)
     try:

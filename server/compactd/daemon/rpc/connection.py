@@ -1,7 +1,7 @@
-"""One client on two pipes: every request gets exactly one answer, whatever it holds.
+"""One client connection on two pipes. Every request gets exactly one answer, whatever it contains.
 
-Messages are handled in the order they came. A handler that gives a result back is answered on the spot;
-one that gives an awaitable becomes a task, whose first step runs before the next message is looked at.
+Messages are handled in the order they came. If a handler returns a result, it is answered at once. If it
+returns an awaitable, that becomes a task, whose first step runs before the next message is handled.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from compactd.daemon.rpc.service import Service
 METHOD_NOT_FOUND = -32601
 
 CANCEL_S = 5.0
-"""How long work that was cancelled may take to end; then it is answered for."""
+"""Seconds that cancelled work may take to end. After that, its request is answered anyway."""
 
 DRAIN_S = 60.0
-"""How long running work may go on after the client has ended (docs/dev/contract.md, "Transport")."""
+"""Seconds that running work may go on after the client has ended (docs/dev/contract.md, "Transport")."""
 
 SLICE_S = 0.002
-"""How long messages are handled before timers and workers have a turn: a fifth of what may hold the loop."""
+"""Seconds for which messages are handled before timers and other callbacks of the event loop get a turn."""
 
-_FLUSH_S = 5.0  # after `exit` or the parent's death nobody may be reading
+_FLUSH_S = 5.0  # the wait for the client to read, after `exit` or the parent's death: it may not read
 
 Ending = Literal["input", "exit", "broken", "parent"]
 
@@ -51,7 +51,7 @@ class _CancelParams(Struct, frozen=True):
 
 
 class Connection:
-    """The transport of the daemon. Made on a running loop, and used on its thread only."""
+    """The daemon's transport. Create and use it only on the running event loop's thread."""
 
     def __init__(
         self,
@@ -63,8 +63,11 @@ class Connection:
         cancel_s: float = CANCEL_S,
         client_gone: Callable[[], None] | None = None,
     ) -> None:
-        """`client_gone` is called, maybe more than once, when nobody reads our output any more or the parent
-        has died. The end of the input alone is no sign of that."""
+        """`client_gone` is called, maybe several times, when nobody reads the output any more or the parent
+        died.
+
+        The end of the input alone does not mean that the client is gone.
+        """
         self._loop = asyncio.get_running_loop()
         self._on_gone = client_gone
         self._fd_out = fds[1]
@@ -84,16 +87,16 @@ class Connection:
             **self._editor.acts,
         }
         self._ended: asyncio.Future[Ending] = self._loop.create_future()
-        self._is_halted = False  # a task has to begin, or all has ended
-        self._is_usual = False  # most calls can be taken as they come: the first message is answered
+        self._is_halted = False  # true while a new task must run first, and after the end
+        self._is_usual = False  # true if calls may use the fast path: the first message is answered
         self._is_shut = False
 
     async def run(self) -> int:
-        """Serves until the client ends; the process's exit code.
+        """Serve until the client ends, and return the process's exit code.
 
-        0 after `exit` that follows `shutdown`, after the end of stdin and the death of the parent; 1 after
-        `exit` alone or a broken framing. Running work is finished first, `drain_s` at most, and then
-        cancelled; `exit` waits for none.
+        0 after `shutdown` and `exit`, the end of stdin, or the parent's death. 1 after `exit` alone or a
+        broken framing. Running work may go on for at most `drain_s`, then it is cancelled; `exit` waits for
+        none.
         """
         self._reader.start(self._pump)
         ending = await self._ended
@@ -105,45 +108,53 @@ class Connection:
     # --- for the rest of the daemon -----------------------------------------------------------------
 
     def notify(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool:
-        """Sends a notification; false where it was dropped.
+        """Send a notification to the client. Return false if it was dropped.
 
-        Only droppable ones are, and only while more than `UNSENT_LIMIT_BYTES` wait for the client.
+        A droppable notification is dropped while more than `UNSENT_LIMIT_BYTES` wait for the client. Others
+        are never dropped.
         """
         return self._out.notify(method, params, droppable)
 
     def notify_body(self, body: bytes, droppable: bool = False) -> bool:
-        """As `notify`, with the whole message encoded already."""
+        """Send a notification, as `notify` does. `body` is the whole message as JSON."""
         return self._out.notify_body(body, droppable)
 
     async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
-        """Asks the client. Raises `ClientError` (its error), `TimeoutError`, `ConnectionError` (gone)."""
+        """Send a request to the client and return its result. Raises `ClientError` if the client answers with
+        an error, `TimeoutError`, and `ConnectionError` if the client is gone.
+        """
         return await self._out.request(method, params, timeout_s)
 
     def watch_client(self) -> None:
-        """From now on a client that closes our output is noticed at once, also if nothing is written."""
+        """Start to watch the output: `client_gone` is then called as soon as the client closes it, even if
+        nothing is written.
+        """
         if not self._is_watched:
             self._is_watched = True
             watch_output(self._fd_out, self._client_gone, self._loop)
 
     def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
-        """Shows a line (error, warning, info, log) in an editor's log; other clients are not bothered."""
+        """Show a line (1 error, 2 warning, 3 info, 4 log) in an editor's log. Other clients get nothing."""
         self._editor.log_message(type, text)
 
     def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
-        """Shows a compaction that no request shows, in an editor that agreed to it."""
+        """Show a compaction's progress in an editor that supports it."""
         self._editor.show_compaction(session_id, event)
 
     # --- messages, in their order -------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handles what was read: all of it, or what fits a slice, or up to a task that has to begin."""
+        """Handle received messages until none is left, the time slice ends, a new task must run, or too much
+        waits for the client.
+        """
         reader, writer = self._reader, self._writer
         if self._is_halted:
             return
         frames, take_many = reader.frames, self._calls.take_many
         until = perf_counter() + SLICE_S
         writer.collect()
-        room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes  # at least
+        # Up to this many unflushed bytes, the writer is certainly not full.
+        room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes
         while frames:
             if writer.unflushed_bytes > room and writer.is_full():
                 writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
@@ -151,7 +162,7 @@ class Connection:
             try:
                 if not (self._is_usual and take_many(reader, room, until)):
                     self._on_frame(frames.popleft())
-            except Exception as error:  # a bug of the transport costs one message, not the connection
+            except Exception as error:  # a bug in the transport loses one message, not the connection
                 error_object(error, "the transport")
             if self._is_halted:
                 break
@@ -160,13 +171,16 @@ class Connection:
                 break
         else:
             reader.woken = False
-            if frames:  # it came between the last look and the flag
+            if frames:  # a frame came between the last check and clearing the flag
                 self._loop.call_soon(self._pump)
         writer.flush()
         reader.release()
 
     def _pause(self) -> None:
-        """A task was made: the loop runs its first step before this callback, and that the next message."""
+        """Stop handling messages until the first step of the task that was just created has run.
+
+        The event loop runs that step before `_resume`, which goes on with the next message.
+        """
         self._is_halted = True
         self._loop.call_soon(self._resume)
 
@@ -206,7 +220,7 @@ class Connection:
         request = Request(bytes(message.id) if message.id is not UNSET else None, name, self._out.notify)
         if self._is_shut and request.id is not None and name != "exit":
             self._calls.refuse(
-                request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down: only exit is taken")
+                request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down and accepts only exit")
             )
         elif method := self._methods.get(name):
             self._calls.call(method, message.params, request)
@@ -239,7 +253,9 @@ class Connection:
         self._calls.succeed(request, None)
 
     def _client_gone(self) -> None:
-        """Nobody reads: as if the input had ended behind what was read so far."""
+        """End the connection once the messages read so far are handled, because nobody reads the output any
+        more.
+        """
         if self._on_gone is not None:
             self._on_gone()
         self._reader.frames.append(None)

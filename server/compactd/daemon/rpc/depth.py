@@ -1,7 +1,8 @@
-"""How deep JSON may be nested: the same limit under every interpreter.
+"""A limit on the nesting depth of JSON, the same for every Python version.
 
-Where msgspec gives up depends on Python's version and on how deep it was called (about 950 levels under
-3.11, 10,000 under 3.13), so that what one process took in and journalled another could not read back.
+msgspec's own limit depends on Python's version and the call depth (about 950 levels under 3.11, 10,000 under
+3.13). So without this limit, a process could write a message to the journal that a process with another
+Python version cannot read.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import msgspec
 from msgspec import Raw
 
 DEPTH_LIMIT = 512
-"""Levels of one message, inclusive. A syntax tree as JSON has 200; walkers here recurse once a level."""
+"""The most nesting levels of a message. A syntax tree as JSON has about 200. compactd's own code recurses
+once per level."""
 
 SHALLOW_BYTES = 2 * DEPTH_LIMIT
-"""No more levels fit into so much."""
+"""Valid JSON of up to this size cannot be nested too deeply: each level takes two brackets."""
 
 SLICE_BYTES = 1 << 15
-"""Looked at at once: it stays in the processor's cache, and mostly opens too little to be counted."""
+"""The bytes that are checked at once (a slice). They fit into the processor's cache."""
 
 _COUNTED_BYTES = 1 << 20
 
@@ -28,15 +30,17 @@ _STEPS = [{0x7B: 1, 0x7D: -1}.get(byte, 0) for byte in range(256)]
 
 _BETWEEN = (b'},{"', b'}, {"')  # objects of an array, as most programs write them
 _KEY_BYTES = 64
-_MOST_BYTES = 1 << 17  # of elements that are skipped at once
+_MOST_BYTES = 1 << 17  # the most bytes of array elements that are skipped at once
 _LEAST_BYTES = 1 << 13
-_MOST_SLICES = 64  # until elements are looked for again
+_MOST_SLICES = 64  # the most slices until whole elements are searched again
 
 _read_array = msgspec.json.Decoder(list[Raw]).decode
 
 
 def is_too_deep(body: bytes | bytearray, slice_bytes: int = SLICE_BYTES) -> bool:
-    """Whether valid JSON is nested above `DEPTH_LIMIT`. As `Depth`, and sooner where little opens."""
+    """Return true if `body`, which is valid JSON, is nested deeper than `DEPTH_LIMIT`. Faster than `Depth`
+    for flat JSON.
+    """
     if len(body) <= SHALLOW_BYTES:
         return False
     if len(body) <= _COUNTED_BYTES and body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
@@ -47,28 +51,30 @@ def is_too_deep(body: bytes | bytearray, slice_bytes: int = SLICE_BYTES) -> bool
 
 
 class Depth:
-    """How deep valid JSON is nested, looked at as it comes.
+    """A check of how deep valid JSON is nested, done piece by piece while the JSON arrives.
 
-    Cost: 0.5 to 3 ns a byte, and 10 to 50 ns a bracket outside strings; 1 ns a byte of an array of objects
-    that begin alike, as messages do. All of it is done by calls that take 0.1 ms at most.
+    Cost: 0.5 to 3 ns per byte, and 10 to 50 ns per bracket outside strings. For an array of objects that
+    begin with the same key, as messages do, 1 ns per byte. Holds the GIL for at most 0.1 ms at a time.
     """
 
     def __init__(self, slice_bytes: int = SLICE_BYTES) -> None:
         self.is_too_deep = False
-        """What was looked at so far is nested above `DEPTH_LIMIT`."""
+        """True if the bytes checked so far are nested deeper than `DEPTH_LIMIT`."""
         self._slice_bytes = slice_bytes
-        self._at = 0  # what is before it was looked at
-        self._depth = 0  # there
-        self._is_inside = 0  # a string: 1
-        self._is_escaped = False  # by the last byte before it
-        self._has_escapes = False  # the slice before it
-        self._between = b""  # `},{"key"`, if an element begins there, and others may begin with that key
+        self._at = 0  # the bytes before this offset are checked
+        self._depth = 0  # the depth at `_at`
+        self._is_inside = 0  # 1 if `_at` is inside a string
+        self._is_escaped = False  # true if the byte before `_at` escapes the next one
+        self._has_escapes = False  # true if the slice before `_at` contains escapes
+        self._between = b""  # `},{"key"` if an element begins at `_at` and others may begin the same way
         self._reach_bytes = slice_bytes
-        self._rests = 0  # slices until elements are looked for again
+        self._rests = 0  # the number of slices to check before whole elements are searched again
         self._next_rests = 1
 
     def look(self, body: bytes | bytearray, *, is_all: bool) -> None:
-        """Looks at what is there behind what it was given before: all of it, or what makes whole slices."""
+        """Check the bytes of `body` that no earlier call has checked. `is_all` says that `body` is complete;
+        otherwise an incomplete slice at the end is left for later.
+        """
         size = len(body)
         with memoryview(body) as view:
             while self._at < size and not self.is_too_deep:
@@ -87,9 +93,11 @@ class Depth:
     # --- whole elements of an array -------------------------------------------------------------------
 
     def _sought(self, body: bytes | bytearray, end: int) -> tuple[bytes, int]:
-        """(What is between two elements, where the second begins), before `end`; else (nothing, 0).
+        """Return (the bytes between two array elements, the offset at which the second begins), searched
+        before `end`. Return (empty, 0) if there are none.
 
-        A string may hold the same: whether it is one is known when it was looked at up to there.
+        A string may contain the same bytes. The caller knows whether the offset is inside a string after it
+        has checked up to there.
         """
         if self._rests or not self._has_escapes:
             self._rests = max(0, self._rests - 1)
@@ -104,10 +112,11 @@ class Depth:
         return b"", 0
 
     def _skip(self, body: bytes | bytearray, view: memoryview) -> bool:
-        """Goes on behind whole elements; false where there are none, or msgspec finds that they are not.
+        """Skip whole array elements, without following their brackets. Return false if there are none, if
+        they may be too deep, or if msgspec finds that they are not valid.
 
-        What is valid by itself closes all that it opens: the depth is the same behind it. Inside, it is no
-        deeper than it has brackets, those in strings among them.
+        A valid element closes every bracket that it opens, so the depth after it is the depth before it. An
+        element is at most as deep as its number of brackets, including those in strings.
         """
         start, between = self._at, self._between
         last = body.rfind(between, start, start + self._reach_bytes)
@@ -116,7 +125,7 @@ class Depth:
         if last >= 0:
             part = b"".join((b"[", view[start : last + 1], b"]"))
             longest, room = _longest(part), DEPTH_LIMIT - self._depth
-            # Both brackets are made one first, for that takes less than to count another time.
+            # Replacing one kind of bracket and counting once is faster than counting twice.
             if 0 < longest <= 2 * room or (longest and part.replace(b"{", b"[").count(b"[") <= room + 1):
                 self._at = last + between.index(b"{")
                 self._next_rests = 1
@@ -134,24 +143,24 @@ class Depth:
     # --- anything else --------------------------------------------------------------------------------
 
     def _walk(self, part: bytes) -> None:
-        """Follows the brackets of a slice.
+        """Follow the brackets of a slice: update the depth, and whether its end is inside a string.
 
-        Strings are cut out first: the brackets of code in them need not close. All of it is done by calls
-        that take a slice at once, shorter ones for each step: what is not a quote or a bracket goes, then
-        quotes with nothing between them, for that leaves what is inside a string inside and the rest outside.
+        Strings are removed first, because brackets in them need not match. Every step handles the whole
+        slice in one call: remove all bytes except quotes and brackets, then remove pairs of adjacent
+        quotes, which does not change what is inside and outside of strings.
         """
         if self._is_escaped:
             part = part[1:]
         self._is_escaped = part.endswith(b"\\") and (len(part) - len(part.rstrip(b"\\"))) % 2 == 1
         self._has_escapes = b"\\" in part
         if self._has_escapes:
-            if rb'\\"' in part:  # else each backslash before a quote belongs to it
+            if rb'\\"' in part:  # otherwise every backslash before a quote escapes it
                 part = part.replace(rb"\\", b"  ")
             part = part.replace(rb"\"", b"  ")
         pieces = part.translate(_BRACES, _REST).replace(b'""', b"").split(b'"')
         braces = b"".join(pieces[self._is_inside :: 2])
         self._is_inside ^= ~len(pieces) & 1
-        # Without its innermost pairs a tree is one level lower, and mostly a third of its size.
+        # Removing the innermost pairs lowers the depth by one, and mostly leaves a third of the size.
         few = braces.replace(b"{}", b"").replace(b"{}", b"")
         opened, depth = few.count(b"{"), self._depth
         self.is_too_deep = (
@@ -163,7 +172,7 @@ class Depth:
 
 
 def _longest(array: bytes) -> int:
-    """Bytes of the longest element; 0 where it is no valid JSON."""
+    """Return the size in bytes of a JSON array's longest element, or 0 if the array is not valid JSON."""
     try:
         return max(map(len, _read_array(array)), default=0)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Requests on their way: params read, handler called, result awaited, exactly one answer given."""
+"""Dispatch of requests: read the params, call the handler, await its result, and send exactly one answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _log = logging.getLogger("compactd.rpc")
 
 
 class Calls:
-    """What is being worked on, and what is answered when it is done. For the loop's thread only.
+    """The running requests, and their answers. Use it only on the event loop's thread.
 
-    An id that is in use twice is answered twice; cancelling it reaches the newest of the two.
+    If an id is used twice at the same time, both requests are answered; cancelling the id reaches the newer
+    one.
     """
 
     def __init__(
@@ -46,13 +47,16 @@ class Calls:
         self._began = began
         self._cancel_s = cancel_s
         self._params: dict[str, ParamsReader] = {}
-        self._results: set[type] = set()  # of what handlers gave back at once, as far as it was seen
+        # The types of the results that handlers have returned so far without an awaitable.
+        self._results: set[type] = set()
         self._running: dict[asyncio.Future[Reply], Request] = {}
         self._by_id: dict[bytes, Request] = {}
         self._by_token: dict[bytes, Request] = {}
 
     def take(self, body: Body) -> bool:
-        """Calls what a body asks for, if it is a call as most are; False for one that `call` is to see."""
+        """Handle a message on the fast path, if it is a usual call. Return false if it is not; the caller
+        then decodes it and uses `call`.
+        """
         try:
             call = self._decode(body.text if isinstance(body, Large) else body)
         except UNREADABLE:
@@ -62,18 +66,19 @@ class Calls:
             return False
         id, raw = None, call.id
         if raw is not UNSET:
-            id = encode(raw)  # its bytes, sooner than `bytes` gives them
+            id = encode(raw)  # faster than `bytes(raw)`
             if id[0] not in ID_STARTS:
                 return False
         self._call(method, call.params, Request(id, method.name, self._notify))
         return True
 
     def take_many(self, reader: Reader, most_bytes: int, until: float) -> bool:
-        """Takes small requests, oldest first, as `take` does, up to one that is to be looked at there.
+        """Handle small waiting requests on the fast path, oldest first. Return false if none was handled.
 
-        Also up to one that becomes a task, until more than `most_bytes` are to be flushed, and until then by
-        `perf_counter`. The writer has been told to collect. False where it took none. Calls into other
-        modules are written out here, for they are a third of what such a request costs.
+        Stops before a request that needs the slow path, after one that becomes a task, when more than
+        `most_bytes` of answers are not flushed, or at the time `until` (of `perf_counter`). Call
+        `Writer.collect` first. Code of other modules is repeated here, because calling it would be a third of
+        the cost of a small request.
         """
         frames, writer, add = reader.frames, self._writer, self._writer.outbox.append
         decode, method_of, serve, results = self._decode, self._method_of, self._service.call, self._results
@@ -122,7 +127,9 @@ class Calls:
         return taken > 0
 
     def call(self, method: Method, raw: Raw | UnsetType, request: Request) -> None:
-        """Calls a method; answers now, or when what it gave back is done."""
+        """Decode the params, call the method, and answer: at once, or when the awaitable that the handler
+        returns is done.
+        """
         try:
             reader = self._reader_of(method)
             params = reader.read(raw)
@@ -141,13 +148,16 @@ class Calls:
             reply = self._service.call(method, params, request)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic in a Rust library is no Exception, and is to be answered too
+        except BaseException as error:
+            # A panic in a Rust library is not an Exception, but the request must be answered too.
             self.fail(request, error)
             return
         self._replied(request, reply)
 
     def _replied(self, request: Request, reply: Reply | Awaitable[Reply]) -> bool:
-        """Answers a request with what its handler gave back, or lets that go on: False."""
+        """Handle what a handler returned. If it is a result, answer with it and return true. If it is an
+        awaitable, start it as a task and return false.
+        """
         if not (reply is None or isinstance(reply, _RESULTS)):
             self.start(request, reply)
             return False
@@ -156,7 +166,7 @@ class Calls:
         return True
 
     async def invoke(self, name: str, raw: Raw, request: Request) -> bytes:
-        """The encoded result of a method, called from inside a request for something else."""
+        """Call the method `name` as part of the running request `request`. Return the result as JSON."""
         method = self._methods[name]
         reader = self._reader_of(method)
         params = reader.read(raw)
@@ -167,7 +177,9 @@ class Calls:
         return encode(await reply)
 
     def start(self, request: Request, work: Awaitable[Reply]) -> None:
-        """Lets work go on beside everything else. `began` is called: its first step is still to come."""
+        """Run `work` as a task, and answer the request with its result. Calls `began`, which lets the task's
+        first step run before the next message is handled.
+        """
         task = asyncio.ensure_future(work)
         request.task = task
         self._running[task] = request
@@ -178,16 +190,16 @@ class Calls:
         self._began()
 
     def listen(self, request: Request) -> None:
-        """Lets the token of a request's progress cancel it."""
+        """Allow the request to be cancelled through its progress token."""
         if request.token is not None:
             self._by_token[request.token] = request
 
     def check(self, name: str, raw: Raw) -> None:
-        """Raises `InvalidParams` for params that `invoke` would refuse."""
+        """Raise `InvalidParams` if `invoke` would refuse the params."""
         self._reader_of(self._methods[name]).read(raw)
 
     def succeed(self, request: Request, reply: Reply) -> None:
-        """Answers with a result."""
+        """Answer with a result."""
         try:
             result = encode(reply)
         except Exception as error:
@@ -203,14 +215,14 @@ class Calls:
             _follow(request)
 
     def fail(self, request: Request, error: BaseException) -> None:
-        """Answers with what a client may know of an exception."""
+        """Answer with an error: what a client may know about the exception (`error_object`)."""
         told = error_object(error, request.name)
         if request.id is None:
             _log.info("the notification %s failed with %d", request.name[:100], told.code)
         self.refuse(request, told)
 
     def refuse(self, request: Request, error: ErrorObject) -> None:
-        """Answers with an error."""
+        """Answer with an error."""
         request.end()
         if not request.is_answered:
             request.is_answered = True
@@ -219,17 +231,17 @@ class Calls:
         _follow(request)
 
     def cancel_id(self, id: bytes) -> None:
-        """Cancels the newest request with this id. One that is done, or never was, is no error."""
+        """Cancel the newest running request with this id. Do nothing if there is none."""
         _cancel(self._by_id.get(id))
 
     def cancel_token(self, token: bytes) -> bool:
-        """Cancels the request whose progress has this token; false where there is none."""
+        """Cancel the request whose progress has this token. Return false if there is none."""
         request = self._by_token.get(token)
         _cancel(request)
         return request is not None
 
     async def finish(self, drain_s: float) -> None:
-        """Gives all that runs so much time to end, then cancels it. When it returns, all is answered."""
+        """Give running work `drain_s` to end, then cancel it. On return every request is answered."""
         loop = asyncio.get_running_loop()
         until = loop.time() + drain_s
         if self._running and drain_s > 0:
@@ -269,7 +281,7 @@ class Calls:
 
 
 def _is_sound(body: Body) -> bool:
-    """What msgspec does not look at: text, and not too deep."""
+    """Return true if the body is UTF-8 and not nested too deeply, which msgspec does not check."""
     if isinstance(body, Large):
         return body.is_utf8 and not body.is_too_deep
     return (len(body) <= SHALLOW_BYTES or not is_too_deep(body)) and (body.isascii() or is_utf8(body))

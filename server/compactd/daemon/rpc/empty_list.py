@@ -1,4 +1,4 @@
-"""The empty list that stands for an empty object."""
+"""Recognise an empty list `[]` that a client sent in place of an empty object."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _SHORT_BYTES = 64
 
 
 def is_empty_list(raw: Raw) -> bool:
-    """True for `[]`: what Lua and PHP write for an empty table, whatever it stands for."""
+    """Return true for `[]`, which Lua and PHP write for an empty table."""
     return len(memoryview(raw)) < _SHORT_BYTES and bytes(raw).translate(None, b" \t\r\n") == b"[]"

@@ -1,4 +1,6 @@
-"""One body, decoded once: what of JSON-RPC it is, with params, result and error left as they came."""
+"""Decode a message body as a JSON-RPC request, notification or response. Params and results stay undecoded
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _log = logging.getLogger("compactd.rpc")
 
 
 class Envelope(Struct):
-    """A request, a notification or a response. What is `UNSET` was not there."""
+    """A request, a notification or a response. Missing fields are `UNSET`."""
 
     jsonrpc: str = ""
     id: Raw | UnsetType = UNSET
@@ -34,7 +36,7 @@ class Envelope(Struct):
 
 
 class Rejected(Struct, frozen=True):
-    """A body that is no message, and the answer to it."""
+    """The error answer to a body that is not a valid message."""
 
     code: int
     message: str
@@ -51,13 +53,13 @@ _decode_loose = msgspec.json.Decoder(_Loose).decode
 
 
 def read_envelope(body: Body) -> Envelope | Rejected:
-    """The message that `body` holds. `Raw` fields share its memory: copy what is kept."""
+    """Decode the message in `body`. Its `Raw` fields share the body's memory: copy what you keep."""
     text = body.text if isinstance(body, Large) else body
     try:
         envelope = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _mend(text, error)
-    # msgspec does not look into what it leaves raw (0.22, tried 2026-11).
+    # msgspec does not check the contents of `Raw` fields (0.22, tried 2026-11).
     if not (body.is_utf8 if isinstance(body, Large) else body.isascii() or is_utf8(body)):
         return Rejected(PARSE_ERROR, "the message is not valid UTF-8")
     if body.is_too_deep if isinstance(body, Large) else is_too_deep(body):
@@ -79,7 +81,9 @@ def _checked(envelope: Envelope) -> Envelope | Rejected:
 
 
 def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
-    """A second look at a body that msgspec refused: what other programs write and we can read, is read."""
+    """Try again to read a body that msgspec refused: without a byte order mark, and without lone surrogates.
+    Otherwise return the error answer that fits.
+    """
     if body.startswith(_BOM):
         return read_envelope(body[len(_BOM) :])
     if isinstance(error, RecursionError):
@@ -91,7 +95,7 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
             raw = _decode_loose(body).id
         except msgspec.ValidationError:
             return Rejected(INVALID_REQUEST, "a message is an object")
-        except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # behind the field of the wrong type
+        except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # after the field with the wrong type
             return Rejected(PARSE_ERROR, f"the message is not JSON: {broken}")
         except RecursionError:
             return _too_deep(body)
@@ -105,11 +109,13 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
 
 def _too_deep(body: bytes | bytearray) -> Rejected:
     id = sniff_id(body[:SNIFFED_BYTES])
-    return Rejected(LimitExceeded.code, f"the message is nested above {DEPTH_LIMIT} levels", id)
+    return Rejected(LimitExceeded.code, f"the message is nested deeper than {DEPTH_LIMIT} levels", id)
 
 
 def _warn_of_surrogates(size_bytes: int) -> None:
-    """Once, then at every power of two: a client whose strings are all cut does not fill the log."""
+    """Log that a lone surrogate was replaced: the first time, and then whenever the count is a power of two,
+    so that a client that always sends surrogates does not fill the log.
+    """
     count = next(_surrogates)
     if count & (count - 1) == 0:
         _log.warning(

@@ -1,7 +1,7 @@
-"""Calls as most of them are: the methods a client has called before, read in one pass with their params.
+"""The fast path for usual calls: decode the envelope and the params of a known method in one pass.
 
-What does not fit (a method not called yet, a field that is not known, null where a value belongs, a response,
-what is no JSON at all) is looked at again by `envelope.py` and `params.py`, which know what to say about it.
+A method is known after a client has called it twice. Anything else (an unknown field, null for a value, a
+response, invalid JSON) raises, and `envelope.py` and `params.py` handle it with a proper error.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from compactd.daemon.rpc.params import ParamsReader
 from compactd.protocol.methods import Method
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a body."""
+"""The exceptions that msgspec raises for a body that it cannot decode."""
 
 
 class Call(Struct, kw_only=True):
-    """A call, params and all. Each method has a subclass of its own, which `method` tells from the others."""
+    """A call with its params. Each method has its own subclass, which the `method` field selects."""
 
     jsonrpc: Literal["2.0"]
     id: Raw | UnsetType = UNSET
@@ -30,29 +30,31 @@ class Call(Struct, kw_only=True):
 
 
 class _Nobodys(Call, tag_field="method", tag="rpc."):
-    """Of no method, beside the others: msgspec lets a tag be missing where there is one type (0.22)."""
+    """A call of a method that does not exist. It makes the decoder's union have two types at least: with only
+    one type, msgspec would accept a missing tag (0.22).
+    """
 
 
 class KnownCalls:
-    """How calls of the methods it has learned are read."""
+    """The known methods, and a decoder for calls of them."""
 
     def __init__(self) -> None:
         self.decode: Callable[[bytes | bytearray], Call] = msgspec.json.Decoder(_Nobodys).decode
-        """Reads a body that holds such a call; any other raises, or gives back what is in no table.
+        """The decoder of calls of known methods. For any other body it raises, or returns a type that is not
+        in `methods`.
 
-        `Raw` in the params shares the body's memory. What msgspec does not look at is left to the caller:
-        what kind of value the id is, UTF-8 and depth.
-        """
+        `Raw` fields in the params share the body's memory. The caller must check what msgspec does not: the
+        kind of the id, UTF-8 and depth."""
         self.methods: dict[type[Call], Method] = {}
-        """The method of each type of call."""
+        """The method for each call type."""
         self._types: dict[str, type[Call]] = {}
         self._called: set[str] = set()
 
     def learn(self, method: Method, reader: ParamsReader) -> None:
-        """To be told of each call that was read in another way: the second one of a method makes it known.
+        """Note a call that was decoded on the slow path. The second such call makes its method known.
 
-        A client that sends fields we do not know, or nulls, would have each of its calls read twice: where
-        one did, the method is not known any more.
+        If a client sends unknown fields or nulls, its calls fail on the fast path and are decoded twice. So
+        such a call makes its method unknown again.
         """
         name = method.name
         if not reader.is_strict:

@@ -1,6 +1,7 @@
-"""Bytes in, bodies out: both framings of JSON-RPC, told apart by the first byte of the connection.
+"""Split a byte stream into JSON-RPC messages: with LSP headers (Content-Length), or one message per line.
 
-Nothing here knows JSON but for the id of a message that is too large to be held.
+The first byte of the connection decides which of the two forms it has. This module does not parse JSON,
+except for the id of a message that is too large.
 """
 
 from __future__ import annotations
@@ -10,44 +11,47 @@ from msgspec import Struct
 from compactd.daemon.rpc.ids import NULL_ID, SNIFFED_BYTES, sniff_id
 
 FRAME_LIMIT_BYTES = 64 * 1024 * 1024
-"""A larger message is refused with 1009 and never held (docs/dev/contract.md, "Transport")."""
+"""The most bytes of a message. A larger one is refused with error 1009 and not stored (docs/dev/contract.md,
+"Transport")."""
 
 LENGTH_LIMIT_BYTES = 4 * 1024**3
-"""A larger length is no length but noise: it ends the connection (docs/dev/contract.md, "Transport")."""
+"""The largest Content-Length. A larger one is treated as noise and ends the connection (docs/dev/contract.md,
+"Transport")."""
 
 HEADER_LIMIT_BYTES = 8 * 1024
-"""Of one header block. Stock clients send under 100."""
+"""The most bytes of the header lines before one message. Usual clients send less than 100."""
 
 PARSE_ERROR = -32700
 TOO_LARGE = 1009
 
 _LINE_STARTS = b"{[ \t\r\n\xef"
-"""An object, a batch, white space, a byte order mark: one message a line. Anything else begins a header."""
+"""First bytes that mean one message per line: an object, a batch, white space, a byte order mark. Any other
+byte begins a header."""
 
 _LENGTH = b"content-length"
 _COMMON = b"Content-Length: "
 _LENGTH_DIGITS = 10  # of LENGTH_LIMIT_BYTES
 _GAP = b"\r\n\r\n"
-_SMALL_BYTES = 4096  # many as small as that may be in one read: they are cut in one go
-_MANY = 4096  # in one go
-_LENGTHS = 1024  # that are known by their digits
-_RESYNC_BYTES = 64  # kept of an overlong line: enough for the header that may end it
+_SMALL_BYTES = 4096  # one read can contain many messages up to this size, which are split in one call
+_MANY = 4096  # the most messages that are split in one call
+_LENGTHS = 1024  # the most entries of `_lengths`
+_RESYNC_BYTES = 64  # the bytes kept of the end of an overlong line: enough for a header at its end
 
 
 class Fault(Struct, frozen=True):
-    """What stands in the place of a message that could not be read."""
+    """The error that takes the place of a message that could not be read."""
 
     code: int
     message: str
     id: bytes = NULL_ID
-    """The JSON text of its id, or `null`."""
+    """The JSON text of the message's id, or `null`."""
     size_bytes: int | None = None
     limit_bytes: int | None = None
     fatal: bool = False
-    """Where the next message begins is not known: the connection ends."""
+    """True if it is unknown where the next message begins. The connection then ends."""
 
     def __len__(self) -> int:
-        """Nothing of the message is held."""
+        """Return 0: no bytes of the message are stored."""
         return 0
 
 
@@ -55,19 +59,19 @@ Frame = bytes | bytearray | Fault
 
 
 class Framer:
-    """Cuts what arrives into messages, however it was split on its way.
+    """A splitter of arriving bytes into messages. A read may end anywhere in a message.
 
-    Cost: each byte is copied once where a read holds the whole message, twice where it does not.
+    Each byte is copied once if a read contains the whole message, otherwise twice.
     """
 
     def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.lines: bool | None = None
-        """One message a line; false: LSP headers; None: nothing has arrived yet."""
+        """True for one message per line, false for LSP headers, None before the first byte."""
         self.broken = False
-        """A fatal fault was given out; nothing more comes."""
-        self._held = bytearray()  # the begun body, or the begun line
-        self._need = 0  # bytes that the begun body still lacks
+        """True after a fatal fault. No further messages come."""
+        self._held = bytearray()  # the incomplete body or line
+        self._need = 0  # missing bytes of the incomplete body
         self._skip = 0  # bytes of a refused body that are still to come
         self._sniffed: bytearray | None = None  # the first bytes of a body to be refused
         self._refused_bytes = 0
@@ -81,16 +85,18 @@ class Framer:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a message, or one to be refused, has begun and is not over."""
+        """True if the bytes fed so far end inside a message, also one that is refused."""
         return bool(self._need or self._held or self._skip or self._skip_line)
 
     @property
     def held(self) -> bytearray:
-        """What has come of the begun message; the same object grows until that is whole."""
+        """The bytes of the incomplete message. This object grows until the message is complete."""
         return self._held
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The messages that `data` completes, in order; a `Fault` in the place of each that cannot be."""
+        """Return the messages that `data` completes, in order, with a `Fault` for each that cannot be
+        read.
+        """
         frames: list[Frame] = []
         if self.broken or not data:
             return frames
@@ -103,7 +109,9 @@ class Framer:
         return frames
 
     def end(self) -> list[Frame]:
-        """What is left when the input ends: a last line without its newline is a message."""
+        """Return the last messages or faults, after the input has ended. A last line without a newline is a
+        message.
+        """
         if self.broken:
             return []
         if self._sniffed is not None:
@@ -114,7 +122,7 @@ class Framer:
             return [Fault(PARSE_ERROR, "the input ended inside a message")]
         return []
 
-    # --- one message a line -------------------------------------------------------------------------
+    # --- one message per line -----------------------------------------------------------------------
 
     def _feed_lines(self, data: bytes, frames: list[Frame]) -> None:
         position = 0
@@ -133,7 +141,9 @@ class Framer:
             self._skip_line = not self._hold_line(data, position, len(data), frames)
 
     def _hold_line(self, data: bytes, start: int, stop: int, frames: list[Frame]) -> bool:
-        """Adds to the begun line; false where that makes it too long: then it is refused and let go."""
+        """Add `data[start:stop]` to the incomplete line and return true. If the line gets too long, drop it,
+        append a `Fault` to `frames`, and return false.
+        """
         size = len(self._held) + stop - start
         if size <= self.limit_bytes:
             self._held += memoryview(data)[start:stop]
@@ -168,9 +178,9 @@ class Framer:
                 position = self._header_line(data, position, frames)
 
     def _take_blocks(self, data: bytes, position: int, frames: list[Frame]) -> tuple[int, bool]:
-        """Many messages at once, as long as they are whole and their headers of the usual shape.
+        """Split many messages in one call, as long as they are complete and have headers of the usual form.
 
-        (Where the next one begins; false where that is no such message.)
+        Return (the offset of the next message, false if that message is incomplete or has other headers).
         """
         first, *pieces = data[position:].split(_COMMON, _MANY)
         if first:
@@ -188,7 +198,7 @@ class Framer:
         return end, True
 
     def _length_in(self, digits: bytes) -> int:
-        """The length that a header of the usual shape gives; 0 where that is none, or too much."""
+        """Return the length that the digits of a usual header give, or 0 if it is invalid or too large."""
         if len(digits) > _LENGTH_DIGITS or not digits.isdigit() or int(digits) > self.limit_bytes:
             return 0
         length = int(digits)
@@ -232,7 +242,7 @@ class Framer:
             self._overlong = True
             frames.append(Fault(PARSE_ERROR, f"a header block is above {HEADER_LIMIT_BYTES} bytes"))
         if self._overlong:
-            # The same end of the line counts, however the line was cut on its way here.
+            # Keep the same last bytes of the line, however the reads split it.
             del self._header[:-_RESYNC_BYTES]
         if newline < 0:
             return stop
@@ -251,8 +261,8 @@ class Framer:
         if name != _LENGTH:
             if name.replace(b"-", b"").isalnum() and not self._overlong:
                 return
-            # No header looks like this: it is the end of a body whose length was missing or wrong,
-            # with the next header behind it. Going on from there is how the connection survives.
+            # This is not a header but the end of a body whose length was missing or wrong, followed by the
+            # next header. Continue with that header, so that the connection survives.
             _, found, value = line.lower().rpartition(_LENGTH + b":")
             if not found:
                 return
@@ -268,7 +278,7 @@ class Framer:
         fields, length, overlong = self._fields, self._length, self._overlong
         self._fields, self._length, self._overlong, self._block_bytes = 0, None, False, 0
         if overlong:
-            self._skip = length or 0  # its request has its answer already
+            self._skip = length or 0  # the message was already answered with an error
         elif length is not None:
             self._begin(length, frames)
         elif fields:
@@ -290,7 +300,7 @@ class Framer:
         frames.append(
             Fault(
                 PARSE_ERROR,
-                "Content-Length is no number of bytes up to 4 GiB: the connection ends",
+                "Content-Length is not a number of bytes up to 4 GiB: the connection ends",
                 fatal=True,
             )
         )
@@ -306,7 +316,7 @@ class Framer:
 
 
 def _common_header(data: bytes, position: int) -> int:
-    """Where the body behind a header of the usual shape begins, or 0 for any other shape."""
+    """Return the offset of the body after a header of the usual form, or 0 for any other header."""
     if not data.startswith(_COMMON, position):
         return 0
     start = position + len(_COMMON)
@@ -315,7 +325,9 @@ def _common_header(data: bytes, position: int) -> int:
 
 
 def _take_lines(data: bytes, position: int, frames: list[Frame]) -> int:
-    """Many lines at once, none too long; where the next begins."""
+    """Split many lines in one call and add the messages to `frames`. No line may be longer than the limit.
+    Return the offset of the first line that is not split.
+    """
     *lines, rest = data[position:].split(b"\n", _MANY)
     frames += [line for line in lines if line and not line.isspace()]
     return len(data) - len(rest)

@@ -1,4 +1,4 @@
-"""Notices that nobody holds the other end of our output any more, without writing to it."""
+"""Detect that nobody reads the daemon's output any more, without writing to it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from collections.abc import Callable
 from contextlib import suppress
 
 LOOK_S = 1.0
-"""How often the end is looked at if the system does not wake us by itself."""
+"""The most seconds between two checks, in case the system does not wake the thread."""
 
 
 def watch_output(fd: int, gone: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
-    """Calls `gone` once, on the loop, when the reader of `fd` has closed it. Does nothing for what is neither
-    a pipe nor a socket, and where the system has no poll(2).
+    """Call `gone` once, on the event loop, when the reader of `fd` has closed it.
 
-    A thread waits in poll: the daemon is not woken for it. An end of the input is no sign: a socket whose
-    peer only stopped writing has no POLLHUP (poll(2), Linux).
+    Does nothing if `fd` is neither a pipe nor a socket, or if the system has no poll(2). A thread waits in
+    poll, so the event loop is not woken. A socket whose peer only stopped writing does not count as closed:
+    it has no POLLHUP (poll(2), Linux).
     """
     kind = os.fstat(fd).st_mode
     if not hasattr(select, "poll") or not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return
     poll = select.poll()
-    poll.register(fd, 0)  # POLLERR and POLLHUP are told unasked
+    poll.register(fd, 0)  # POLLERR and POLLHUP are always reported
 
     def wait() -> None:
-        with suppress(OSError):  # closed by ourselves: the process is on its way out
+        with suppress(OSError):  # this process closed it, because it is ending
             while not poll.poll(LOOK_S * 1000):
                 pass
             with suppress(RuntimeError):  # the loop is closed

@@ -1,30 +1,31 @@
-"""Request ids: kept as the JSON text they came in, so that they go back exactly as they came."""
+"""JSON-RPC request ids, kept as the JSON text in which they came, so that they are returned unchanged."""
 
 from __future__ import annotations
 
 import re
 
 NULL_ID = b"null"
-"""The id of an answer to something whose id could not be read."""
+"""The id of an answer to a message whose id could not be read."""
 
 SNIFFED_BYTES = 256
-"""How much of a body that is not held is looked at for its id (docs/dev/contract.md, "Transport")."""
+"""The bytes of a refused body that are searched for its id (docs/dev/contract.md, "Transport")."""
 
 ID_STARTS = frozenset(b'"-0123456789n')
-"""The first byte of a value that may be an id: a string, a number (also a float) or null."""
+"""The bytes with which the JSON text of an id can begin: a string, a number (also a float) or null."""
 
 _TOKEN = rb'[\s\xef\xbb\xbf]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+)'
 
 
 def is_id(text: bytes) -> bool:
-    """Whether a JSON value may be an id: a string, a number (also a float) or null."""
+    """Return true if the JSON value `text` can be an id: a string, a number (also a float) or null."""
     return text[0] in ID_STARTS
 
 
 def sniff_id(prefix: bytes | bytearray) -> bytes:
-    """The top-level `id` in the first bytes of a message, or `NULL_ID` where they do not show it whole.
+    """Return the id of a message, searched in its first bytes, or `NULL_ID` if they do not contain the whole
+    id.
 
-    Only a member of the outermost object counts: an `id` inside params names something else.
+    Only a member `id` of the outermost object counts, not one inside params.
     """
     token = re.compile(_TOKEN, re.DOTALL)
     depth = 0
@@ -35,7 +36,7 @@ def sniff_id(prefix: bytes | bytearray) -> bytes:
         position = match.end()
         word = match[1]
         if value:
-            # Only what follows tells that a number is complete.
+            # A number is complete only if something follows it.
             return value if word in b",}" and is_id(value) else NULL_ID
         if word in (b"{", b"["):
             if found:

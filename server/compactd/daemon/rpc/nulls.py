@@ -1,7 +1,7 @@
-"""Null for a field that may be left out means that it was left out; `[]` may mean an empty object.
+"""Repair of params that contain null for a missing field, or `[]` for an empty object.
 
-Looked at only when params were refused: JavaScript and Lua clients send null where they mean nothing, and Lua
-and PHP write an empty table as a list.
+JavaScript and Lua clients send null for missing values, and Lua and PHP write an empty table as a list. Used
+only after the usual decoding has refused the params.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ _tree: dict[type[Struct], types.Type] = {}
 
 
 def as_meant(raw: Raw, struct: type[Struct]) -> bytes:
-    """`raw` without null in optional fields that cannot hold it, of `struct` and of the structs in it, and
-    with `{}` for `[]` where only a struct without required fields can be meant.
+    """Return `raw` without optional fields that are null and do not allow null, and with `{}` instead of `[]`
+    for empty objects.
 
-    What the struct leaves raw is a user's own data: it stays byte for byte. O(bytes x depth).
+    `{}` replaces `[]` only where the type is a struct without required fields. Nested structs are repaired as
+    well. Fields of the type `Raw` are the user's data and stay byte for byte. O(bytes x depth).
     """
     tree = _tree.get(struct)
     if tree is None:

@@ -1,4 +1,4 @@
-"""Everything that leaves: answers, errors, notifications, and our own requests with their responses."""
+"""Outgoing messages: answers, errors, notifications, and the daemon's own requests with their responses."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class ErrorObject(Struct, frozen=True, omit_defaults=True):
     code: int
     message: str
     data: Raw | UnsetType = UNSET
-    # Not `Raw | None`: msgspec reads nothing but null into that.
+    # Not `Raw | None`, into which msgspec decodes only null.
 
 
 class ClientError(Exception):
-    """The client answered a request of ours with an error."""
+    """The client answered a request of the daemon with an error."""
 
     def __init__(self, error: ErrorObject) -> None:
         super().__init__(f"{error.code}: {error.message}")
@@ -45,7 +45,7 @@ class ClientError(Exception):
 
 
 class Refused(Exception):
-    """A request was answered with this error by someone who knows what a client may be told."""
+    """An error that a request gets as its answer, unchanged. It contains only what a client may know."""
 
     def __init__(self, error: ErrorObject) -> None:
         super().__init__(f"{error.code}: {error.message}")
@@ -57,27 +57,28 @@ class _CancelParams(Struct, frozen=True):
 
 
 class Outgoing:
-    """Puts messages into the connection's framing and sends them in order. For the loop's thread only.
+    """The sender of all messages to the client, in order. Use it only on the event loop's thread.
 
-    Until the client's first message nothing of our own goes out, for the framing is not known before; if
-    that is an `initialize`, not until it has its answer.
+    The daemon's own messages (notifications and requests) wait until the client's first message has arrived,
+    because the framing is not known before. If that message is `initialize`, they wait until it is answered.
     """
 
     def __init__(self, writer: Writer, framer: Framer) -> None:
         self._writer = writer
         self._write = writer.write
         self.heads: dict[int, bytes] = {}
-        """What stands before an id and a result of so many bytes: of small ones, as far as there were any."""
+        """Cached beginnings of small answers: by the combined size of id and result in bytes, the header and
+        the JSON before the id."""
         self._framer = framer
         self._early: list[bytes] = []
         self.is_held = True
-        """Whether nothing of our own goes out yet."""
+        """True while the daemon's own messages wait."""
         self._asked: dict[bytes, asyncio.Future[Raw]] = {}
         self._count = 0
         self._is_closed = False
 
     def answer(self, id: bytes, result: bytes) -> None:
-        """The result of a request."""
+        """Send the result of a request."""
         size = len(id) + len(result)
         if head := self.heads.get(size):
             self._write(b"".join((head, id, b',"result":', result, b"}")))
@@ -96,27 +97,30 @@ class Outgoing:
         return head
 
     def refuse(self, id: bytes, error: ErrorObject) -> None:
-        """The error of a request."""
+        """Send the error of a request."""
         self._send((b'{"jsonrpc":"2.0","id":', id, b',"error":', encode(error), b"}"))
 
     def notify(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool:
-        """Sends a notification; false where it was dropped, which only a droppable one is."""
+        """Send a notification. Return false if it was dropped, because it is droppable and too much waits for
+        the client.
+        """
         return self.notify_body(
             b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode(method), encode(params)), droppable
         )
 
     def notify_body(self, body: bytes, droppable: bool = False) -> bool:
-        """As `notify`, with the whole message encoded already."""
+        """Send a notification, as `notify` does. `body` is the whole message as JSON."""
         if droppable and self._writer.unsent_bytes > UNSENT_LIMIT_BYTES:
             return False
         self._own(body)
         return True
 
     async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
-        """Asks the client, and gives back its result.
+        """Send a request to the client and return its result.
 
-        Raises `ClientError` for an error it answers, `TimeoutError`, and `ConnectionError` where there is
-        no client any more. A question that is given up is cancelled with `$/cancelRequest`.
+        Raises `ClientError` if the client answers with an error, `TimeoutError`, and `ConnectionError` if
+        there is no client any more. If the answer takes too long or the caller is cancelled, the client gets
+        `$/cancelRequest`.
         """
         if self._is_closed:
             raise ConnectionError("the client is gone")
@@ -134,7 +138,9 @@ class Outgoing:
             del self._asked[id]
 
     def settle(self, response: Envelope) -> bool:
-        """Hands a response to who asked; false where it is none of ours."""
+        """Give a response to the daemon's request that waits for it. Return false if there is no such
+        request.
+        """
         asked = self._asked.get(bytes(response.id)) if response.id is not UNSET else None
         if asked is None:
             return False
@@ -147,21 +153,21 @@ class Outgoing:
         return True
 
     def open(self) -> None:
-        """What was held goes out, in its order, and from now on everything."""
+        """Send the waiting messages in order. Later messages are sent at once."""
         self.is_held = False
         early, self._early = self._early, []
         for body in early:
             self._send((body,))
 
     def close(self) -> None:
-        """No response will ever come: everyone who waits for one is told."""
+        """Raise `ConnectionError` in all callers of `request`, because no response will come."""
         self._is_closed = True
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_exception(ConnectionError("the client is gone"))
 
     def send_body(self, body: bytes) -> None:
-        """A whole message that someone else encoded."""
+        """Send one of the daemon's own messages. `body` is the whole message as JSON."""
         self._own(body)
 
     def _own(self, body: bytes) -> None:
@@ -172,7 +178,7 @@ class Outgoing:
 
     def _send(self, pieces: tuple[bytes, ...]) -> None:
         if self._framer.lines:
-            # A user's JSON goes out byte for byte, but a line break between its tokens would end the line.
+            # The user's JSON is sent byte for byte, except for line breaks, which would end the message.
             pieces = (*map(_in_one_line, pieces), b"\n")
         else:
             pieces = (b"Content-Length: %d\r\n\r\n" % sum(map(len, pieces)), *pieces)
@@ -181,7 +187,7 @@ class Outgoing:
 
 
 def error_object(error: BaseException, context: str) -> ErrorObject:
-    """What a client is told of an exception. A bug of ours goes to the log, and its number to the client."""
+    """Return what a client may know about an exception. A bug is logged, and the client gets its error id."""
     match error:
         case CompactdError():
             return _told(error.code, error.message, error.data)
@@ -196,19 +202,21 @@ def error_object(error: BaseException, context: str) -> ErrorObject:
             _log.error("error %s in %s", error_id, context, exc_info=error)
             return _told(
                 INTERNAL_ERROR,
-                f"an error of compactd itself; its log (stderr) tells more under {error_id}",
+                f"an internal error of compactd; its log (stderr) has the details under {error_id}",
                 {"error_id": error_id},
             )
 
 
 def _told(code: int, message: str, data: dict[str, Detail]) -> ErrorObject:
-    # Pairs become one character and lone surrogates U+FFFD: a file name need not be text.
+    # Join surrogate pairs and replace lone ones by U+FFFD, since file names need not be text.
     message = message.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return ErrorObject(code, message, shaped(code, data))
 
 
 def shaped(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
-    """`data` of an error in the one shape that its code has; nothing if its code has none."""
+    """Return an error's `data` as JSON, checked against the type for its code (`protocol/error_data.py`).
+    Return `UNSET` if errors with this code have no data.
+    """
     kind = BY_CODE.get(code)
     if kind is None:
         return UNSET
@@ -220,7 +228,7 @@ def shaped(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
 
 
 def error_of(raw: Raw) -> ErrorObject:
-    """The error that someone else sent, however it looks."""
+    """Decode the error that a client sent. If it is malformed, return an error with code 0."""
     try:
         return msgspec.json.decode(raw, type=ErrorObject)
     except msgspec.DecodeError:

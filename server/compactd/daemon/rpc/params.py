@@ -1,4 +1,4 @@
-"""Params of our methods: raw JSON to the method's struct, or the path of what is wrong with it."""
+"""Decode the params of a method into its struct, or report the path of the field that is wrong."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _EMPTY = Raw(b"{}")
 _NULL = Raw(b"null")
 _UNKNOWN_FIELD = "Object contains unknown field `"
 _MISSING_FIELD = "Object missing required field `"
-_WARNED_FIELDS = 64  # of one method: a client that makes names up fills neither memory nor log
+_WARNED_FIELDS = 64  # the most unknown fields that are logged per method: a client cannot fill the log
 _TOKENS = {"work_done_token": "workDoneToken", "partial_result_token": "partialResultToken"}
-"""What LSP allows in the params of any request."""
+"""By field name, the JSON key of each field that LSP allows in the params of any request."""
 _SETTINGS = frozenset(GivenSettings.__struct_encode_fields__)
 
 
 class ParamsReader:
-    """Reads the params of one method.
+    """The decoder for the params of one method.
 
-    It decodes to subclasses of the method's struct: one that takes LSP's tokens too and refuses fields
-    that it does not know, which costs nothing where there are none, and one that ignores them.
+    It decodes into two subclasses of the method's struct, which also accept LSP's tokens. The first refuses
+    unknown fields, which costs nothing if there are none. The second ignores them, and is used only if the
+    first refuses.
     """
 
     def __init__(self, method: str, params: type[Struct]) -> None:
@@ -43,21 +44,22 @@ class ParamsReader:
             if GivenSettings in get_args(field.type)
         ]
         self.unknown: tuple[str, ...] = ()
-        """Fields of the params that were read last which nobody knows; those of settings with `compaction.`
-        before them."""
+        """The unknown fields in the params that were read last. The name of an unknown setting begins with
+        `compaction.`."""
         self.is_strict = not self._settings
-        """Whatever was read so far fitted `strict`, and there is nothing in it to look at once more."""
+        """True if `strict` has decoded all params so far, and the method has no settings, whose fields need a
+        second look."""
         self.strict = _twin(params, strict=True)
-        """What params are decoded to, if nothing about them is odd."""
+        """The subclass that refuses unknown fields."""
         self._decode = msgspec.json.Decoder(self.strict).decode
         self._lax: Callable[[Raw | bytes], Struct] | None = None
 
     def read(self, raw: Raw | UnsetType) -> Struct:
-        """The params. Absent or null ones are `{}`; fields we do not know are logged once and ignored.
+        """Return the params. Missing or null params are `{}`. Unknown fields are logged once and ignored.
 
-        Null for a field that may be left out is the same as leaving it out, and an empty list for an object
-        without required fields is an empty object. Raises `InvalidParams` with the path of the field that is
-        wrong. One pass where all is well, up to four where not; one more for params that hold settings.
+        Null for an optional field counts as missing, and `[]` counts as `{}` for an object without required
+        fields. Raises `InvalidParams` with the path of the wrong field. Valid params are decoded once, others
+        up to four times, and params with settings once more.
         """
         self.unknown = ()
         if raw is UNSET or raw == _NULL:
@@ -79,7 +81,7 @@ class ParamsReader:
                 except msgspec.ValidationError as other:
                     error = other
             if b"null" in bytes(raw) or b"[" in bytes(raw):
-                # Only now, for msgspec.inspect is slow to import, and who leaves fields out needs none.
+                # Imported only here: msgspec.inspect is slow to import, and most clients do not need it.
                 from compactd.daemon.rpc.nulls import as_meant
 
                 try:
@@ -88,7 +90,7 @@ class ParamsReader:
                     error = other
             raise invalid_params(error) from None
         finally:
-            # Its traceback holds this frame, which were to hold it and the request's bytes to a collection.
+            # Break the cycle between traceback and frame, which would keep the request's bytes alive.
             del error
 
     def _decode_lax(self, raw: Raw | bytes) -> Struct:
@@ -117,13 +119,13 @@ class ParamsReader:
 
 
 def token_of(params: Struct) -> bytes | None:
-    """The `workDoneToken` that came with params, as JSON text; None where there is none."""
+    """Return the `workDoneToken` in the params as JSON text, or None."""
     token: Raw | UnsetType = getattr(params, "work_done_token", UNSET)
     return bytes(token) if token is not UNSET and is_token(token) else None
 
 
 def is_token(raw: Raw) -> bool:
-    """Whether a JSON value may name a progress: a string or a whole number."""
+    """Return true if a JSON value can be a progress token: a string or an integer."""
     return bytes(raw)[0] in b'"-0123456789'
 
 
@@ -139,11 +141,13 @@ def _twin(params: type[Struct], *, strict: bool) -> type[Struct]:
 
 
 PATTERN = "matching regex"
-"""How msgspec words a text that does not match; session ids are the only ones with a pattern."""
+"""Part of msgspec's message for text that does not match a pattern. Only session ids have a pattern."""
 
 
 def invalid_params(error: msgspec.ValidationError) -> InvalidParams:
-    """msgspec's own sentence (`Expected … - at `$.messages[0].role``), with its path taken out."""
+    """Return msgspec's error as `InvalidParams`. The path in msgspec's message (`Expected … - at
+    `$.messages[0].role``) becomes the error's `path`.
+    """
     message, _, place = str(error).partition(" - at `")
     if PATTERN in message:
         message = "Expected 1 to 256 characters, none of them a control character"

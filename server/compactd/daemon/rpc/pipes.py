@@ -1,7 +1,8 @@
-"""The two ends of the wire: a thread that reads, a thread that writes, and what each may have waiting.
+"""The input and output pipes: a reader thread, a writer thread, and limits on the bytes that wait in each.
 
-Threads and not asyncio's pipe transports: those refuse regular files and inherited Windows handles, and a
-blocked client would block the loop. Numbers that two threads share are each written by one of them only.
+Threads are used instead of asyncio's pipe transports, because those refuse regular files and inherited
+Windows handles, and because a blocked client would block the event loop. Each number that two threads share
+is written by only one of them.
 """
 
 from __future__ import annotations
@@ -23,32 +24,34 @@ if TYPE_CHECKING:
     import asyncio
 
 UNSENT_LIMIT_BYTES = 64 * 1024 * 1024
-"""Above it the daemon stops reading and handling until the client has read (docs/dev/contract.md,
-"Transport")."""
+"""If more bytes than this wait for the client to read, the daemon stops reading and handling messages
+(docs/dev/contract.md, "Transport")."""
 
 UNHANDLED_LIMIT_BYTES = 8 * 1024 * 1024
-"""Of complete messages that were read and not yet handled; above it the reader waits."""
+"""If more bytes of complete messages than this wait to be handled, the reader waits."""
 
 READ_BYTES = 1 << 16
-"""Asked for at once, as long as no read gives so much."""
+"""The bytes requested per read. After a read that returned this many, the next one requests
+`_BIG_READ_BYTES`."""
 _BIG_READ_BYTES = 1 << 20
-_WRITE_BYTES = 1 << 20  # in one call: how fine `unsent_bytes` is counted
-_SMALL_BYTES = 4096  # pieces that are no larger on average are joined without a look at each
+_WRITE_BYTES = 1 << 20  # the most bytes per write, so that `unsent_bytes` is up to date
+_SMALL_BYTES = 4096  # pieces up to this average size are joined without checking the size of each
 JOIN_BYTES = 1 << 16
-"""Larger pieces are written by themselves rather than copied."""
+"""Pieces of at least this size are written separately instead of being joined."""
 
-# poll promises that so much can be written to a pipe without blocking (Python's select documentation).
+# If poll reports a pipe as writable, this many bytes do not block (Python's select documentation).
 _DIRECT_BYTES: int = getattr(select, "PIPE_BUF", 0) if hasattr(select, "poll") else 0
-# Where the system writes what there is room for, and does not block: pwritev2(2), for pipes since Linux 6.4.
+# The flag for writing what fits without blocking: pwritev2(2), for pipes since Linux 6.4.
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "pwritev") else 0
-_NOWAIT_BYTES = 1 << 16  # what a pipe holds
+_NOWAIT_BYTES = 1 << 16  # the capacity of a pipe
 _UNKNOWN = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ESPIPE)
 
 
 class Writer:
-    """Sends bytes in order without ever holding the loop. Its methods belong to the loop's thread.
+    """The output. It sends bytes in order without blocking the event loop. Call its methods only on the event
+    loop's thread.
 
-    A few bytes go out at once where the pipe surely takes them, which spares the switch to a thread.
+    If the pipe has room, a few bytes are written directly, which saves a switch to the writer's thread.
     """
 
     def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, gone: Callable[[], None]) -> None:
@@ -56,15 +59,16 @@ class Writer:
         self._loop = loop
         self._gone = gone
         self.is_gone = False
-        """Nobody reads any more: what is written is dropped."""
+        """True if nobody reads the output any more. Further writes are dropped."""
         self.progressed: Callable[[], None] = _nothing
-        """Called, in the writer's thread, whenever fewer bytes wait."""
+        """A callback for the writer's thread, called after each write, when fewer bytes wait."""
         self.unflushed_bytes = 0
-        """Written and not handed on yet. Handing on is for the loop, so only `flush` makes it less."""
+        """The bytes in `outbox`. Only `flush`, on the event loop, reduces it."""
         self.outbox: list[bytes] = []
-        """What is not flushed yet. Who adds to it without `write` counts it, and has called `collect`."""
-        self._queued_bytes = 0  # handed on, by the loop
-        self._sent_bytes = 0  # written, by whoever writes; the loop only while nothing is queued
+        """The pieces that are not flushed yet. To append without `write`, first call `collect`, and add the
+        size to `unflushed_bytes`."""
+        self._queued_bytes = 0  # given to the writer's thread; changed on the event loop
+        self._sent_bytes = 0  # written; changed on the event loop only while nothing is queued
         self._queue: SimpleQueue[bytes] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._mark: tuple[int, Callable[[], None]] | None = None
@@ -72,22 +76,22 @@ class Writer:
         kind = os.fstat(fd).st_mode
         self._poll = None
         self._nowait = _NOWAIT
-        """The flag, as long as the system knows it."""
+        """The flag for writing without blocking, or 0 if the system or this output does not support it."""
         if _DIRECT_BYTES and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
             self._poll = select.poll()
             self._poll.register(fd, select.POLLOUT)
 
     @property
     def unsent_bytes(self) -> int:
-        """What the client has not taken yet."""
+        """The number of bytes that are not written to the output yet."""
         return self._queued_bytes - self._sent_bytes + self.unflushed_bytes
 
     def is_full(self) -> bool:
-        """Whether too much waits for a client that is still there."""
+        """Return true if too many bytes wait for a client that is still there."""
         return self.unsent_bytes > UNSENT_LIMIT_BYTES and not self.is_gone
 
     def write(self, data: bytes) -> None:
-        """Puts bytes at the end of what is to be sent. The next `flush` sends them."""
+        """Append bytes to the output. The next `flush` sends them; it runs soon."""
         self.outbox.append(data)
         self.unflushed_bytes += len(data)
         if not self._flushing:
@@ -95,11 +99,11 @@ class Writer:
             self._loop.call_soon(self.flush)
 
     def collect(self) -> None:
-        """Promises a `flush` soon, so that no write has to ask the loop for one."""
+        """Promise that `flush` will be called soon, so that writes need not schedule it."""
         self._flushing = True
 
     def flush(self) -> None:
-        """Hands on all that was written."""
+        """Send the pieces in `outbox`: write them directly, or give them to the writer's thread."""
         self._flushing = False
         pieces, size = self.outbox.copy(), self.unflushed_bytes
         if not pieces:
@@ -118,7 +122,9 @@ class Writer:
             self._hand_on(pieces)
 
     def when_below(self, unsent_bytes: int, act: Callable[[], None]) -> None:
-        """Calls `act` on the loop as soon as at most so much waits; maybe twice. The latest call counts."""
+        """Call `act` on the event loop as soon as at most `unsent_bytes` wait for the client. `act` may be
+        called twice. A later call of this method replaces this one.
+        """
         self._mark = (unsent_bytes, act)
         if self.unsent_bytes <= unsent_bytes or self.is_gone:
             self._mark = None
@@ -137,7 +143,7 @@ class Writer:
             self._hand_on([data[written:]])
 
     def _what_goes(self, data: bytes) -> int:
-        """Writes what goes without waiting, and says how much."""
+        """Write what fits without waiting, and return the number of bytes."""
         if self._nowait:
             try:
                 return os.pwritev(self._fd, (data,), -1, self._nowait)
@@ -187,7 +193,7 @@ class Writer:
             if not self.is_gone:
                 try:
                     written = os.write(self._fd, view[:_WRITE_BYTES])
-                except BlockingIOError:  # someone else made the description non-blocking
+                except BlockingIOError:  # another process made the file description non-blocking
                     select.select([], [self._fd], [])
                     continue
                 except OSError:
@@ -213,7 +219,10 @@ class Writer:
 
 
 class Reader:
-    """Reads and frames in a thread. `frames` is for the loop to take from, oldest first; None is the end."""
+    """The input. It reads in a thread and splits the bytes into messages.
+
+    The event loop takes messages from `frames`, oldest first. None marks the end.
+    """
 
     def __init__(self, fd: int, framer: Framer, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
         self._fd = fd
@@ -223,9 +232,9 @@ class Reader:
         self._ready: Callable[[], None] = _nothing
         self.frames: deque[Frame | Large | None] = deque()
         self.handled_bytes = 0
-        """Of the messages taken from `frames`; counted by whoever takes them."""
+        """The bytes of the messages taken from `frames`, updated by the code that takes them."""
         self.woken = False
-        """The loop has been called and has not yet found `frames` empty."""
+        """True if `ready` was called and the event loop has not emptied `frames` yet."""
         self._looking: Looking | None = None
         self._read_bytes = 0
         self._waiting = False
@@ -233,12 +242,14 @@ class Reader:
         writer.progressed = self.release
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Begins to read; `ready` is called on the loop when there are frames."""
+        """Begin to read. `ready` is called on the event loop when there are frames."""
         self._ready = ready
         threading.Thread(target=self._run, name="compactd-reader", daemon=True).start()
 
     def release(self) -> None:
-        """To be called when there may be room again: in any thread, and cheap when nobody waits."""
+        """Wake the reader's thread if it waits because too much is unhandled or unsent. May be called in any
+        thread. Cheap if the thread does not wait.
+        """
         if self._waiting:
             with self._room:
                 self._room.notify()
@@ -248,7 +259,7 @@ class Reader:
     def _run(self) -> None:
         try:
             self._read()
-        finally:  # also where memory ran out: a connection that reads nothing more has ended
+        finally:  # also out of memory: a connection that can no longer read has ended
             self._hand_over([None])
 
     def _read(self) -> None:
@@ -262,7 +273,7 @@ class Reader:
             except BlockingIOError:
                 select.select([self._fd], [], [])
                 continue
-            except OSError:  # a terminal that hung up: there is no more to come
+            except OSError:  # for example a terminal that hung up
                 data = b""
             size = _BIG_READ_BYTES if len(data) >= READ_BYTES else READ_BYTES
             self._take(data)
@@ -270,12 +281,14 @@ class Reader:
                 return
 
     def _take(self, data: bytes) -> None:
-        """Hands over what a read gave; nothing is the end."""
+        """Split the bytes of one read into messages, and give these to the event loop. Empty `data` means the
+        end.
+        """
         frames = self._framer.feed(data) if data else self._framer.end()
         self._read_bytes += sum(map(len, frames))
         looking, self._looking = self._looking, None
         if frames and isinstance(first := frames[0], bytearray):
-            # Begun by an earlier read: no other can be, nor be as large.
+            # Only the first frame can have begun in an earlier read, and only that one can be large.
             if looking is None or looking.text is not first:
                 looking = Looking(first)
             self._hand_over([looking.done() if len(first) > LARGE_BYTES else bytes(first)])
@@ -286,7 +299,7 @@ class Reader:
             self._looking.look()
 
     def _goes_on(self, data: bytes) -> bool:
-        """Behind each read that gave something: False where no more is to be read."""
+        """Return false to stop reading. Called after each read that returned data; subclasses override it."""
         return True
 
     def _hand_over(self, frames: Sequence[Frame | Large | None]) -> None:
@@ -306,11 +319,11 @@ class Reader:
 
     def _wait(self) -> None:
         with self._room:
-            self._waiting = True  # before the look, so that no release is missed
+            self._waiting = True  # set before the check, so that no release is missed
             while self._is_full():
                 self._room.wait()
             self._waiting = False
 
 
 def _nothing() -> None:
-    """Nobody listens yet."""
+    """Do nothing. This is the default callback."""

@@ -1,4 +1,4 @@
-"""A request while it is being worked on: its id, what is to follow its answer, its progress."""
+"""A request that is being handled: its id, its progress, and the callbacks to run after its answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import asyncio
 
 Reply = Struct | Raw | None
-"""A result: a struct, JSON that was encoded already, or null."""
+"""A result: a struct, JSON that is already encoded, or null."""
 
 
 class ProgressBegin(Struct, frozen=True, kw_only=True, tag="begin", tag_field="kind"):
@@ -42,60 +42,62 @@ class ProgressParams(Struct, frozen=True, kw_only=True):
 
 
 class Notify(Protocol):
-    """Sends a notification; a droppable one may be left out while the client does not read."""
+    """A function that sends a notification. It returns false if it dropped a droppable one because the client
+    does not read.
+    """
 
     def __call__(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool: ...
 
 
 class Request(Struct, eq=False):
-    """One call of a method, as its handler sees it. Made with the first three."""
+    """One call of a method, as its handler sees it."""
 
     id: bytes | None
-    """The JSON text of the id, exactly as it came; None for a notification, which has no answer."""
+    """The JSON text of the id, exactly as it came. None for a notification, which has no answer."""
     name: str
-    """The method."""
+    """The name of the method."""
     _notify: Notify
     title: str = ""
-    """What an editor shows above the progress, behind our name; empty: the method."""
+    """The title that an editor shows for the progress, after `compactd:`. If empty, the method's name."""
     token: bytes | None = None
     """The JSON text of the client's `workDoneToken`."""
     task: asyncio.Future[Reply] | None = None
-    """Where it takes longer than one step. Cancelling it cancels the request."""
+    """The task of a request that is not answered at once. Cancelling it cancels the request."""
     is_answered: bool = False
-    """The answer is on its way, or would be if there were one to give."""
+    """True after the answer was sent. For a notification, true after it was handled."""
     then: list[Callable[[], None]] | None = None
-    """What is to follow the answer."""
+    """Callbacks to run after the answer."""
     unknown: tuple[str, ...] = ()
-    """Fields of the params that were ignored because nobody knows them: `keep`, `compaction.keep`."""
+    """Unknown fields of the params that were ignored, for example `keep` or `compaction.keep`."""
     _progress: Literal["none", "begun", "ended"] = "none"
 
     def after(self, act: Callable[[], None]) -> None:
-        """Calls `act` right after the answer was put on its way, also where that is an error."""
+        """Call `act` right after the answer is sent, even if it is an error."""
         if self.then is None:
             self.then = []
         self.then.append(act)
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """Tells a client that gave a `workDoneToken` how far the work is: 0 to 1. Else does nothing."""
+        """Report progress (0 to 1) to a client that gave a `workDoneToken`. Otherwise do nothing."""
         self.begin()
         if self._progress == "begun":
             percentage = round(100 * min(max(fraction, 0.0), 1.0))
             self._report(ProgressReport(message=message, percentage=percentage), droppable=True)
 
     def begin(self) -> None:
-        """Begins the progress, if there is a token and it has not begun."""
+        """Begin the progress, if there is a token and it has not begun."""
         if self.token is not None and self._progress == "none" and not self.is_answered:
             self._progress = "begun"
             self._report(ProgressBegin(title=f"compactd: {self.title or self.name}"))
 
     def end(self) -> None:
-        """Ends the progress, if it has begun: the token is good until the answer."""
+        """End the progress, if it has begun. The token is valid only until the answer."""
         if self._progress == "begun":
             self._report(ProgressEnd())
         self._progress = "ended"
 
     def take_after(self) -> Sequence[Callable[[], None]]:
-        """What is to follow the answer, handed out once."""
+        """Return the callbacks to run after the answer, and clear them."""
         acts, self.then = self.then, None
         return acts or ()
 
@@ -105,4 +107,4 @@ class Request(Struct, eq=False):
 
 
 encode = msgspec.json.Encoder().encode
-"""Any value of the wire as compact JSON."""
+"""The encoder of any value of the protocol as compact JSON."""

@@ -1,4 +1,4 @@
-"""What the connection asks of the daemon behind it: a table of methods and one function to call them."""
+"""The interface between the connection and the daemon: a table of methods and a function to call them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from compactd.protocol.methods import Method
 
 
 class Service(Protocol):
-    """The inside of the daemon, as the connection knows it. All of it runs on the loop's thread."""
+    """The daemon as the connection sees it. Everything runs on the event loop's thread."""
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """Every method of ours by its name. Read once."""
+        """All compactd methods by name. The connection reads this once."""
         ...
 
     def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
-        """Does what `method` says.
+        """Handle a call of `method`.
 
         A result is answered at once, without a task. An awaitable becomes a task whose first step runs
-        before the next message is looked at; a cancelled request cancels it. Raises any `CompactdError`.
-        `params` is an instance of a subclass of `method.params`; its `Raw` fields share the memory of
-        the whole message.
+        before the next message is handled; cancelling the request cancels it. Raises any `CompactdError`.
+        `params` is an instance of a subclass of `method.params`. Its `Raw` fields share the memory of the
+        whole message.
         """
         ...
 
     def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
-        """Takes the settings object of `initializationOptions`, or, with `changed`, of
-        `workspace/didChangeConfiguration`. Gives back what of it is ignored and why, for a person."""
+        """Apply the settings object of `initializationOptions` or, with `changed`, of
+        `workspace/didChangeConfiguration`. Return warnings for the user about what is ignored.
+        """
         ...
 
     def newest_session(self) -> str | None:
-        """The session that a command without a `session_id` means."""
+        """Return the id of the session that a command without a `session_id` means, or None."""
         ...
 
     async def drained(self, timeout_s: float) -> None:
-        """Lets running compactions end: nobody will ask for anything any more."""
+        """Wait until running compactions and prompts have ended, at most `timeout_s`. Called when no further
+        request will come.
+        """
         ...

@@ -1,7 +1,7 @@
-"""Takes stdin and stdout away from the process, before anything else is imported.
+"""Reserve stdin and stdout for the protocol, before anything else is imported.
 
-Only protocol bytes may reach stdout, whatever a library prints. This module imports nothing but what
-the interpreter has loaded already: `__main__` calls it first.
+Only protocol bytes may reach stdout, whatever a library prints. `__main__` calls this first, so it imports
+only modules that the interpreter has already loaded.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import os
 import sys
 
 PIPE_BYTES = 1 << 20
-"""Asked of Linux for each pipe: what an unprivileged user may have. Its own 64 KiB cost more switches."""
+"""The pipe size to request on Linux. It is the most that an unprivileged user may have. The default, 64 KiB,
+causes more switches between processes."""
 
 
 def take_stdio() -> tuple[int, int]:
-    """The protocol's own descriptors, (in, out). Afterwards stdin is empty and stdout is stderr.
+    """Move stdin and stdout to new file descriptors for the protocol, and return these (in, out). Afterwards
+    descriptor 0 is empty, and descriptor 1 and `sys.stdout` go to stderr.
 
-    Children inherit neither of the two. A stream that was closed when the process started is `/dev/null`.
+    Child processes do not inherit the new descriptors. A standard stream that was closed at the start becomes
+    `/dev/null`.
     """
     null = os.open(os.devnull, os.O_RDWR)
     spare = []
-    while null <= 2:  # takes the place of a closed one
+    while null <= 2:  # a standard stream was closed, and this took its number
         spare.append(null)
         null = os.dup(null)
     taken = (os.dup(0), os.dup(1))
@@ -42,4 +45,4 @@ def _widen(fd: int) -> None:
         try:
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
-            return  # no pipe, or the user's share of pipe memory is used up: it works as it is
+            return  # not a pipe, or the user's pipe memory is used up; the default size works too

@@ -1,7 +1,7 @@
-r"""Lone surrogates: `\ud83d` without its partner, which JavaScript writes for a string cut inside an emoji.
+r"""Lone surrogates in JSON: `\ud83d` without its partner, as JavaScript writes a string cut inside an emoji.
 
-They are no text, and msgspec refuses a whole message for one of them. Here they become U+FFFD, and
-everything else, white space and numbers included, stays byte for byte.
+They are not valid text, and msgspec refuses a whole message because of one. This module replaces them by
+U+FFFD. Everything else stays byte for byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BACKSLASH = ord("\\")
 
 
 def without_lone_surrogates(body: bytes | bytearray) -> bytes | None:
-    r"""JSON text with `\ufffd` for each lone surrogate; None where it has none. O(bytes)."""
+    r"""Return the JSON text with `\ufffd` for each lone surrogate, or None if it has none. O(bytes)."""
     parts: list[bytes | bytearray] = []
     copied, partner = 0, -1
     for match in re.finditer(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", body):
@@ -36,7 +36,7 @@ def without_lone_surrogates(body: bytes | bytearray) -> bytes | None:
 
 
 def encode_detail(value: Detail) -> bytes:
-    """Plain JSON, also where a file name in it is no text."""
+    """Encode a value as plain JSON, even if it contains a file name that is not valid text."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def encode_detail(value: Detail) -> bytes:
 
 
 def _is_escaped(body: bytes | bytearray, position: int) -> bool:
-    """Whether the backslash at `position` is itself the second half of an escape."""
+    """Return true if the backslash at `position` is itself escaped."""
     first = position
     while first > 0 and body[first - 1] == _BACKSLASH:
         first -= 1

@@ -1,1 +1,1 @@
-"""Session files of other agents: a reader and a writer per agent."""
+"""Session files of other agents: a reader and a writer for each agent."""

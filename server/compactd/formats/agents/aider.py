@@ -1,15 +1,15 @@
-"""aider's chat history (`.aider.chat.history.md`): Markdown that grows at its end.
+"""Read aider's chat history (`.aider.chat.history.md`), a Markdown file that grows at its end.
 
-As Aider-AI/aider writes it, `aider/io.py` (`append_chat_history`, `user_input`, `tool_output`), read 2026-11:
-`# aider chat started at <local time>` begins a run of the program, `#### ` each line that the user typed,
-`> ` each line that the program showed (what it applied, ran, asked); all else is the model's. aider's own
-summaries of a long chat are not written down, nor calls: it has none.
+The format is defined by Aider-AI/aider, `aider/io.py` (`append_chat_history`, `user_input`, `tool_output`),
+read 2026-11. `# aider chat started at <local time>` starts a run of the program. `#### ` marks each line that
+the user typed, `> ` each line that the program showed (what it applied, ran, asked). Everything else was
+written by the model. There are no tool calls, because aider has none. Aider's summaries of a long chat are
+not in the file either.
 
-A model can write `#### ` too. aider ends each line that it marks with two blanks and puts a blank line before
-a prompt, two after an answer. So a prompt is the user's only in that form, and only after a line that aider
-wrote, after a command, or after an answer that left no code block open (a block that the person cut off is
-none). In a real history of 2024-08, 1,725 of 1,731 prompts are such, and none of the model's headings. A
-model that imitates all of it is believed.
+A model can write `#### ` too. aider ends each line that it marks with two spaces, and puts a blank line
+before a prompt and two after an answer. Therefore a prompt is the user's only in that form, and only after a
+line of aider, after a command, or after an answer that left no code block open (a block that the user
+interrupted does not count). If a model imitates all of this, its text is read as a prompt of the user.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from compactd.protocol.messages import Author, Meta, Text
 STARTED = "# aider chat started"
 ASKED, SHOWN = "#### ", "> "
 LINE_END: Final = "  "
-"""What aider ends a line with that it marks: Markdown's line break."""
+"""The end of a line that aider marks: Markdown's line break."""
 _BETWEEN_SHOWN: Final = f"{LINE_END}\n{SHOWN}"
 _BETWEEN_ASKED: Final = f"{LINE_END}\n{ASKED}"
 _TAIL_CHARS: Final = 80
-"""How far back blank lines at the end of an answer are looked for."""
+"""How many characters at the end of an answer are searched for blank lines."""
 
 _COMMANDS: Final = ("/", "!", "<blank>")
-"""How a prompt begins that no model answers; the last is an empty one."""
+"""The beginnings of prompts that no model answers. The last one is an empty prompt."""
 
 _METAS = {
     "started": Meta(kind="aider_started", synthetic=True),
@@ -40,31 +40,37 @@ _METAS = {
 }
 
 _LINTED: Final = "# Fix any errors below, if possible."
-"""How a prompt begins that aider made of a linter's output (`aider/linter.py`)."""
+"""The beginning of a prompt that aider made of a linter's output (`aider/linter.py`)."""
 
 _HELP: Final = ("# Question: ", "\n# Relevant docs:")
-"""The same of `/help`, which adds pages of aider's manual (`aider/help.py`). The question comes before it, in
-the command that was typed."""
+"""The beginning of the prompt that aider makes of a `/help` command, and the line before the pages of its
+manual in that prompt (`aider/help.py`). The user typed only the command, which is in the file before it.
+"""
 
 _WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
-"""A line in aider's form. Where a file has none, something took the blanks from the ends of its lines: then
-the place of a prompt has to do."""
+"""A line that aider marked, with two spaces at its end. If a file has none, something removed the spaces at
+the ends of its lines; then only the position of a prompt is checked.
+"""
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
 _RUNS: Final = re.compile(
     r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
     r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
 )
-"""Lines that only the model writes, and blank ones; what aider showed; a prompt; any other line. Lines end as
-in a text file: the line ends of Unicode that `splitlines` knows are text here."""
+r"""A pattern for a group of lines: lines that only the model writes and blank lines (`said`), lines that
+aider showed (`shown`), a prompt (`asked`), or any other line (`line`). Only `\n` ends a line; the Unicode
+line ends that `splitlines` knows are text here.
+"""
 _BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
 _ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
 
 _QUESTION: Final = "(Y)es/(N)o"
-"""Stands in a question of aider's that an earlier answer settled (`confirm_ask`)."""
+"""A text in a question of aider that an earlier answer of the user decided (`confirm_ask`)."""
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`; what the program showed stands as the user's, `meta.synthetic`. O(bytes)."""
+    """Return the session in `data`. What aider showed becomes a user message with
+    `meta.synthetic`. O(bytes).
+    """
     session = Collected("aider")
     text = utf8(data, "the file", session.warn).decode()
     reading = _Reading(session, text, is_trimmed=_WHOLE.search(data) is None)
@@ -87,25 +93,31 @@ class _Reading:
         self.session = session
         self._text = text
         self.kind = ""
-        """Whose words `lines` are: `started`, `shown`, `asked`, `claimed` (a prompt that may be the
-        model's) or `said`."""
+        """What `lines` are: `started` (a run of aider), `shown` (by aider), `asked` (a prompt), `claimed` (a
+        prompt that may be the model's) or `said` (by the model).
+        """
         self.lines: list[str] = []
         self._may_ask = True
         """Whether a prompt may follow the last line that is not blank."""
         self._after_blank = True
         self._goes_on = False
-        """Whether the last line is of what aider showed and goes on without a mark."""
+        """Whether the last line is one that aider showed and that continues on the next line
+        without a mark.
+        """
         self._is_trimmed = is_trimmed
         self._open = ""
-        """The signs of the code block that is open at the place `_since`."""
+        """The fence that opened the code block around `_since`; empty outside of code blocks."""
         self._since = 0
-        """From which place on code blocks are looked for."""
+        """The position from which code blocks are searched."""
         self._fence = _FENCE.search(text)
         self._answer = ""
 
     def _is_in_code(self, at: int) -> bool:
-        """Whether a code block of an answer is open at the place `at`, and not cut off: the next fence can
-        close it. Asked in order. O(characters up to the next fence), each of them once."""
+        """Return whether a code block of an answer is open at `at`. An interrupted block, which the next
+        fence cannot close, does not count.
+
+        The positions of all calls must rise. O(characters up to the next fence); each character is read once.
+        """
         while (fence := self._fence_from(self._since)) is not None and fence.start() < at:
             if not self._open:
                 self._open = fence[1]
@@ -115,13 +127,13 @@ class _Reading:
         return bool(self._open) and not (fence is not None and fence[2].strip())
 
     def _fence_from(self, place: int) -> re.Match[str] | None:
-        """The first line from `place` on that opens or closes a code block."""
+        """Return the first line from `place` on that opens or closes a code block."""
         if self._fence is not None and self._fence.start() < place:
             self._fence = _FENCE.search(self._text, place)
         return self._fence
 
     def said(self, at: int, lines: str) -> None:
-        """Takes in lines that only the model writes, and blank ones."""
+        """Add lines of the model or blank lines, which begin at position `at`."""
         if self.kind == "said":
             self.lines.append(lines)
             return
@@ -143,7 +155,7 @@ class _Reading:
         self.lines.append(lines[begin:])
 
     def shown(self, at: int, lines: str) -> None:
-        """Takes in lines of aider's own, in its form."""
+        """Add lines that aider showed, which begin at position `at`. Each has aider's mark and ending."""
         words = [line for line in lines[2:-3].split(_BETWEEN_SHOWN) if line.strip()]
         if not words:
             return
@@ -154,10 +166,10 @@ class _Reading:
         self._goes_on = self._after_blank = False
 
     def asked(self, at: int, lines: str) -> None:
-        """Takes in a prompt in aider's form."""
+        """Add a prompt, which begins at position `at`. Each of its lines has aider's mark and ending."""
         words = lines[5:-3].replace(_BETWEEN_ASKED, "\n")
         kind = self._kind_of(at, f"{ASKED}{LINE_END}")
-        # Two prompts are two messages, unless one is known to be nobody's.
+        # A prompt after a blank line is a message of its own. Prompts that may be the model's are joined.
         if kind != self.kind or (kind == "asked" and self._after_blank):
             self._begin(kind, at)
             self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
@@ -172,7 +184,7 @@ class _Reading:
             self._open, self._since = "", at
 
     def line(self, at: int, line: str) -> None:
-        """Takes in a line with a mark, or one that goes on what aider showed."""
+        """Add one line at position `at`: one with a mark, or one that continues what aider showed."""
         text = line.rstrip("\r\n")
         kind = self._kind_of(at, text)
         mark = {"asked": ASKED, "claimed": ASKED, "shown": SHOWN}.get(kind, "")
@@ -184,7 +196,7 @@ class _Reading:
             words += line[len(text) :]
         if kind == "shown" and not words.strip():
             return
-        # Two prompts are two messages, unless one is known to be nobody's.
+        # A prompt after a blank line is a message of its own. Prompts that may be the model's are joined.
         if kind != self.kind or (kind == "asked" and self._after_blank):
             self._begin(kind, at)
             self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
@@ -219,7 +231,7 @@ class _Reading:
         return "claimed"
 
     def take(self) -> None:
-        """Makes a message of the lines so far."""
+        """Add the lines so far to the session as one message."""
         text = "".join(self.lines).rstrip("\n")
         if not text.strip():
             return
@@ -235,14 +247,17 @@ class _Reading:
         by_program = author_of_prompt(text)
         if by_program is not None:
             return by_program
-        # The architect's answer is the editor's prompt (`aider/coders/architect_coder.py`).
+        # In architect mode, aider sends the answer of the architect model to the editor model as a prompt
+        # (`aider/coders/architect_coder.py`).
         begin, answer = text.strip()[:8], self._answer.strip()
         is_copy = bool(begin) and answer.startswith(begin) and text.split() == answer.split()
         return UNKNOWN if self.kind == "claimed" or is_copy else None
 
 
 def author_of_prompt(text: str) -> Author | None:
-    """The author of a prompt that aider made, told by its text; none for any other."""
+    """Return the author of a prompt that aider itself made, recognised by its text. Return None for a prompt
+    that a person may have typed.
+    """
     if text.startswith(_LINTED):
         return TOOL
     if text.startswith(_HELP[0]) and _HELP[1] in text:

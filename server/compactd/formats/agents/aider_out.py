@@ -1,4 +1,6 @@
-"""A session as aider's chat history (see `aider`): Markdown, which has no place for calls and times."""
+"""Write a session as aider's chat history (see `aider`). The format has no tool calls and no times: calls are
+written as text, and times are left out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, To
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. O(bytes)."""
+    """Return the session `file` as aider's chat history. O(bytes)."""
     pieces: list[str] = []
     role = ""
     for message, _ in file.messages:

@@ -1,13 +1,14 @@
-"""Claude Code's session files: one JSON record a line (`~/.claude/projects/<folder>/<session id>.jsonl`).
+"""Read Claude Code's session files: one JSON record per line (`~/.claude/projects/<folder>/<session
+id>.jsonl`).
 
-As seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02): a model's answer is written block by block, as
-records that share the answer's `message.id`; tool results stand in user records; `isSidechain` marks the
-messages of sub-agents, which are no part of this conversation; after a compaction a user record with
-`isCompactSummary` follows. A message that was typed while Claude Code worked has no user record: rows of its
-queue and an attachment have it (`claude_code_queue`). Other record types (progress, snapshots, hooks) hold no
-messages.
+As seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02). A model's answer is written block by block, as
+records that share the answer's `message.id`. Tool results are in user records. `isSidechain` marks the
+messages of sub-agents, which are not part of this conversation. After a compaction, a user record with
+`isCompactSummary` follows. A message that was typed while Claude Code worked has no user record: records of
+its queue and an attachment contain it (`claude_code_queue`). Other record types (progress, snapshots, hooks)
+contain no messages.
 
-Most user records are no person's: `author_of_row` says who wrote one.
+Most user records were not written by a person; `author_of_row` returns who wrote one.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Author, Block, BlockMeta, Message, Meta, Text, ToolCall, ToolResult
 
 _TYPED_SOURCES: Final = ("typed", "queued", "suggestion_accepted", "sdk")
-"""`promptSource` of a prompt: entered, entered while the agent was busy, a suggestion that the person sent,
-or given by the program that runs Claude Code in the person's place (`claude -p`, the SDK). Other sources,
-such as `system`, are the program's (2.1.197, 2.1.240, 2.1.330; seen 2026-11)."""
+"""`promptSource` of a prompt that counts as typed: entered, entered while the agent was busy, a suggestion
+that the user sent, or sent by the program that runs Claude Code for the user (`claude -p`, the SDK). Other
+sources, such as `system`, are the program itself (2.1.197, 2.1.240, 2.1.330; seen 2026-11).
+"""
 
 _BY_ORIGIN: Final[dict[str, Author]] = {
     "task-notification": NOTIFICATION,
@@ -56,23 +58,31 @@ _BY_ORIGIN: Final[dict[str, Author]] = {
     "coordinator": SUBAGENT,
     "auto-continuation": REMINDER,
 }
-"""`origin.kind` of what no person typed. All other kinds but `human` are nobody's we know: `channel` is
-a chat server's message, `observer` and `unclassified` say no more, and newer versions may add to them."""
+"""`origin.kind` of a record that no person typed -> its author. Every other kind except `human` has an
+unknown author: `channel` is a message of a chat server, `observer` and `unclassified` do not say who wrote
+the text, and newer versions may add kinds.
+"""
 
 _NAMES_SOURCE_FROM: Final = (2, 1, 197)
-"""From this version at the latest each prompt's row names its `promptSource` (35 of 35 prompts of 2.1.197 to
-2.1.330, 2026-11). A row of theirs without one was put there by something else, a plugin for instance."""
+"""From this version at the latest, each prompt's record has a `promptSource` (35 of 35 prompts of 2.1.197 to
+2.1.330, 2026-11). A record without it was added by something else, for example a plugin.
+"""
 
 _EMBEDDED: Final = ("sdk-", "claude-vscode", "claude-desktop")
-"""How `entrypoint` begins if a program runs Claude Code in the person's place. What it sends in the middle of
-a turn names no origin, and nothing else that comes then has that form (2.1.197, 2.1.330, run 2026-11)."""
+"""The beginning of `entrypoint` if a program runs Claude Code for the user. What that program sends in the
+middle of a turn has no `origin`; all other messages at that point have one (2.1.197, 2.1.330, run 2026-11).
+"""
 
 _ATTACHES_FROM: Final = (2, 1, 110)
-"""From this version at the latest an attachment has what was typed in the middle of a turn (run 2026-11)."""
+"""From this version at the latest, an attachment contains what was typed in the middle of a turn (run
+2026-11).
+"""
 
 _GIVEN: Final = (None, "absorbed_mid_turn")
-"""Reasons of a `remove` by which the model got a message. Others took it away or gave it to a sub-agent
-(`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more; 2.1.330, names seen 2026-11)."""
+"""Reasons of a `remove` record that say that the model got the message. With other reasons, the message was
+dropped or given to a sub-agent (`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more;
+2.1.330, names seen 2026-11).
+"""
 
 _FORMS: Final[tuple[tuple[str, Author], ...]] = (
     ("<bash-", TOOL),
@@ -93,11 +103,12 @@ _FORMS: Final[tuple[tuple[str, Author], ...]] = (
     ("Caveat: The messages below", REMINDER),
     ("This session is being continued from a previous conversation", SUMMARY),
 )
-"""How rows begin that the program wrote as a whole (1.0 to 2.1.330, seen 2026-11). What stands behind their
-closing tags is theirs too: the program puts nothing of the person's there."""
+"""The beginnings of records that the program wrote completely (1.0 to 2.1.330, seen 2026-11). What follows
+their closing tags is the program's too.
+"""
 
 MAX_ERROR: Final = 4_096
-"""Characters of a failed request's note that are read."""
+"""How many characters of the note about a failed request are read."""
 
 _HOOK: Final = re.compile(
     r"\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|blocking error|stopped)\b"
@@ -105,15 +116,15 @@ _HOOK: Final = re.compile(
 _ARGUMENTS: Final = re.compile(r"<command-(?:name|message)>.*<command-args>\s*[^\s<]", re.DOTALL)
 _SDK: Final = Raw(b'"sdk"')
 _IDE: Final = re.compile(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
-"""A block that an editor's extension put before the prompt, in a row with the prompt."""
+"""A pattern for a block that an editor's extension put before the prompt in the same record."""
 
 
 def author_of_row(row: dict[str, Raw], text: str, *, after_result: bool = False) -> Author | None:
-    """Who wrote the text of a row of type `user`, which begins with `text`; none for a person.
+    """Return the author of a record of type `user` whose text begins with `text`; None for a person.
 
-    None says that the row is a prompt: what a program put *inside* it is for `authors.spans` to find. Rows of
-    tool results are not asked about. `after_result` is true directly after one: there, the model ran a slash
-    command. O(1); for a slash command O(characters).
+    None means that the record is a prompt; what a program put *inside* it is found by `authors.spans`. Do not
+    call this for a record with tool results. `after_result`: whether the record directly follows a tool
+    result; a slash command at that point was run by the model. O(1); O(characters) for a slash command.
     """
     if is_true(row, "isCompactSummary"):
         return SUMMARY
@@ -136,7 +147,7 @@ def author_of_row(row: dict[str, Raw], text: str, *, after_result: bool = False)
 
 
 def _author_of_attachment(row: dict[str, Raw], attachment: dict[str, Raw], text: str) -> Author | None:
-    """Who wrote a message that an attachment `queued_command` has; none for a person. O(1)."""
+    """Return who wrote a message in an attachment `queued_command`; None for a person. O(1)."""
     mode = text_in(attachment, "commandMode")
     named: dict[str, Raw] = {name: attachment[name] for name in ("origin", "isMeta") if name in attachment}
     if mode == "task-notification" and "origin" not in named:
@@ -172,7 +183,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class _Answer(Struct, kw_only=True):
-    """A model's answer while its blocks come in."""
+    """A model's answer whose blocks are still being read."""
 
     answer_id: str | None
     uuid: str | None
@@ -183,16 +194,17 @@ class _Answer(Struct, kw_only=True):
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     reading = _read(data, None)
     reading.close()
     return reading.session.finished()
 
 
 def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[SessionFile, Between]:
-    """A piece of a file, and what the next piece needs. `between` is what the piece before it gave.
+    """Read a piece of a file. Return its session and what the next piece needs. O(bytes).
 
-    `is_last` says that the turn is over: a message whose place is not certain yet comes at the end. O(bytes).
+    `between`: what the previous piece returned. `is_last`: whether the turn is over. Then a message whose
+    position is not certain yet is put at the end.
     """
     reading = _read(data, between)
     reading.end_answer()
@@ -211,7 +223,7 @@ def _read(data: bytes, between: Between | None) -> Reading:
 
 
 class Reading:
-    """A session while its records come in."""
+    """A session that is being read record by record."""
 
     def __init__(self, between: Between | None = None) -> None:
         between = between or Between()
@@ -222,7 +234,7 @@ class Reading:
         self._answer: _Answer | None = None
         self._queue = Queue(_is_by_program, between.queue)
         self._has_waited = False
-        """One answer was put before what was delivered, because it is older."""
+        """Whether an answer was already added before a delivered message, because the answer is older."""
         self._is_after_result = False
         self._version = between.version
         self._last_at = between.last_at
@@ -230,7 +242,7 @@ class Reading:
 
     @property
     def begun(self) -> Message | None:
-        """The answer whose blocks are still coming in."""
+        """The answer whose blocks are still being read; None if there is none."""
         answer = self._answer
         if answer is None or not answer.blocks:
             return None
@@ -238,7 +250,7 @@ class Reading:
         return Message(role="assistant", content=tuple(answer.blocks), id=answer.uuid, usage=usage)
 
     def record(self, record: dict[str, Raw]) -> None:
-        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
+        """Read the next record. Raise `CompactdError` if it cannot be read."""
         kind = text_field(record, "type")
         if kind == "queue-operation":
             self._queue_operation(record)
@@ -273,13 +285,16 @@ class Reading:
             self._user(record, uuid, blocks)
 
     def close(self) -> None:
-        """No more records come."""
+        """End the session: no more records follow."""
         self.end_answer()
         self._place(self._queue.take_delivered())
 
     def between(self, *, is_last: bool) -> Between:
-        """What the next piece of the file has to know. If this is the last one for now, what was delivered
-        is put at the end, although a result may come yet. A version that writes attachments is waited for."""
+        """Return what the next piece of the file needs.
+
+        `is_last`: whether the turn is over. Then delivered messages are put at the end, although a result may
+        still follow. But if this version of Claude Code writes attachments, they wait for their attachment.
+        """
         has_attachments = _numbers(self._version) >= _ATTACHES_FROM
         if (is_last and not has_attachments) or self._queue.is_full:
             self._place(self._queue.take_delivered_early())
@@ -312,16 +327,17 @@ class Reading:
             return
         self.end_answer()
         author = _author_of_attachment(record, attachment, text)
-        # Its own time is that at which it was typed; the model got it after the message before it.
+        # The attachment's own time is when the message was typed. The model got it later, after the message
+        # before it.
         times = (unix_seconds(text_field(record, "timestamp")), self._last_at)
         at = max((time for time in times if time is not None), default=None)
         self._add_queued(list(blocks), uuid, at, author)
 
     def _place_delivered(self, at: float | None, *, is_answer: bool) -> None:
-        """Puts what was delivered before the record with the time `at`, which is next, in its place.
+        """Insert messages that were delivered before the next record, whose time is `at`.
 
-        Only one answer can be older than what was delivered and stand behind it in the file: the model got
-        it for the next one.
+        An answer may follow a delivered message in the file and still be older than the message. That can
+        happen to one answer only, because the model got the message with its next request.
         """
         due = self._queue.take_delivered(None if is_answer and self._has_waited else at)
         if due:
@@ -336,7 +352,7 @@ class Reading:
                 continue
             author = _author_of_form(one.text)
             if author is None and (not one.was_waiting or self._names_source()):
-                # An attachment would say who wrote it.
+                # If a person had typed it, an attachment would say so.
                 author = UNKNOWN
             self._add_queued([Text(text=one.text)], None, one.at, author)
 
@@ -358,7 +374,7 @@ class Reading:
     ) -> None:
         model = text_field(message, "model")
         if model == "<synthetic>":
-            # The program's own note of a failed request: no model said it.
+            # This is the program's own note of a failed request, not an answer of the model.
             if is_true(record, "isApiErrorMessage"):
                 self._refused(blocks)
             return
@@ -380,15 +396,18 @@ class Reading:
         self._names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
 
     def _boundary(self, record: dict[str, Raw]) -> None:
-        """An automatic compaction of this conversation: Claude Code writes down how large it was."""
+        """Read the record of an automatic compaction, which contains the size of the conversation."""
         if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
             metadata = object_in(record, "compactMetadata")
             if text_in(metadata, "trigger") == "auto":
                 self.session.tells_window("compaction", count_in(metadata, "preTokens"))
 
     def _refused(self, blocks: tuple[Block, ...]) -> None:
-        """A request that failed. "API Error: 400 {…"prompt is too long: 213462 tokens > 200000 maximum"…}"
-        (2.1, seen 2026-02); newer versions name no number."""
+        """Read the note about a failed request, which may contain the size of the context window.
+
+        Example: "API Error: 400 {…"prompt is too long: 213462 tokens > 200000 maximum"…}" (2.1, seen
+        2026-02). Newer versions name no number.
+        """
         from compactd.core.overflow.classify import Failure, classify
 
         for block in blocks:
@@ -398,11 +417,12 @@ class Reading:
                     self.session.tells_window("refusal", verdict.limit)
 
     def end_answer(self) -> None:
-        """The answer whose blocks came in so far is whole."""
+        """End the answer whose blocks have been read so far."""
         answer, self._answer = self._answer, None
         if answer is not None:
             if answer.answer_id in self._billed:
-                # The results of calls made side by side stand between the blocks of one answer: one report.
+                # One answer can be read in several parts, with results of parallel calls between them. Its
+                # usage is counted once.
                 answer.usage = None
             elif answer.answer_id is not None and answer.usage is not None:
                 self._billed.add(answer.answer_id)
@@ -437,7 +457,7 @@ class Reading:
             meta = Meta(type="compaction_summary")
             self.session.compactions += 1
         elif author is not None:
-            # The person ran a shell command, and the program wrote down what came of it.
+            # A shell command that the user ran, and its output, are not synthetic: the user caused them.
             meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
         else:
             rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]

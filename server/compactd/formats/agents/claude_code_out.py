@@ -1,7 +1,7 @@
-"""A session as Claude Code keeps one, so that `claude --resume` finds its messages (see `claude_code`).
+"""Write a session in Claude Code's format, so that `claude --resume` finds its messages (see `claude_code`).
 
-Each block of an answer is a record of its own, as Claude Code writes them; a compaction is a
-`compact_boundary` and the user record with its summary, which begins a new chain of parents.
+Each block of an answer is a separate record, as Claude Code writes it. A compaction is a `compact_boundary`
+and the user record with its summary, which starts a new chain of parents.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.protocol.messages import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
 
 VERSION = "2.1.0"
-"""The version of Claude Code whose records these are like."""
+"""The version of Claude Code whose record format is written."""
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in Claude Code's format. In `file`, each tool result must be a message of its
+    own (see `outgoing.in_pieces`). O(bytes).
+    """
     writing = _Writing(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
@@ -52,7 +54,7 @@ class _Writing:
         self.parent: str | None = None
 
     def message(self, at: int, message: Message) -> None:
-        """Adds the records of one message."""
+        """Add the records of one message."""
         id = self._ids[at]
         if message.role == "assistant":
             self._answer(id, message)

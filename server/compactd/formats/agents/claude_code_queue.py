@@ -1,21 +1,21 @@
-"""Messages that a person typed while Claude Code worked, as its `queue-operation` rows record them.
+"""Read messages that were typed while Claude Code worked, from its `queue-operation` records.
 
-Such a message waits in a queue (`enqueue`). It leaves the queue in one of four ways, and each writes a row:
-`remove` says that the model got it in the middle of its work, with the results of its calls; no user row
-follows. `dequeue` says that it is sent as a prompt of its own; its user row follows. `popAll` says that the
-person took it back. A `remove` with a reason other than `absorbed_mid_turn` gave it to nobody, or to a
-sub-agent. Messages of programs, such as `<task-notification>`, wait in the same queue.
+Such a message waits in a queue (`enqueue`). It leaves the queue in one of these ways, and each writes a
+record. `remove` means that the model got it in the middle of its work, with the results of its calls; no user
+record follows. `dequeue` means that it is sent as a prompt of its own; its user record follows. `popAll`
+means that the user took it back. A `remove` with a reason other than `absorbed_mid_turn` gave it to nobody,
+or to a sub-agent. Messages of programs, such as `<task-notification>`, wait in the same queue.
 
-What the rows hold differs by version (each one run with a scripted API, 2026-11):
+What the records contain differs by version (each was run with a scripted API, 2026-11):
 
 - 2.1.39 and 2.1.85: `remove` and `dequeue` have no content. A message from a program that runs Claude Code
-  (the SDK, an editor) has content in no row: the file does not have its words.
-- 2.1.110 and newer: an attachment `queued_command`, just before or after the `remove`, has the words.
-- 2.1.197 and newer: the attachment says who wrote them (`origin`) if Claude Code runs in a terminal.
+  (the SDK, an editor) has content in no record, so the file does not contain its text.
+- 2.1.110 and newer: an attachment `queued_command`, just before or after the `remove`, contains the text.
+- 2.1.197 and newer: the attachment says who wrote it (`origin`) if Claude Code runs in a terminal.
 - 2.1.330: `remove` has the content and a reason.
 
-Claude Code writes the rows of the queue at once, and messages up to a second later. So a `remove` may come
-before the results, and even before the call, that it follows in time.
+Claude Code writes the records of the queue at once, and messages up to a second later. So in the file, a
+`remove` may come before the results, and even before the call, that the model had already seen.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from msgspec import Struct
 
 MAX_KEPT = 256
 MAX_KEPT_CHARS = 1 << 20
-"""How many messages, and characters of those that wait, are kept between two pieces of a file: the newest."""
+"""The most messages, and characters of waiting messages, that are kept between two pieces of a file. The
+newest are kept.
+"""
 
 
 class Delivered(Struct, array_like=True):
     """A message that the model got while it worked."""
 
     text: str | None
-    """None if no row has its words."""
+    """The words of the message; None if no record contains them."""
     at: float | None
     """When it was delivered, in Unix seconds."""
     was_waiting: bool = True
-    """An `enqueue` row put it into the queue."""
+    """Whether an `enqueue` record put the message into the queue before."""
 
 
 class QueueState(Struct, kw_only=True, omit_defaults=True):
-    """A queue between two pieces of one file."""
+    """The state of a queue between two pieces of one file."""
 
     waiting: list[str | None] = []
     removals: list[float | None] = []
@@ -53,17 +55,19 @@ class QueueState(Struct, kw_only=True, omit_defaults=True):
 
 
 class Between(Struct, kw_only=True, omit_defaults=True):
-    """What one piece of a session file tells the next one, if they are read one by one."""
+    """What one piece of a session file passes to the next one."""
 
     queue: QueueState = msgspec.field(default_factory=QueueState)
     version: str = ""
-    """Of Claude Code."""
+    """The version of Claude Code."""
     last_at: float | None = None
     """The time of the newest message, in Unix seconds."""
 
 
 class _Line:
-    """Texts, oldest first, by their places in the whole queue. Each operation costs O(1)."""
+    """Messages of one kind, oldest first, as position in the whole queue -> text. Each operation
+    costs O(1).
+    """
 
     def __init__(self) -> None:
         self.texts: OrderedDict[int, str | None] = OrderedDict()
@@ -74,7 +78,7 @@ class _Line:
         self._places.setdefault(_key(text), deque()).append(place)
 
     def take(self, text: str | None) -> tuple[int, str | None] | None:
-        """Takes out the oldest one with this text."""
+        """Remove and return the oldest entry with this text."""
         places = self._places.get(_key(text))
         while places:
             place = places.popleft()
@@ -98,9 +102,10 @@ def _key(text: str | None) -> str | None:
 
 
 class Queue:
-    """The queue of one session while its rows come in. Each row costs O(1), however many messages wait.
+    """The queue of one session while its records are read. Each record costs O(1), however many messages
+    wait.
 
-    `is_notice` says whether a program wrote a text.
+    `is_notice`: returns whether a program wrote a text.
     """
 
     def __init__(self, is_notice: Callable[[str], bool], state: QueueState | None = None) -> None:
@@ -108,33 +113,35 @@ class Queue:
         self._count = 0
         self._prompts = _Line()
         self._commands = _Line()
-        """Slash commands. They wait for the end of the turn (2.1.85, 2.1.110)."""
+        """Slash commands, which wait for the end of the turn (2.1.85, 2.1.110)."""
         self._notices = _Line()
         """Messages of programs."""
         self._removals: list[float | None] = []
-        """`remove` rows without content, one after the other: together they say which messages left."""
+        """The times of consecutive `remove` records without content. Only all of them together show which
+        messages left the queue.
+        """
         self._delivered = _Line()
         self._about: dict[int, Delivered] = {}
-        """The delivered messages by their places."""
+        """The delivered messages by their positions."""
         self._attached = _Line()
-        """Attachments whose `remove` did not come yet."""
+        """Attachments whose `remove` has not come yet."""
         self._placed = _Line()
-        """Messages that were taken out before their attachment could come."""
+        """Messages that the reader already added to the session before their attachment was read."""
         if state is not None:
             self._load(state)
 
     @property
     def has_delivered(self) -> bool:
-        """Whether a message was delivered that was not taken out yet."""
+        """Whether a message was delivered that `take_delivered` has not returned yet."""
         return bool(self._about or self._removals)
 
     @property
     def is_full(self) -> bool:
-        """Whether more was delivered than is kept between two pieces of a file."""
+        """Whether more messages were delivered than are kept between two pieces of a file."""
         return len(self._about) > MAX_KEPT
 
     def enter(self, text: str | None) -> None:
-        """A message waits from now on. `text` is None if its row does not have it."""
+        """Add a waiting message. `text` is None if its record does not contain it."""
         self._settle()
         line = self._prompts
         if text is not None and self._is_notice(text):
@@ -144,8 +151,10 @@ class Queue:
         line.add(self._place(), text)
 
     def leave(self, text: str | None) -> None:
-        """One message left the queue, and not to the model in this turn. Without a text: the oldest one, a
-        person's before a program's."""
+        """Remove a message that the model did not get in this turn.
+
+        If `text` is None, remove the oldest message of a person or, if there is none, of a program.
+        """
         self._settle()
         if text is not None:
             self._take(text)
@@ -154,7 +163,9 @@ class Queue:
         min(lines, key=lambda line: next(iter(line.texts), 0)).take_oldest()
 
     def take_back(self, text: str | None) -> int:
-        """The person took back one message, or all without a text. Returns how many of them waited."""
+        """Remove the message that the user took back, or all messages of the user if `text` is None. Return
+        how many were removed.
+        """
         self._settle()
         if text is not None:
             return int(self._take(text) is not None)
@@ -164,7 +175,9 @@ class Queue:
         return count
 
     def remove(self, text: str | None, at: float | None) -> None:
-        """The model got one message: the one with this text, if its row has it."""
+        """Mark the message with this text as delivered to the model at time `at`. If `text` is None, only
+        note the time: `_settle` finds the message later.
+        """
         if text is None:
             self._removals.append(at)
             return
@@ -173,7 +186,9 @@ class Queue:
             self._deliver(Delivered(text, at, was_waiting=self._take(text) is not None))
 
     def attach(self, text: str) -> bool:
-        """An attachment has this message. False if it was taken out before: it is in its place already."""
+        """Match an attachment with the waiting or delivered message that it repeats. Return whether the
+        caller must add the message to the session: False if it was already added.
+        """
         self._settle()
         if self._placed.take(text) is not None:
             return False
@@ -186,12 +201,16 @@ class Queue:
         return True
 
     def drop_notice(self, text: str) -> None:
-        """A program's message came in a row of its own (2.1.39 writes no `dequeue` for it)."""
+        """Remove a waiting message of a program, because its own record was read. Version 2.1.39 writes no
+        `dequeue` for it.
+        """
         if self._notices.texts:
             self._notices.take(text)
 
     def take_delivered(self, before: float | None = None) -> list[Delivered]:
-        """Takes out what was delivered before a time, oldest first; all of it if that is None."""
+        """Remove and return the messages that were delivered before the time `before`, oldest first; all
+        delivered messages if `before` is None.
+        """
         self._settle()
         found: list[Delivered] = []
         while self._about:
@@ -203,7 +222,9 @@ class Queue:
         return found
 
     def take_delivered_early(self) -> list[Delivered]:
-        """Takes out all that was delivered, although attachments with it may come yet."""
+        """Remove and return all delivered messages, although their attachments may still come. Such an
+        attachment is then ignored by `attach`.
+        """
         found = self.take_delivered()
         for one in found:
             if one.text is not None:
@@ -211,13 +232,15 @@ class Queue:
         return found
 
     def answer_began(self) -> None:
-        """The model answered: attachments of what it got come before that."""
+        """Forget the attachments so far, because a new answer of the model began. The attachments of the
+        messages that the model got for an answer always come before that answer.
+        """
         if self._attached.texts or self._placed.texts:
             self._attached.clear()
             self._placed.clear()
 
     def state(self) -> QueueState:
-        """What is to be known when the next piece of the file is read."""
+        """Return the state that the next piece of the file needs."""
         waiting: list[str | None] = []
         chars = 0
         lines = (self._prompts, self._commands, self._notices)
@@ -255,7 +278,7 @@ class Queue:
         self._about[place] = one
 
     def _take(self, text: str) -> tuple[int, str | None] | None:
-        """Takes out the oldest that waits with this text; if there is none, the oldest without a text."""
+        """Remove the oldest waiting message with this text; if there is none, the oldest without a text."""
         for line in (self._prompts, self._commands, self._notices):
             found = line.take(text)
             if found is not None:
@@ -263,8 +286,12 @@ class Queue:
         return None if self._is_notice(text) else self._prompts.take(None)
 
     def _settle(self) -> None:
-        """Finds what the `remove` rows without content took: all prompts that waited. If there were more of
-        them than rows, the newest ones: an older one was left by a run of Claude Code that was killed."""
+        """Decide which messages the collected `remove` records without content belong to, and mark these as
+        delivered.
+
+        Usually these are all waiting prompts. If more prompts wait than there are records, the newest were
+        delivered: an older one was left by a run of Claude Code that was killed.
+        """
         if not self._removals:
             return
         attached = min(len(self._removals), len(self._attached.texts))

@@ -1,17 +1,17 @@
-"""Cline's sessions, and those of Roo Code, which began as a copy of it.
+"""Read sessions of Cline and of Roo Code, which started as a copy of it.
 
-Cline's extension keeps `tasks/<id>/api_conversation_history.json`, a list of Anthropic messages
-(cline/cline, `src/core/storage/disk.ts`), its SDK and command line `<session>.messages.json`, an object with
-the same list, each message with `id`, `ts` and, if a model wrote it, `modelInfo` and `metrics`
-(`sdk/packages/core`, fixture session.messages.json). The SDK's summaries have `metadata.kind`
-`compaction_summary` (`extensions/context/compaction-shared.ts`), Roo's `isSummary`
-(RooCodeInc/Roo-Code, `src/core/condense/index.ts`). All read 2026-11.
+Cline's extension keeps `tasks/<id>/api_conversation_history.json`, a list of Anthropic messages (cline/cline,
+`src/core/storage/disk.ts`). Its SDK and command line keep `<session>.messages.json`, an object with the same
+list; each message has `id`, `ts` and, if a model wrote it, `modelInfo` and `metrics` (`sdk/packages/core`,
+fixture session.messages.json). The SDK's summaries have `metadata.kind` `compaction_summary`
+(`extensions/context/compaction-shared.ts`), Roo's have `isSummary` (RooCodeInc/Roo-Code,
+`src/core/condense/index.ts`). All read 2026-11.
 
-The extensions put what tools gave back into user messages as text, in blocks of their own: a header
-`[read_file for 'a.py'] Result:`, then the result (`src/core/task/tools/utils/ToolResultUtils.ts`). What a
-person typed is in `<task>`, `<feedback>`, `<answer>` or `<user_message>` (`src/core/prompts/responses.ts`,
-`src/core/task/index.ts`), and nothing else is. The SDK's user messages are typed unless `metadata.kind` says
-what program wrote them (`sdk/packages/core/src/session/checkpoint-message-filter.ts`).
+The extensions put tool results into user messages as text blocks: a header `[read_file for 'a.py'] Result:`,
+then the result (`src/core/task/tools/utils/ToolResultUtils.ts`). What a person typed is in `<task>`,
+`<feedback>`, `<answer>` or `<user_message>` (`src/core/prompts/responses.ts`, `src/core/task/index.ts`). All
+other text is the program's. The SDK's user messages are typed unless `metadata.kind` names the program that
+wrote them (`sdk/packages/core/src/session/checkpoint-message-filter.ts`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Author, Block, BlockMeta, Document, Meta, Text, ToolCall, ToolResult
 
 _HEADER: Final = re.compile(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
-"""How a tool's result begins, or its header alone."""
+"""The header of a tool's result. The result may follow it in the same text or in the next one."""
 _ASKING: Final = ("ask_followup_question", "plan_mode_respond", "attempt_completion")
-"""Tools whose result is what the person answered."""
+"""Tools whose result is the user's answer."""
 _LEAD: Final = re.compile(
     r"\s*(?:"
     r"The user (?:denied|approved) this operation and provided the following [a-z]+:"
@@ -57,7 +57,7 @@ _LEAD: Final = re.compile(
     r")?\s*"
     rf"<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
 )
-"""How a block begins that holds what a person typed."""
+"""The beginning of a block that contains what a person typed."""
 _REMINDERS: Final = (
     "[TASK RESUMPTION]",
     "[ERROR]",
@@ -68,14 +68,16 @@ _TYPED_TAGS: Final = tuple(f"<{tag}>".encode() for tag in ("task", "feedback", "
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A message that cannot be read is left out with a warning. Raises
-    `InvalidParams` where there is no list of messages. Cost: O(bytes)."""
+    """Return the session in `data`. A message that cannot be read is skipped with a warning. O(bytes).
+
+    Raise `InvalidParams` if there is no list of messages.
+    """
     session = Collected("cline")
     about, messages = opened(data, session.warn, "messages")
     session.session_id = text_field(about, "sessionId")
     session.system_prompt = text_field(about, "system_prompt")
     names: dict[str, str] = {}
-    # The extensions write a list. One without any of their tags is of a program that only copies the form.
+    # The extensions write a list. A list without their tags comes from a program that only copies the format.
     wraps = not about and any(tag in data for tag in _TYPED_TAGS)
     for index, raw in enumerate(messages):
         try:
@@ -122,10 +124,10 @@ def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: 
 
 
 def _told_apart(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of an extension's user message, each text that no person typed with its author."""
+    """Return the blocks of an extension's user message. Each text that no person typed gets its author."""
     told: list[Block] = []
-    tool = ""  # whose result the next text is
-    held: int | None = None  # texts since a header, the result among them
+    tool = ""  # The tool whose result the next text is.
+    held: int | None = None  # The number of texts since a header, including the result.
     for block in blocks:
         if not isinstance(block, Text):
             told.append(block)
@@ -136,7 +138,7 @@ def _told_apart(blocks: Sequence[Block]) -> list[Block]:
         if is_header:
             held = 0 if tool else 1
         elif held is not None:
-            # What a person adds to a result comes right after it. Later texts may be parts of the result.
+            # What a user adds to a result follows it directly. Later texts may be parts of the result.
             if author is None and not asks and (held != 1 or "<feedback" not in text):
                 author = TOOL
             held += author != REMINDER
@@ -145,8 +147,10 @@ def _told_apart(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _author_of(text: str, tool: str) -> tuple[Author | None, str]:
-    """(who wrote the text, none for a person; the tool whose result the next text is). `tool` is the one
-    whose result this is."""
+    """Return (the text's author, None for a person; the tool whose result the next text is).
+
+    `tool`: the tool whose result this text is.
+    """
     header = _HEADER.match(text)
     if header is not None and not tool:
         tool, is_alone = header["tool"], header["result"] is None
@@ -191,7 +195,10 @@ def _model(session: Collected, given: Given) -> None:
 
 
 def _usage(metrics: Given) -> Raw | None:
-    """The SDK's input includes the cache; the extension's stands in `tokens` (seen 2026-07)."""
+    """Convert a message's token counts to a usage report; None if there are none.
+
+    The SDK's input tokens include the cache. The extension's counts are in `tokens` (seen 2026-07).
+    """
     tokens = object_in(metrics, "tokens")
     if tokens:
         cached = count_in(tokens, "cached")

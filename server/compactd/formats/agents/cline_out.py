@@ -1,4 +1,4 @@
-"""A session as Cline's SDK keeps one, one JSON document (see `cline`)."""
+"""Write a session in the format of Cline's SDK, one JSON document (see `cline`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from compactd.protocol.messages import Block, Document, Message, Text, Thinking,
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in the format of Cline's SDK. In `file`, each tool result must be a message
+    of its own (see `outgoing.in_pieces`). O(bytes).
+    """
     ids = ids_of(file)
     last = file.messages[-1][0].created_at if file.messages else None
     about = {
@@ -55,7 +57,7 @@ def _message(message: Message, id: str, model: str | None) -> Json:
         text = texts_of(message.content)
         said["metadata"] = {"kind": "compaction_summary", "summary": text, "details": details}
     elif role == "user" and is_by_program(message):
-        # One of the kinds by which Cline knows that no person typed a message.
+        # Several kinds mean to Cline that no person typed a message. This is one of them.
         said["metadata"] = {"kind": "recovery_notice"}
     if message.role == "assistant":
         provider, name = model_parts(model)

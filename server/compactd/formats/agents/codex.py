@@ -1,13 +1,14 @@
-"""Codex CLI's rollouts: one JSON record a line (`~/.codex/sessions/<y>/<m>/<d>/rollout-<time>-<id>.jsonl`).
+"""Read Codex CLI's sessions: one JSON record per line
+(`~/.codex/sessions/<y>/<m>/<d>/rollout-<time>-<id>.jsonl`).
 
-As openai/codex writes them, `codex-rs/protocol/src/protocol.rs` (`RolloutLine`, `RolloutItem`,
-`CompactedItem`, `TokenCountEvent`) and `models.rs` (`ResponseItem`), read 2026-11: `{timestamp, type,
-payload}` with type `session_meta`, `turn_context`, `response_item` (what the model sees), `event_msg` (what
-the screen shows: only its token counts and rollbacks matter here) and `compacted`. The rollouts of 2025
-before September hold the items bare, one a line, after a header.
+The format is defined by openai/codex, `codex-rs/protocol/src/protocol.rs` (`RolloutLine`, `RolloutItem`,
+`CompactedItem`, `TokenCountEvent`) and `models.rs` (`ResponseItem`), read 2026-11. A record is `{timestamp,
+type, payload}` with type `session_meta`, `turn_context`, `response_item` (what the model sees), `event_msg`
+(what the screen shows; only token counts and rollbacks are used) or `compacted`. Files from 2025 before
+September contain the items directly, one per line, after a header.
 
-A user item is a person's prompt unless its parts are fragments that Codex wrote: it tells them by their marks
-itself (`core/src/context/contextual_user_message.rs`, read 2026-11), and so does `_author_of`.
+A user item is a prompt unless its parts are fragments that Codex wrote. Codex recognises them by their marks
+(`core/src/context/contextual_user_message.rs`, read 2026-11), and so does `_author_of`.
 """
 
 from __future__ import annotations
@@ -61,22 +62,25 @@ _FRAGMENTS: Final[tuple[tuple[str, Author], ...]] = (
     ("Warning: The maximum number of unified exec processes", REMINDER),
     ("Another language model started to solve this problem", SUMMARY),
 )
-"""How the parts begin that Codex wrote (openai/codex, codex-rs/core/src/context/*.rs, read 2026-11). A part
-that is one tagged block is a fragment too, whatever its tag: a shell command that the user ran and its output
-(`<user_shell_command>`), a hook's words, another program's context (`<external_ci>`), a review's findings."""
+"""The beginnings of parts that Codex wrote (openai/codex, codex-rs/core/src/context/*.rs, read 2026-11). A
+part that is one tagged block is a fragment too, whatever its tag: a shell command of the user and its output
+(`<user_shell_command>`), a hook's output, another program's context (`<external_ci>`), a review's findings.
+"""
 
 _AROUND_PROMPTS: Final = (REMINDER, FILE, NOTIFICATION, SUBAGENT, SKILL)
-"""Authors of what Codex puts around the prompts by itself, without a person doing anything for it."""
+"""Authors of what Codex adds to prompts by itself, without an action of the user."""
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output")
 _SILENT = ("ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "compaction_trigger")
-"""Items without words: the first is a commit of the user's files; the others stand in `compacted` too."""
+"""Items without text. The first is a commit of the user's files; the contents of the others are in
+`compacted` too.
+"""
 _RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     reading = Reading()
     for number, record in records(data, reading.session.warn):
         try:
@@ -88,40 +92,42 @@ def read(data: bytes) -> SessionFile:
 
 
 class _Answer:
-    """The model's answer while its parts come in: written down once, when something follows it."""
+    """The model's answer while its parts are read. It is stored once, when something follows it."""
 
     def __init__(self, message: Message, blocks: Iterable[Block]) -> None:
         self.message = message
-        """Without its contents."""
+        """The message without its content."""
         self.blocks = list(blocks)
 
 
 class Reading:
-    """A session while its records come in."""
+    """A session that is being read record by record."""
 
     def __init__(self) -> None:
         self.session = Collected("codex")
         self._provider = ""
         self._names: dict[str, str] = {}
         self._is_subagents = False
-        """Whether the prompts are another agent's."""
+        """Whether the prompts were written by another agent."""
         self._message_id: str | None = None
-        """Which message a record is part of, where our own writer says it."""
+        """The id of the message that the current record is part of; None if compactd did not
+        write the file.
+        """
         self._unspoken: list[Block] = []
-        """Reasoning that only OpenAI can read, and calls of its own tools: part of what comes next."""
+        """Encrypted reasoning, and calls of OpenAI's own tools. They belong to the item that follows."""
         self._answer: _Answer | None = None
-        """No part of `session` before `close`."""
+        """The answer whose parts are still being read. `close` adds it to `session`."""
         self._closed_at = -1
-        """The place of the answer that was closed last, where more of it may come."""
+        """The position of the answer that was closed last, if more of it may follow; otherwise -1."""
         self._indexed = 0
-        """How many messages these two know of:"""
+        """The number of messages that `_places` and `_asked` cover."""
         self._places: dict[str, list[int]] = {}
-        """Of what is said, by `_keys`."""
+        """Positions of messages, by `_keys`."""
         self._asked: list[int] = []
-        """Of the prompts."""
+        """Positions of the prompts."""
 
     def record(self, record: Given) -> None:
-        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
+        """Read the next record. Raise `CompactdError` if it cannot be read."""
         kind = text_in(record, "type")
         at = unix_seconds(text_field(record, "timestamp"))
         payload = object_in(record, "payload")
@@ -150,7 +156,7 @@ class Reading:
     def _header(self, meta: Given) -> None:
         session = self.session
         if session.session_id is None:
-            # A fork begins with its own header; the one that it copied follows.
+            # A fork begins with its own header; the header of the copied session follows.
             session.session_id = text_field(meta, "id")
             session.working_dir = text_field(meta, "cwd")
             self._provider = text_in(meta, "model_provider")
@@ -200,7 +206,7 @@ class Reading:
             self._closed_at = -1
 
     def _index(self) -> None:
-        """Looks at the messages that came since the last time. They are closed."""
+        """Add the messages that were closed since the last call to `_places` and `_asked`."""
         messages = self.session.messages
         for at in range(self._indexed, len(messages)):
             message = messages[at][0]
@@ -211,7 +217,7 @@ class Reading:
         self._indexed = len(messages)
 
     def _forget_from(self, start: int) -> None:
-        """The same backwards, for messages that go."""
+        """Remove the messages from position `start` on from `_places` and `_asked`."""
         for message, _ in self.session.messages[start : self._indexed]:
             for key in _keys(message.content):
                 places = self._places[key]
@@ -272,7 +278,11 @@ class Reading:
     def _say(
         self, blocks: list[Block], at: float | None, *, id: str | None = None, joins: bool = False
     ) -> None:
-        """The model's words; a call joins the answer that it came with."""
+        """Add blocks of the model: to its last answer if `joins`, otherwise as a new answer.
+
+        A tool call joins the answer that it came with. If compactd wrote the file, the message id in the
+        record decides instead of `joins`.
+        """
         unspoken, self._unspoken = self._unspoken, []
         id = self._message_id or id
         last = self._last()
@@ -290,29 +300,33 @@ class Reading:
             self._answer = _Answer(message, (*unspoken, *blocks))
 
     def _last(self) -> Message | None:
-        """The newest message that may be gone on with, without its contents where it is open."""
+        """Return the newest message if more blocks may be added to it; otherwise None. An answer that is
+        still open is returned without its content.
+        """
         if self._answer is not None:
             return self._answer.message
         at = len(self.session.messages) - 1
-        # What a rollback uncovered is at its end.
+        # A message that a rollback uncovered is complete.
         return self.session.messages[at][0] if at >= 0 and at == self._closed_at else None
 
     def _reopened(self) -> _Answer:
-        """The last message as one of which more comes: where the file had ended for a while."""
+        """Reopen the last message, because more of it follows after a pause in the file."""
         message, _ = self.session.messages.pop()
         self._indexed = min(self._indexed, len(self.session.messages))
         self._answer = _Answer(replace(message, content=()), message.content)
         return self._answer
 
     def close(self) -> None:
-        """Writes down the answer that is open; more of it may come all the same."""
+        """Add the open answer to `session`. If more of it follows later, it is opened again."""
         answer, self._answer = self._answer, None
         if answer is not None:
             self._closed_at = len(self.session.messages)
             self.session.take(replace(answer.message, content=tuple(answer.blocks)))
 
     def _unheard(self) -> None:
-        """Reasoning that no answer followed belongs to the answer before it, or to none."""
+        """Add the waiting reasoning, which no answer followed, to the answer before it. If there is no such
+        answer, drop the reasoning.
+        """
         if self._unspoken:
             if (last := self._last()) is not None and last.role == "assistant":
                 self._message_id = None
@@ -322,7 +336,7 @@ class Reading:
                 self._unspoken = []
 
     def end(self) -> None:
-        """The file is read to its end."""
+        """End the session: the whole file was read."""
         self._unheard()
         self.close()
 
@@ -352,7 +366,10 @@ class Reading:
 
 
 def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Meta | None, tuple[Block, ...]]:
-    """(marks of a user item, its blocks): one author for all of its texts, or one for each."""
+    """Return (meta of a user item, its blocks). The author is in the meta if no text was typed by a person,
+    and otherwise in each block that a program wrote. `otherwise`: the author of texts that Codex did not
+    write; None for a person.
+    """
     authors = [_author_of(block.text) or otherwise for block in blocks if isinstance(block, Text)]
     first = authors[0] if authors else otherwise
     if first is not None and None not in authors:
@@ -369,7 +386,7 @@ def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Me
 
 
 def _author_of(text: str) -> Author | None:
-    """The author of a fragment; none for what a person typed."""
+    """Return the author of a fragment; None for what a person typed."""
     begin = text[:200].lstrip()
     for form, author in _FRAGMENTS:
         if begin.startswith(form):
@@ -378,7 +395,7 @@ def _author_of(text: str) -> Author | None:
 
 
 def _key_of(item: Given) -> str:
-    """What an item of the history after a compaction is known by: its words, or its call."""
+    """Return what identifies an item of the history after a compaction: its text or its call."""
     kind = text_in(item, "type")
     if kind in _CALLS or kind in _OUTPUTS:
         return f"{'call' if kind in _CALLS else 'output'} {text_in(item, 'call_id')}"
@@ -386,7 +403,7 @@ def _key_of(item: Given) -> str:
 
 
 def _keys(content: tuple[Block, ...]) -> list[str]:
-    """The same of a message."""
+    """Return what identifies a message, in the same form as `_key_of`."""
     keys = [f"call {block.call_id}" for block in content if isinstance(block, ToolCall)]
     keys += [f"output {block.call_id}" for block in content if isinstance(block, ToolResult)]
     text = "\n".join(block.text for block in content if isinstance(block, Text))
@@ -394,7 +411,9 @@ def _keys(content: tuple[Block, ...]) -> list[str]:
 
 
 def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
-    """(what a call gave back, whether it failed): a text, parts, or until 2025-11 JSON in a text."""
+    """Return (the result of a call, whether the call failed). In the file, a result is text, a list of parts
+    or an object; until 2025-11 also a text that contains JSON.
+    """
     match first_byte(raw):
         case b'"':
             text = string(raw, "$.payload.output")
@@ -414,7 +433,7 @@ def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
 
 
 def _wrapped(text: str) -> tuple[str, bool]:
-    """The output in a text such as `{"output":"…","metadata":{"exit_code":1}}`."""
+    """Return the output in a text such as `{"output":"…","metadata":{"exit_code":1}}`."""
     try:
         given = fields(text.encode(), "$.payload.output", "output")
     except CompactdError:

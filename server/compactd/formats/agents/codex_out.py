@@ -1,4 +1,4 @@
-"""A session as a rollout of Codex CLI, so that `codex resume` finds its messages (see `codex`)."""
+"""Write a session in Codex CLI's format, so that `codex resume` finds its messages (see `codex`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ from compactd.protocol.messages import (
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in Codex CLI's format. In `file`, each tool result must be a message of its
+    own (see `outgoing.in_pieces`). O(bytes).
+    """
     writing = _Writing(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
@@ -80,7 +82,7 @@ class _Writing:
             self.records.append({"timestamp": iso(start), "type": "turn_context", "payload": turn})
 
     def message(self, at: int, message: Message) -> None:
-        """Adds the records of one message."""
+        """Add the records of one message."""
         self._id = self._ids[at] if message.role == "assistant" or message.id is not None else None
         if is_summary_of(message):
             self._compacted(at, message)
@@ -130,13 +132,13 @@ class _Writing:
     def _record(self, kind: str, payload: Mapping[str, object] | Raw, message: Message) -> None:
         record: Json = {"timestamp": iso(message.created_at), "type": kind, "payload": payload}
         if kind == "response_item" and self._id is not None:
-            # Unknown to Codex, which passes it over: what of an answer belongs together.
+            # Codex ignores this field. It says which records belong to one answer.
             record["message_id"] = self._id
         self.records.append(record)
 
 
 def _items(message: Message) -> list[Json]:
-    """A message in the history after a compaction."""
+    """Return a message as items of the history after a compaction."""
     if message.role == "tool":
         return [_output(result_of(message))]
     words = [_words(message)] if texts_of(message.content) else []
@@ -148,7 +150,7 @@ def _output(result: ToolResult) -> Json:
     if not isinstance(result.content, str):
         output = [one for block in result.content for one in _part(block, "input")]
     elif result.is_error:
-        # As Codex gave outputs to the model until 2025-11: nothing else has a place for it.
+        # Codex sent outputs to the model in this form until 2025-11. No other form can express a failure.
         failed = {"output": result.content, "metadata": {"exit_code": 1, "duration_seconds": 0}}
         output = msgspec.json.encode(failed).decode()
     return {"type": "function_call_output", "call_id": result.call_id, "output": output}

@@ -1,16 +1,16 @@
-"""Gemini CLI's chats: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, until 2026 one `.json`.
+"""Read Gemini CLI's chats: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, until 2026 one `.json`.
 
-As google-gemini/gemini-cli writes them, `packages/core/src/services/chatRecordingTypes.ts` and
-`chatRecordingService.ts`, read 2026-11: a header (`sessionId`, `projectHash`), then records `user` and
-`gemini`, the latter with its tool calls, their results, thoughts and tokens. A record that comes again under
-its id replaces itself; `$set` changes the header, or all messages after a compression; `$rewindTo` takes back
-what came from a record on. A compression's summary is a user record with `<state_snapshot>`
+The format is defined by google-gemini/gemini-cli, `packages/core/src/services/chatRecordingTypes.ts` and
+`chatRecordingService.ts`, read 2026-11. A header (`sessionId`, `projectHash`) is followed by records `user`
+and `gemini`; the latter contain tool calls, their results, thoughts and tokens. A record with a known id
+replaces the earlier one. `$set` changes the header, or all messages after a compression. `$rewindTo` takes
+back everything from a record on. A compression's summary is a user record with `<state_snapshot>`
 (`chatCompressionService.ts`).
 
-A user record is a prompt, with the parts that Gemini CLI added to it: what the prompt refers to with `@`
-stands behind it from `--- Content from referenced files ---` on (`packages/cli/src/ui/hooks/
-atCommandProcessor.ts`), hooks' words and notes are parts of their own. Where the program sent something else
-than what was typed, `displayContent` holds what was typed (`packages/core/src/core/geminiChat.ts`).
+A user record is a prompt and what Gemini CLI added to it. The contents of what the prompt refers to with `@`
+follow it, after `--- Content from referenced files ---` (`packages/cli/src/ui/hooks/atCommandProcessor.ts`).
+Output of hooks and notes are separate parts. If the program sent something other than what was typed,
+`displayContent` contains what was typed (`packages/core/src/core/geminiChat.ts`).
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from compactd.protocol.messages import Author, Block, BlockMeta, Text, Thinking,
 
 SNAPSHOT = "<state_snapshot>"
 _SHOWN = ("info", "error", "warning")
-"""Records that the screen showed and no model saw."""
+"""Records that were shown on the screen and never sent to a model."""
 _REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
-"""How the first part begins that is no prompt's. No part behind it is."""
+"""The beginning of the first part that contains a file's text. Neither it nor any later part was typed."""
 _GO_ON: Final = ("Please continue.", "System: Please continue.")
-"""What Gemini CLI tells the model by itself."""
+"""Prompts that Gemini CLI itself sends to the model."""
 _REFERENCE: Final = re.compile(r"@\S+")
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     session = Collected("gemini-cli")
     log = _Log()
     for record in _records(data, session.warn):
@@ -79,7 +79,9 @@ def read(data: bytes) -> SessionFile:
 
 
 def _records(data: bytes, warn: Warn) -> list[Given]:
-    """The records of a file of either kind, the header first."""
+    """Return the records of a file, the header first. The file is one JSON document or has one record per
+    line.
+    """
     text = utf8(data.removeprefix(b"\xef\xbb\xbf").strip(), "the file", warn)
     for attempt in (text, mend_surrogates(text)):
         try:
@@ -93,14 +95,14 @@ def _records(data: bytes, warn: Warn) -> list[Given]:
 
 
 class _Log:
-    """The records as they stand at the end of the file."""
+    """The records that are valid at the end of the file, after all replacements and rewinds in it."""
 
     def __init__(self) -> None:
         self.about: Given = {}
         self.records: dict[str, Given] = {}
         self.order: list[str] = []
         self.first_kept: dict[str, str] = {}
-        """By summary: the first record before it that stayed in the context."""
+        """Summary id -> the first record before it that stayed in the context."""
         self.taken_back = 0
         self._on_path: set[str] = set()
 
@@ -129,12 +131,14 @@ class _Log:
         self.records[record_id] = record
 
     def _replaced(self, messages: list[Given]) -> None:
-        """All messages anew: after a compression the older ones are history, else they are as they were."""
+        """Replace all messages by the new list `messages`. If the list contains a new summary, a compression
+        made it; then the older messages stay before it as history.
+        """
         ids = [text_in(message, "id") for message in messages]
         new = [message for message in messages if text_in(message, "id") not in self.records]
         snapshot = next((text_in(message, "id") for message in new if SNAPSHOT in _plain(message)), None)
         if snapshot is not None:
-            # Before it stands what Gemini CLI puts at the head of every context (0.61: `<session_context>`).
+            # Gemini CLI 0.61 puts `<session_context>` at the beginning of every context, before the snapshot.
             after = ids[ids.index(snapshot) + 1 :]
             kept = next((i for i in after if i in self.records), None)
             if kept is not None:
@@ -152,7 +156,7 @@ class _Reader:
     def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
         self._session = session
         self._is_subagents = is_subagents
-        """Whether the prompts are another agent's."""
+        """Whether the prompts were written by another agent."""
         self._answered: set[str] = set()
 
     def record(self, record: Given, record_id: str) -> None:
@@ -175,14 +179,16 @@ class _Reader:
         results = [block for block in blocks if isinstance(block, ToolResult)]
         for block in results:
             self._result(block, None, at)
-        # Whatever stands beside a function's answer came with it: Gemini CLI sends a user's words alone.
+        # Other blocks next to a function's result came with it: Gemini CLI sends a user's text alone.
         rest = [block for block in blocks if not isinstance(block, ToolResult)]
         shown = _text_of(_blocks({"content": record.get("displayContent", NULL)}, "user"))
         self._session.add("user", self._told_apart(rest, shown), id=record_id, created_at=at)
 
     def _told_apart(self, blocks: Sequence[Block], shown: str) -> list[Block]:
-        """The blocks of a user record, with the author of each text that no person typed. `shown`: what was
-        typed, where the record says it."""
+        """Return the blocks of a user record, with the author of each text that no person typed.
+
+        `shown`: what was typed, if the record contains it.
+        """
         told: list[Block] = []
         is_referenced = False
         for block in blocks:
@@ -205,7 +211,7 @@ class _Reader:
         blocks: list[Block] = [Thinking(text=_thought(one)) for one in objects_in(record, "thoughts")]
         calls = objects_in(record, "toolCalls")
         ids = {text_in(call, "id") for call in calls}
-        self._answered -= ids  # an id may come again, for another call
+        self._answered -= ids  # An id may be reused for another call.
         blocks += [
             block
             for block in _blocks(record, "model")
@@ -244,7 +250,9 @@ def _text_of(blocks: Sequence[Block]) -> str:
 
 
 def _author_of(text: str, shown: str) -> Author | None:
-    """The author of a part; none for what was typed, or where `authors.spans` finds what was not."""
+    """Return the author of a part; None if it contains what was typed. What Gemini CLI added inside such a
+    part is found by `authors.spans`. `shown`: what was typed, if the record contains it.
+    """
     if text.strip() in _GO_ON:
         return REMINDER
     wrapped = author_of_wrapped(text)
@@ -255,12 +263,14 @@ def _author_of(text: str, shown: str) -> Author | None:
 
 
 def _without_paths(text: str) -> list[str]:
-    """The words of a prompt; a path that it refers to may be written otherwise where it is shown."""
+    """Return the words of a prompt without its `@` paths, which may be spelled differently in
+    `displayContent`.
+    """
     return _REFERENCE.sub("@", text).split()
 
 
 def _blocks(record: Given, role: str) -> list[Block]:
-    """A record's content: a string, a part, or a list of both."""
+    """Return a record's content, which may be a string, a part, or a list of both."""
     raw = record.get("content", NULL)
     match first_byte(raw):
         case b'"':
@@ -282,7 +292,9 @@ def _thought(thought: Given) -> str:
 
 
 def _results(call: Given) -> list[ToolResult]:
-    """What a call gave back: a function's answer, whose `output` is its text (`response` as it came)."""
+    """Return a list with the result of a call, or an empty list if the call has none. A response that has
+    only `output` or `error` becomes that text; any other response is kept as JSON.
+    """
     is_error = text_in(call, "status") in ("error", "cancelled")
     raw = call.get("result", NULL)
     if is_text(raw):
@@ -313,7 +325,7 @@ def _content(result: ToolResult, beside: Sequence[Block]) -> str | tuple[Block, 
 
 
 def _unwrapped(block: Block) -> Block:
-    """The text in `{"output": "…"}` or `{"error": "…"}`; anything else as it came."""
+    """Return the text in `{"output": "…"}` or `{"error": "…"}`; anything else unchanged."""
     if not isinstance(block, Text) or not block.text.startswith("{"):
         return block
     try:
@@ -326,7 +338,9 @@ def _unwrapped(block: Block) -> Block:
 
 
 def _usage(tokens: Given) -> Raw | None:
-    """`input` includes the cache; `output` does not hold the thoughts (`TokensSummary`)."""
+    """Convert Gemini CLI's token counts to a usage report; None if there are none. In these counts, `input`
+    includes the cache, and `output` does not include the thoughts (`TokensSummary`).
+    """
     read, thoughts = count_in(tokens, "cached"), count_in(tokens, "thoughts")
     fresh = max(0, count_in(tokens, "input") + count_in(tokens, "tool") - read)
     return usage_of(fresh, count_in(tokens, "output") + thoughts, read=read, reasoning=thoughts)

@@ -1,4 +1,4 @@
-"""A session as Gemini CLI keeps one, one record a line (see `gemini_cli`)."""
+"""Write a session in Gemini CLI's format, one record per line (see `gemini_cli`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from compactd.protocol.messages import Block, Message, Text, Thinking, ToolCall,
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in Gemini CLI's format. In `file`, each tool result must be a message of its
+    own (see `outgoing.in_pieces`). O(bytes).
+    """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {
         "sessionId": session_id_of(file),
@@ -55,7 +57,7 @@ def write(file: SessionFile) -> bytes:
             record["content"] = [{"text": f"{SNAPSHOT}\n{texts_of(message.content)}\n</state_snapshot>"}]
             start_id = ids[kept[at]] if at in kept else None
             places = [place for place, one in enumerate(written) if one["id"] == start_id]
-            # After a compression all messages stand anew: the summary, then those that stayed.
+            # After a compression, all messages are written again: the summary, then those that stayed.
             written = [record, *(written[places[0] :] if places else [])]
             records.append({"$set": {"messages": written}})
             continue
@@ -65,7 +67,7 @@ def write(file: SessionFile) -> bytes:
 
 
 def _results(file: SessionFile) -> dict[int, dict[str, Message]]:
-    """By the place of an answer: what its calls gave back, by the call."""
+    """Return position of an answer -> call id -> the message with the result of that call."""
     found: dict[int, dict[str, Message]] = {}
     asked: dict[str, int] = {}
     for at, (message, _) in enumerate(file.messages):

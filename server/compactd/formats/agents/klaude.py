@@ -1,11 +1,13 @@
-"""klaude-code's session files (`~/.klaude/projects/<project>/sessions/<id>/events.jsonl`).
+"""Read klaude-code's session files (`~/.klaude/projects/<project>/sessions/<id>/events.jsonl`).
 
-As inspirepan/klaude-code writes them, `src/klaude_code/session/codec.py` (`{type: class name, data}`) and
-`protocol/message.py`, read 2026-11. A `CompactionEntry` names by `first_kept_index` the first event, counted
-from 0, that stays in the context; a `RewindEntry` takes back what came from `reverted_from_index` on.
+The format is defined by inspirepan/klaude-code, `src/klaude_code/session/codec.py` (`{type: class name,
+data}`) and `protocol/message.py`, read 2026-11. `first_kept_index` of a `CompactionEntry` is the first event,
+counted from 0, that stays in the context. A `RewindEntry` takes back everything from `reverted_from_index`
+on.
 
-A `UserMessage` whose `source` is `user`, or none, was typed; with `bash_mode` it is a shell command and its
-output. All that the program attaches (files, memory, skills, reminders) is a `DeveloperMessage`.
+A `UserMessage` whose `source` is `user` or missing was typed. With the source `bash_mode`, it is a shell
+command and its output. Everything that the program attaches (files, memory, skills, reminders) is a
+`DeveloperMessage`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ _SILENT = (
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     session = Collected("klaude")
     starts: list[int] = []
     for number, record in records(data, session.warn):
@@ -120,8 +122,9 @@ def _rewind(session: Collected, starts: list[int], index: int) -> None:
 
 
 def _note(session: Collected, data: Given, at: float | None) -> None:
-    """What the model left for itself when it rewound: klaude-code tells it as a reminder (`session.py`,
-    `get_llm_history`, read 2026-11)."""
+    """Add the note that the model wrote for itself when it rewound the session. klaude-code gives the note to
+    the model as a reminder (`session.py`, `get_llm_history`, read 2026-11).
+    """
     rationale, note = text_in(data, "rationale"), text_in(data, "note")
     if rationale or note:
         meta = Meta(kind="developer", author=REMINDER, synthetic=True)
@@ -137,7 +140,9 @@ def _model(session: Collected, usage: Given) -> None:
 
 
 def _usage(usage: Given) -> Raw | None:
-    """`input_tokens` includes the cache (`protocol/models/usage.py`)."""
+    """Convert klaude-code's token counts to a usage report; None if there are none. `input_tokens` includes
+    the cache (`protocol/models/usage.py`).
+    """
     names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
     counts = {name: count_in(usage, name) for name in names}
     if not any(counts.values()):
@@ -189,7 +194,9 @@ def _blocks(data: Given) -> list[Block]:
 
 
 def _sign(blocks: list[Block], part: Given) -> None:
-    """A signature belongs to the thinking before it; alone it is hidden thinking."""
+    """Add a signature to the thinking block before it. A signature without such a block is hidden thinking
+    and becomes a block of its own.
+    """
     signature = text_in(part, "signature")
     last = blocks[-1] if blocks else None
     if isinstance(last, Thinking) and last.signature is None and last.redacted is None:

@@ -1,4 +1,4 @@
-"""A session as klaude-code keeps one (see `klaude`)."""
+"""Write a session in klaude-code's format (see `klaude`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from compactd.protocol.messages import Block, Image, Message, Text, Thinking, To
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in klaude-code's format. In `file`, each tool result must be a message of its
+    own (see `outgoing.in_pieces`). O(bytes).
+    """
     records: list[Json] = []
     if file.system_prompt:
         text = {"type": "text", "text": file.system_prompt}

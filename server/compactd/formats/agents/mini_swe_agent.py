@@ -1,15 +1,15 @@
-"""mini-swe-agent's trajectories (`<name>.traj.json`): a list of messages, or an object with `messages`.
+"""Read mini-swe-agent's trajectories (`<name>.traj.json`): a list of messages, or an object with `messages`.
 
-As SWE-agent/mini-swe-agent writes them, `src/minisweagent/agents/default.py` (`serialize`, `save`) and
-`src/minisweagent/models/litellm_model.py`, read 2026-11. Until version 2 an answer holds one command in a
-fenced block and the user message after it is its output; from then on (`trajectory_format`
-`mini-swe-agent-1.1`) answers have `tool_calls`, results the role `tool`, and `extra` holds the provider's
-response and the time. The last message may have the role `exit`.
+The format is defined by SWE-agent/mini-swe-agent, `src/minisweagent/agents/default.py` (`serialize`, `save`)
+and `src/minisweagent/models/litellm_model.py`, read 2026-11. Before version 2, an answer contains one command
+in a fenced block, and the user message after it is the command's output. From version 2 on
+(`trajectory_format` `mini-swe-agent-1.1`), answers have `tool_calls`, results have the role `tool`, and
+`extra` contains the provider's response and the time. The last message may have the role `exit`.
 
-The task before the first answer is a person's. Later user messages are the program's (outputs, and errors of
-the answer's form), unless `extra.interrupt_type` says that the person interrupted or `extra.actions` holds
-the command that they ran (`src/minisweagent/agents/interactive.py`, version 2). Version 1 says neither:
-there, what follows a command is its output.
+The task before the first answer was written by a person. Later user messages are the program's (outputs, and
+complaints about the format of an answer), unless `extra.interrupt_type` says that the user interrupted, or
+`extra.actions` contains the command that the user ran (`src/minisweagent/agents/interactive.py`, version 2).
+Version 1 records neither; in its files, the user message after a command is always read as its output.
 """
 
 from __future__ import annotations
@@ -30,16 +30,22 @@ from compactd.protocol.messages import Block, Message, Meta, Text, ToolCall, Too
 
 SHELL = "bash"
 BY_USER = "UserInterruption"
-"""The `interrupt_type` of what a person says between two steps. Others: `UserRejection`, `UserNewTask`."""
+"""The `interrupt_type` of what a user says between two steps. Other values for a user are `UserRejection` and
+`UserNewTask`.
+"""
 BY_PROGRAM = "Program"
-"""The same of what no person said, in files that compactd writes."""
+"""The `interrupt_type` of what no person said, in files that compactd writes."""
 COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
-"""The command of an answer: in a block of `bash`, from 2025-11 of `mswea_bash_command` (`action_regex`)."""
+"""The command of an answer: in a block of `bash`, from 2025-11 on of `mswea_bash_command`
+(`action_regex`).
+"""
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A message that cannot be read is left out with a warning. Raises
-    `InvalidParams` where there is no list of messages. Cost: O(bytes)."""
+    """Return the session in `data`. A message that cannot be read is skipped with a warning. O(bytes).
+
+    Raise `InvalidParams` if there is no list of messages.
+    """
     session = Collected("mini-swe-agent")
     about, messages = opened(data, session.warn, "messages")
     config = object_in(object_in(about, "info"), "config")
@@ -60,11 +66,11 @@ class _Reading:
         self._count = 0
         self._has_answered = False
         self._open = ""
-        """The command that the next user message answers."""
+        """The id of the call whose output is the next user message; empty if there is no such call."""
         self._names: dict[str, str] = {}
 
     def message(self, given: Given) -> None:
-        """Takes in the next message."""
+        """Read the next message."""
         if text_in(given, "role") == "exit":
             self._session.pass_over("record of the end")
             return

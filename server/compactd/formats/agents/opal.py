@@ -1,12 +1,12 @@
-"""Opal's session files (`<session id>.jsonl`): a header, then one message a line, in no order.
+"""Read Opal's session files (`<session id>.jsonl`): a header, then one message per line, in no order.
 
-As matteing/opal writes them, `opal/lib/opal/session/session.ex` and `opal/lib/opal/message.ex` until commit
-72eb814 (2026-02), read 2026-11: `{session_id, current_id, metadata}`, then messages with `id` and
-`parent_id`; the conversation is the path from the root to `current_id`. A compaction takes messages away and
-puts one in their place whose `metadata.type` is `compaction_summary`. Newer files are Erlang's tables, which
-only Opal reads.
+The format is defined by matteing/opal, `opal/lib/opal/session/session.ex` and `opal/lib/opal/message.ex`,
+until commit 72eb814 (2026-02), read 2026-11. The header is `{session_id, current_id, metadata}`. Messages
+have `id` and `parent_id`; the conversation is the path from the root to `current_id`. A compaction replaces
+messages by one whose `metadata.type` is `compaction_summary`. Newer files are Erlang tables, which only Opal
+reads.
 
-A message of role user was typed unless its metadata has a type: `branch_summary` is a model's account of an
+A message of role user was typed unless its metadata has a type. `branch_summary` is a model's summary of an
 abandoned branch (`opal/lib/opal/session/branch_summary.ex`).
 """
 
@@ -22,11 +22,13 @@ from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
 
 LEAD = "[conversation summary"
-"""How a summary begins that has lost its metadata; in whatever case (opal's compaction.ex)."""
+"""The beginning of a summary without metadata, in lower case; Opal writes it in either case
+(compaction.ex).
+"""
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     session = Collected("opal")
     messages: dict[str, tuple[int, Given]] = {}
     current = ""
@@ -57,7 +59,9 @@ def _model(session: Collected, model: Given) -> None:
 def _path(
     messages: dict[str, tuple[int, Given]], current: str, session: Collected
 ) -> list[tuple[int, Given]]:
-    """The messages from the root to `current`; of a file without it, all of them as they stand."""
+    """Return the messages from the root to `current`; if the file has no `current`, all messages in file
+    order.
+    """
     if current not in messages:
         if current:
             session.warn("the message that the session stands at is not in the file: all were read")

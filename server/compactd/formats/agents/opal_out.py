@@ -1,4 +1,4 @@
-"""A session as Opal kept one until 2026-02, one message a line (see `opal`)."""
+"""Write a session in the format that Opal used until 2026-02, one message per line (see `opal`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from compactd.protocol.messages import Message
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. What a compaction removed is left out, as Opal deletes it. O(bytes)."""
+    """Return the session `file` in Opal's format. What a compaction removed is left out, because Opal deletes
+    it. O(bytes).
+    """
     ids = ids_of(file)
     provider, model = model_parts(file.model)
     about = {
@@ -41,7 +43,7 @@ def write(file: SessionFile) -> bytes:
 
 
 def _shown(file: SessionFile) -> list[int]:
-    """The places of the messages in the view: Opal keeps no others."""
+    """Return the positions of the messages in the view. Opal keeps no others."""
     last = max((at for at, (message, _) in enumerate(file.messages) if is_summary_of(message)), default=-1)
     if last < 0:
         return list(range(len(file.messages)))

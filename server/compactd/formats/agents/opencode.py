@@ -1,12 +1,14 @@
-"""OpenCode's sessions: what `opencode export` prints, one JSON document `{info, messages[{info, parts}]}`.
+"""Read OpenCode's sessions: the output of `opencode export`, one JSON document `{info, messages[{info,
+parts}]}`.
 
-As anomalyco/opencode (once sst/opencode) defines them, `packages/opencode/src/session/message-v2.ts` (`Info`,
-`Part`, `ToolState`) and `session/index.ts`, read 2026-11. A compaction is a user message with a `compaction`
-part (`tail_start_id`: the first message that stayed), then the assistant's answer with `summary: true`. A
-part of type `tool` is a call with what came of it. Times are milliseconds.
+The format is defined by anomalyco/opencode (formerly sst/opencode),
+`packages/opencode/src/session/message-v2.ts` (`Info`, `Part`, `ToolState`) and `session/index.ts`, read
+2026-11. A compaction is a user message with a `compaction` part (`tail_start_id`: the first message that
+stayed), then the assistant's answer with `summary: true`. A part of type `tool` is a call and its result.
+Times are in milliseconds.
 
-A text part with `synthetic: true` is the program's, also beside typed ones: a file that was referred to, an
-agent's notice, a reminder (`session/prompt.ts`). A `subtask` part holds a command's prompt.
+A text part with `synthetic: true` is the program's, also next to typed ones: a referenced file, an agent's
+notice, a reminder (`session/prompt.ts`). A `subtask` part contains a command's prompt.
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ from compactd.protocol.messages import (
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction")
 """Parts that no model sees."""
 _FILE_FOLLOWS = ("Called the Read tool", "Called the List tool", "Called the list tool")
-"""How the synthetic part begins behind which a file's text follows, in synthetic parts of its own."""
+"""The beginning of a synthetic part that is followed by a file's text, in synthetic parts of its own."""
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A message that cannot be read is left out with a warning. Raises
-    `InvalidParams` where there is no list of messages. Cost: O(bytes)."""
+    """Return the session in `data`. A message that cannot be read is skipped with a warning. O(bytes).
+
+    Raise `InvalidParams` if there is no list of messages.
+    """
     session = Collected("opencode")
     about, messages = opened(data, session.warn, "messages")
     info = object_in(about, "info")
@@ -72,13 +76,13 @@ class _Reading:
     def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
         self._session = session
         self._is_subagents = is_subagents
-        """Whether the prompts are another agent's."""
+        """Whether the prompts were written by another agent."""
         self._starts: dict[str, int] = {}
         self._tail = ""
-        """The first message that the compaction at hand kept."""
+        """The id of the first message that stayed in the context after the compaction that is being read."""
 
     def message(self, info: Given, parts: list[Given]) -> None:
-        """Takes in one message with its parts."""
+        """Read one message and its parts."""
         session = self._session
         id, created_at = text_field(info, "id"), _seconds(object_in(info, "time"), "created")
         self._starts[id or ""] = len(session.messages)
@@ -112,7 +116,7 @@ class _Reading:
                 self._result(part, created_at)
 
     def _told_apart(self, parts: list[Given]) -> tuple[Meta | None, list[Block]]:
-        """(marks of a user message, its blocks), with the author of each text that no person typed."""
+        """Return (meta of a user message, its blocks). Each text that no person typed has its author."""
         blocks: list[Block] = []
         is_file = False
         for part in parts:
@@ -151,7 +155,7 @@ class _Reading:
         state = object_in(part, "state")
         status = text_in(state, "status")
         if status not in ("completed", "error"):
-            return  # it was still running when the session ended
+            return  # The call was still running when the session ended.
         text = text_in(state, "error" if status == "error" else "output")
         pictures = [block for one in objects_in(state, "attachments") for block in _blocks(one)]
         result = ToolResult(

@@ -1,4 +1,4 @@
-"""A session as `opencode export` prints one, which `opencode import` takes (see `opencode`)."""
+"""Write a session in the form of `opencode export`, which `opencode import` reads (see `opencode`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from compactd.protocol.messages import Block, Document, Image, Message, Text, Th
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in the form of `opencode export`. In `file`, each tool result must be a
+    message of its own (see `outgoing.in_pieces`). O(bytes).
+    """
     writing = _Writing(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
@@ -57,12 +59,12 @@ class _Writing:
         self._kept = dict(file.first_kept)
         self._provider, self._model = model_parts(file.model)
         self._asked = ""
-        """The newest user message, which answers name as their parent."""
+        """The newest user message, which is the parent of the answers."""
         self._open: dict[str, Json] = {}
-        """By the call: its part, until its result comes."""
+        """Call id -> its part, until its result comes."""
 
     def message(self, at: int, message: Message) -> None:
-        """Adds one message, or a result to its call."""
+        """Add one message, or add a result to its call."""
         id = self._ids[at]
         if message.role == "tool":
             self._result(id, message)
@@ -161,7 +163,7 @@ class _Writing:
         result = result_of(message)
         part = self._open.pop(result.call_id, None)
         if part is None:
-            return  # a result without its call has no place here
+            return  # A result without its call cannot be represented.
         state = part["state"]
         assert isinstance(state, dict)
         at = millis(message.created_at)

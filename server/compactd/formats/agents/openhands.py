@@ -1,12 +1,14 @@
-"""OpenHands' events: a list, one a line, or an object with `events` or `items`; of its SDK, or of version 0.
+"""Read OpenHands' events, of its SDK or of version 0: a list, one per line, or an object with `events` or
+`items`.
 
-As OpenHands/software-agent-sdk defines them, `openhands-sdk/openhands/sdk/event/` (`condenser.py`, and in
-`llm_convertible/` `action.py`, `observation.py`, `message.py`, `system.py`), read 2026-11: each event has
-`kind`, its class's name. Actions with one `llm_response_id` came in one answer. A `Condensation` names the
-events that it takes out of the model's view, with a summary or without. Version 0 is read by `openhands_v0`.
+The format is defined by OpenHands/software-agent-sdk, `openhands-sdk/openhands/sdk/event/` (`condenser.py`,
+and in `llm_convertible/` `action.py`, `observation.py`, `message.py`, `system.py`), read 2026-11. Each event
+has `kind`, the name of its class. Actions with the same `llm_response_id` came in one answer. A
+`Condensation` names the events that it removes from the model's view, with or without a summary. Version 0 is
+read by `openhands_v0`.
 
-A `MessageEvent` of role user is a person's if its `source` is `user` and it names no `sender`, which another
-agent's does. Its `extended_content` holds skills, which a repository may bring.
+A `MessageEvent` of role user was written by a person if its `source` is `user` and it has no `sender`, which
+messages of another agent have. Its `extended_content` contains skills, which may come from a repository.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from compactd.formats.messages.parts import fields
 from compactd.protocol.errors import CompactdError, InvalidParams
 
 MAX_STEPS = 5_000_000
-"""For all condensations of a file together: a second or two. 1,000 of them, in views of 2,000 messages, take
-2,000,000."""
+"""The most messages that are visited for all condensations of a file together, which takes one or two
+seconds. 1,000 condensations with views of 2,000 messages visit 2,000,000.
+"""
 
 _SILENT = (
     "CondensationRequest",
@@ -36,8 +39,10 @@ _SILENT = (
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. An event that cannot be read is left out with a warning. Raises
-    `InvalidParams` where there are no events. Cost: O(bytes)."""
+    """Return the session in `data`. An event that cannot be read is skipped with a warning. O(bytes).
+
+    Raise `InvalidParams` if there are no events.
+    """
     session = Collected("openhands")
     events = events_of(data, session.warn)
     reading: Reading
@@ -57,7 +62,7 @@ def read(data: bytes) -> SessionFile:
 
 
 def events_of(data: bytes, warn: Warn) -> list[Given]:
-    """The events of a file of whichever form."""
+    """Return the events of a file, which is a list, an object that contains a list, or one event per line."""
     try:
         _, listed = opened(data, warn, "events", "items", "history")
     except InvalidParams:

@@ -1,4 +1,4 @@
-"""A session as events of OpenHands' SDK, one JSON list (see `openhands`)."""
+"""Write a session as events of OpenHands' SDK, one JSON list (see `openhands`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from compactd.protocol.messages import Block, Image, Message, Text, Thinking
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` as events of OpenHands' SDK. In `file`, each tool result must be a message of
+    its own (see `outgoing.in_pieces`). O(bytes).
+    """
     writing = _Writing(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
@@ -35,16 +37,16 @@ class _Writing:
         self._ids = ids_of(file)
         self._file = file
         self._actions: dict[str, str] = {}
-        """By the call: its action event."""
+        """Call id -> the id of its action event."""
         self._of: list[list[str]] = []
-        """Of each message so far, its events."""
+        """The ids of the events of each message so far, by the message's position."""
         if file.system_prompt:
             prompt = {"type": "text", "text": file.system_prompt}
             event = {"kind": "SystemPromptEvent", "id": "system", "source": "agent", "system_prompt": prompt}
             self.events.append({**event, "tools": []})
 
     def message(self, at: int, message: Message) -> None:
-        """Adds the events of one message."""
+        """Add the events of one message."""
         id, start = self._ids[at], len(self.events)
         if is_summary_of(message):
             forgotten = [one for place in self._gone(at) for one in self._of[place]]
@@ -61,7 +63,9 @@ class _Writing:
         self._of.append([str(event["id"]) for event in self.events[start:]])
 
     def _gone(self, at: int) -> list[int]:
-        """The messages that the summary at `at` took out of the view, or that were out of it before."""
+        """Return the positions of the messages that are not in the view after the summary at
+        position `at`.
+        """
         kept = {i for place, places in self._file.pinned if place == at for i in places}
         tail = dict(self._file.first_kept).get(at, at)
         return [place for place in range(tail) if place not in kept]

@@ -1,12 +1,12 @@
-"""OpenHands' events of version 0: actions and observations, told apart by the field they have.
+"""Read OpenHands' events of version 0: actions and observations, which differ by the field they have.
 
-As All-Hands-AI/OpenHands wrote them until 2026, `openhands/events/serialization/event.py` (`event_to_dict`),
-`openhands/events/tool.py` (`ToolCallMetadata`) and `openhands/events/action/agent.py`
-(`CondensationAction`), read 2026-11. Events have whole numbers as ids; an observation's `cause` is the action
-that it answers; `tool_call_metadata` holds the model's own call and response.
+The format is defined by All-Hands-AI/OpenHands until 2026, `openhands/events/serialization/event.py`
+(`event_to_dict`), `openhands/events/tool.py` (`ToolCallMetadata`) and `openhands/events/action/agent.py`
+(`CondensationAction`), read 2026-11. Event ids are whole numbers. An observation's `cause` is the action that
+it answers. `tool_call_metadata` contains the model's own call and response.
 
-A message of the source `user` is typed, but for the task that the model gave to another agent: it follows the
-action `delegate` (`openhands/controller/agent_controller.py`, `start_delegate`).
+A message with the source `user` was typed, except for the task that the model gives to another agent, which
+follows the action `delegate` (`openhands/controller/agent_controller.py`, `start_delegate`).
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _SILENT = (
     "loop_recovery",
 )
 _OURS = ("thought", "is_input", "hidden", "confirmation_state", "security_risk", "blocking", "keep_prompt")
-"""Arguments that are the program's, not the call's."""
+"""Arguments that OpenHands adds to the model's own in an action."""
 
 
 class ReadingV0(Reading):
-    """Events of version 0 while they come in."""
+    """A session of version 0 that is being read event by event."""
 
     def __init__(self, session: Collected) -> None:
         super().__init__(session)
         self._delegates = False
         """Whether the last action gave a task to another agent."""
         self._calls: dict[str, tuple[str, str]] = {}
-        """By an action's id: (the call's id, its name)."""
+        """Action id -> (the call's id, its name)."""
 
     def event(self, event: Given) -> None:
-        """Takes in the next event."""
+        """Read the next event."""
         number = number_in(event, "id")
         id = text_field(event, "id") if number is None else str(int(number))
         at = unix_seconds(text_field(event, "timestamp"))
@@ -144,7 +144,7 @@ def _forgotten(given: Given, known: Iterable[str]) -> list[str]:
 
 
 def _made(about: Given, call_id: str) -> Raw | None:
-    """The arguments that the model gave, in its own response."""
+    """Return the arguments that the model gave, from its own response."""
     for choice in objects_in(object_in(about, "model_response"), "choices"):
         for call in objects_in(object_in(choice, "message"), "tool_calls"):
             if text_in(call, "id") == call_id:

@@ -1,4 +1,4 @@
-"""OpenHands: events of its SDK, version 1. `openhands.py` says what the file is."""
+"""Read events of OpenHands' SDK, version 1. `openhands.py` describes the file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from compactd.protocol.messages import (
 )
 
 MAX_STEPS = 5_000_000
-"""For all condensations of a file together: a second or two. 1,000 of them, in views of 2,000 messages, take
-2,000,000."""
+"""The most messages that are visited for all condensations of a file together, which takes one or two
+seconds. 1,000 condensations with views of 2,000 messages visit 2,000,000.
+"""
 
 _SILENT = (
     "CondensationRequest",
@@ -42,23 +43,25 @@ _SILENT = (
 
 
 class Reading:
-    """Events of the SDK while they come in."""
+    """A session that is being read event by event."""
 
     def __init__(self, session: Collected) -> None:
         self.session = session
         self.starts: dict[str, int] = {}
-        """Of each event's id, where the message is that it became or joined."""
+        """Event id -> the position of the message that it became or joined."""
         self._response = ""
-        """The model's response that the newest answer came in."""
+        """The id of the model's response that the newest answer is part of."""
         self._answer: list[Block] = []
-        """Blocks of the message at `_answer_at`, which more may join: it is made anew once, not for each."""
+        """The blocks of the answer at position `_answer_at`. More may follow, so `finish` encodes
+        it, once.
+        """
         self._answer_at: int | None = None
         self._newest_summary: int | None = None
         self._steps = 0
-        """Messages of views that were gone through, for all condensations."""
+        """The number of messages that were visited for all condensations."""
 
     def event(self, event: Given) -> None:
-        """Takes in the next event."""
+        """Read the next event."""
         kind, id = text_in(event, "kind"), text_field(event, "id")
         at = unix_seconds(text_field(event, "timestamp"))
         match kind:
@@ -87,7 +90,7 @@ class Reading:
                 self.session.pass_over(f"event of the unknown kind {kind!r}")
 
     def start(self, id: str | None) -> None:
-        """Notes where the event's message will stand."""
+        """Record that the next message comes from the event `id`."""
         if id is not None:
             self.starts[id] = len(self.session.messages)
 
@@ -125,7 +128,9 @@ class Reading:
         self.say(text_in(event, "llm_response_id"), [*_thinking(event), *said, call], id, at)
 
     def say(self, response: str, blocks: Sequence[Block], id: str | None, at: float | None) -> None:
-        """What the model said in `response`: more of the newest answer, or a new one."""
+        """Add blocks of the model's response with the id `response`: to the newest answer if that is part of
+        the same response, otherwise as a new answer.
+        """
         messages = self.session.messages
         joins = response and response == self._response and messages and messages[-1][0].role == "assistant"
         self._response = response
@@ -143,7 +148,7 @@ class Reading:
         self._answer.extend(blocks)
 
     def finish(self) -> None:
-        """Puts what joined an answer into its message."""
+        """Store the blocks that `say` added to the newest answer in its message."""
         if self._answer_at is not None:
             messages, place = self.session.messages, self._answer_at
             whole = msgspec.structs.replace(messages[place][0], content=tuple(self._answer))
@@ -153,7 +158,7 @@ class Reading:
     def result(
         self, event: Given, content: str | tuple[Block, ...], is_error: bool, at: float | None
     ) -> None:
-        """Takes in what a call gave back."""
+        """Add the result of a call."""
         id = text_field(event, "id")
         self.start(id)
         result = ToolResult(
@@ -165,7 +170,7 @@ class Reading:
         self.session.add("tool", (result,), id=id, created_at=at)
 
     def condensed(self, summary: str, forgotten: Sequence[str], id: str | None, at: float | None) -> None:
-        """Takes in a compaction that takes the events `forgotten` out of the view."""
+        """Add a compaction that removes the events with the ids `forgotten` from the view."""
         session, place = self.session, len(self.session.messages)
         gone = {self.starts[one] for one in forgotten if one in self.starts}
         tail = max(gone, default=place - 1) + 1
@@ -177,7 +182,9 @@ class Reading:
         self._response = ""
 
     def _kept(self, tail: int, gone: set[int]) -> tuple[int, ...]:
-        """What the view before the compaction showed below `tail` and the compaction left in it."""
+        """Return the positions of the messages before `tail` that were in the view and that the compaction
+        left there. `gone`: the positions of the messages that it removed.
+        """
         if self._steps > MAX_STEPS:
             return ()
         view = list(self._view())
@@ -194,7 +201,7 @@ class Reading:
         self.session.summary(text, id=id, created_at=at)
 
     def _view(self) -> Iterator[int]:
-        """The places of the messages that the view shows, without a summary. Rising; O(view)."""
+        """Yield the positions of the messages in the view, without a summary, in order. O(view)."""
         last = self._newest_summary
         if last is None:
             yield from range(len(self.session.messages))
@@ -209,14 +216,16 @@ class Reading:
 
 
 def plain(blocks: list[Block]) -> str | tuple[Block, ...]:
-    """A result's content: its text where it is all text, else its blocks."""
+    """Return a result's content: one text if all blocks are text, otherwise the blocks."""
     if all(isinstance(block, Text) for block in blocks):
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
     return tuple(blocks)
 
 
 def blocks_of(raw: Raw) -> list[Block]:
-    """The blocks of a content of LiteLLM's: text, and pictures by their addresses."""
+    """Return the blocks of a message's content in LiteLLM's form, which has text, and images by
+    their URLs.
+    """
     if first_byte(raw) == b'"':
         return [Text(text=string(raw, "$.content"))]
     if first_byte(raw) != b"[":

@@ -1,12 +1,13 @@
-"""The pi coding agent's session files: one JSON entry a line.
+"""Read session files of the pi coding agent: one JSON entry per line.
 
-As in pi's own session documentation and in files of 2025-11 and 2025-12: a `session` header, `message`
-entries of role user, assistant, toolResult or bashExecution, `compaction` entries with a summary,
-`model_change`. Newer files link their entries by `parentId`; the conversation is then the path to the last.
+The format is described in pi's session documentation and seen in files of 2025-11 and 2025-12: a `session`
+header, `message` entries of role user, assistant, toolResult or bashExecution, `compaction` entries with a
+summary, `model_change`. Newer files link their entries by `parentId`; the conversation is then the path to
+the last entry.
 
-A message of role user is what was typed, with `<file>` and `<skill>` blocks before it, which
-`core/authors/authors.py` knows (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`,
-`core/agent-session.ts`, 2026-11). What extensions put in comes as a `custom_message` or the role `custom`.
+A message of role user is what was typed, with `<file>` and `<skill>` blocks before it, which `core/authors`
+recognises (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`, `core/agent-session.ts`,
+2026-11). What extensions add comes as a `custom_message` or with the role `custom`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from compactd.protocol.messages import Block, Image, Meta, Text, Thinking, ToolC
 _Record = dict[str, Raw]
 
 _INDEX_DIGITS = 9
-"""Most of a place in a file that anybody wrote."""
+"""The most digits of `firstKeptEntryIndex`. A longer number is ignored."""
 
 _USAGE = (
     ("input", "input_tokens"),
@@ -37,7 +38,7 @@ _USAGE = (
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. An entry that cannot be read is left out with a warning. Cost: O(bytes)."""
+    """Return the session in `data`. An entry that cannot be read is skipped with a warning. O(bytes)."""
     reading = Reading()
     for number, record in _path(list(records(data, reading.session.warn))):
         try:
@@ -48,14 +49,14 @@ def read(data: bytes) -> SessionFile:
 
 
 class Reading:
-    """A session while the entries of its path come in."""
+    """A session that is being read entry by entry, along its path."""
 
     def __init__(self) -> None:
         self.session = Collected("pi")
         self._starts: dict[str | int | None, int] = {}
 
     def record(self, record: _Record, number: int) -> None:
-        """Takes in the next one, of line `number`. Raises `CompactdError` where it cannot be read."""
+        """Read the next entry, from line `number`. Raise `CompactdError` if it cannot be read."""
         session, starts = self.session, self._starts
         starts[number] = starts[text_field(record, "id")] = len(session.messages)
         kept = _first_kept(record, starts)
@@ -65,7 +66,9 @@ class Reading:
 
 
 def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:
-    """The place of the first message that a compaction kept: named by its id, before 2026 by its line."""
+    """Return the position of the first message that a compaction kept. The record names it by its id, before
+    2026 by the index of its line. `starts`: position by id and by line number.
+    """
     index = bytes(record.get("firstKeptEntryIndex", NULL))
     if index.isdigit() and len(index) <= _INDEX_DIGITS:
         return starts.get(int(index) + 1)
@@ -74,7 +77,7 @@ def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | N
 
 
 def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:
-    """The entries from the root to the last one; all of them in a file without `parentId`."""
+    """Return the entries from the root to the last one; in a file without `parentId`, all entries."""
     by_id = {text_field(record, "id"): (number, record) for number, record in entries if "parentId" in record}
     if not by_id:
         return entries
@@ -149,7 +152,7 @@ def _message(session: Collected, message: _Record, entry_id: str | None, created
                 _blocks(content, "$.message.content", is_anthropic),
                 id=entry_id,
                 created_at=created_at,
-                # An aborted or failed answer has counted nothing.
+                # The usage of an aborted or failed answer is empty.
                 usage=None if stop_reason in ("aborted", "error") else _usage(message.get("usage", NULL)),
                 stop_reason=stop_reason,
             )
@@ -174,7 +177,7 @@ def _message(session: Collected, message: _Record, entry_id: str | None, created
 
 
 def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
-    """A result's content: its text where it is one text, else its blocks."""
+    """Return a result's content: its text if it is one text, otherwise its blocks."""
     if len(blocks) == 1 and isinstance(blocks[0], Text):
         return blocks[0].text
     return blocks or ""
@@ -199,7 +202,7 @@ def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
         case "text":
             return Text(text=text_field(given, "text") or "")
         case "thinking":
-            # Elsewhere the signature is that provider's own record, of use to nobody but it.
+            # For other APIs, the signature is that provider's own record, which nobody else can use.
             signature = text_field(given, "thinkingSignature") if is_anthropic else None
             return Thinking(text=text_field(given, "thinking") or "", signature=signature or None)
         case "toolCall":
@@ -216,7 +219,7 @@ def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
 
 
 def _usage(raw: Raw) -> Raw | None:
-    """pi's report under our names: its input, as ours, is without cache."""
+    """Convert pi's usage report. Like compactd's, its input does not include the cache."""
     if first_byte(raw) != b"{":
         return None
     given = fields(raw, "$.message.usage", "usage")

@@ -1,4 +1,4 @@
-"""A session as pi keeps one, version 3 of its files (see `pi`): entries linked by `parentId`."""
+"""Write a session in pi's format, version 3 (see `pi`): entries linked by `parentId`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking, ToolCall, Usage
 
 VERSION = 3
-"""Of pi's session files (badlogic/pi-mono, packages/coding-agent/src/core/session-manager.ts, 2026-11)."""
+"""The version of pi's session files (badlogic/pi-mono, packages/coding-agent/src/core/session-manager.ts,
+2026-11).
+"""
 
 
 def write(file: SessionFile) -> bytes:
-    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` in pi's format. In `file`, each tool result must be a message of its own (see
+    `outgoing.in_pieces`). O(bytes).
+    """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {"type": "session", "version": VERSION, "id": session_id_of(file), "timestamp": iso(start)}
     records: list[Json] = [{**header, "cwd": file.working_dir or ""}]

@@ -1,13 +1,13 @@
-"""SWE-agent's trajectories (`<instance>.traj`): one JSON document with `history` and `trajectory`.
+"""Read SWE-agent's trajectories (`<instance>.traj`): one JSON document with `history` and `trajectory`.
 
-As SWE-agent/SWE-agent writes them, `sweagent/agent/agents.py` (`get_trajectory_data`) and `sweagent/types.py`
-(`HistoryItem`), read 2026-11, and in files of 2024 to 2025. With function calling, an answer has `tool_calls`
-and its result `tool_call_ids`; before, an answer is a `thought` with one `action`, a command, and the user
-message after it is what the command printed.
+The format is defined by SWE-agent/SWE-agent, `sweagent/agent/agents.py` (`get_trajectory_data`) and
+`sweagent/types.py` (`HistoryItem`), read 2026-11, and seen in files of 2024 to 2025. With function calling,
+an answer has `tool_calls` and its result `tool_call_ids`. Without it, an answer is a `thought` with one
+`action`, a command, and the user message after it is the command's output.
 
-The last user message before the first answer is the task, as whoever started the run gave it. If it came from
-an issue on GitHub (`replay_config.problem_statement`), its author is not known. All user messages after the
-first answer are the program's.
+The last user message before the first answer is the task, written by the person who started the run. If it
+came from an issue on GitHub (`replay_config.problem_statement`), its author is unknown. All user messages
+after the first answer are the program's.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 SHELL = "bash"
-"""The tool that runs an action where the trajectory names none."""
+"""The name of the tool that runs an action if the trajectory names none."""
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`. A message that cannot be read is left out with a warning. Raises
-    `InvalidParams` where there is no history. Cost: O(bytes)."""
+    """Return the session in `data`. A message that cannot be read is skipped with a warning. O(bytes).
+
+    Raise `InvalidParams` if there is no history.
+    """
     session = Collected("swe-agent")
     about, history = opened(data, session.warn, "history")
     config = _config(about.get("replay_config", NULL))
@@ -55,7 +57,7 @@ def read(data: bytes) -> SessionFile:
 
 
 def _config(config: Raw) -> Given:
-    """The configuration, which is an object or one as text."""
+    """Return the fields of the configuration, which is a JSON object or a string that contains one."""
     try:
         if not is_object(config):
             config = Raw(string(config, "$.replay_config").encode())
@@ -65,7 +67,7 @@ def _config(config: Raw) -> Given:
 
 
 def _is_of_github(config: Given) -> bool:
-    """Whether the task is an issue's text (`sweagent/agent/problem_statement.py`)."""
+    """Return whether the task is the text of an issue on GitHub (`sweagent/agent/problem_statement.py`)."""
     given = object_in(config, "problem_statement")
     return text_in(given, "type") == "github" or "github_url" in given
 
@@ -130,7 +132,9 @@ def _command(action: str) -> Raw:
 
 
 def _thinking(given: Given) -> list[Block]:
-    """Anthropic's thinking, as SWE-agent keeps it beside an answer."""
+    """Return the thinking blocks of a message, which SWE-agent keeps next to its content, as Anthropic's API
+    gives them.
+    """
     blocks = objects_in(given, "thinking_blocks")
     return [
         Thinking(text=text_in(one, "thinking"), signature=text_field(one, "signature"))

@@ -1,4 +1,4 @@
-"""A session as a trajectory of SWE-agent, and of mini-swe-agent (see `swe_agent`, `mini_swe_agent`)."""
+"""Write a session as a trajectory of SWE-agent or mini-swe-agent (see `swe_agent`, `mini_swe_agent`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ FORMAT = "mini-swe-agent-1.1"
 
 
 def write(file: SessionFile) -> bytes:
-    """SWE-agent's file. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    """Return the session `file` as a trajectory of SWE-agent. In `file`, each tool result must be a message
+    of its own (see `outgoing.in_pieces`). O(bytes).
+    """
     history: list[Json] = []
     steps: list[Json] = []
     if file.system_prompt:
@@ -44,7 +46,8 @@ def write(file: SessionFile) -> bytes:
             history.append(_answer(message))
             steps.append(_step(message))
         else:
-            # After the first answer, a reader takes no user message for a person's anyway.
+            # Readers take no user message after the first answer for a person's, so only synthetic ones are
+            # marked there.
             is_demo = is_by_program(message) and (not steps or is_synthetic(message))
             more: Json = {"is_demo": True} if is_demo else {}
             kind = "system_prompt" if message.role == "system" else "observation"
@@ -65,7 +68,7 @@ def _answer(message: Message) -> Json:
     text = _content([block for block in message.content if isinstance(block, Text | Image)])
     given: Json = {"role": "assistant", "content": text, "thought": texts_of(message.content)}
     given["action"] = _action(calls[0]) if calls else ""
-    # A history of which no message has `tool_calls` is read as one of thoughts and actions.
+    # If no message has `tool_calls`, the history is read as thoughts and actions.
     given["tool_calls"] = [_call(call) for call in calls]
     blocks = [
         without_none({"type": "thinking", "thinking": block.text, "signature": block.signature})
@@ -106,7 +109,9 @@ def _inner(message: Message) -> tuple[Block, ...]:
 
 
 def _content(blocks: list[Block] | tuple[Block, ...]) -> str | list[Json]:
-    """Text alone where that says it all, else parts."""
+    """Return `blocks` as a message's content: a string for at most one block of text, otherwise a list of
+    parts.
+    """
     if all(isinstance(block, Text) for block in blocks) and len(blocks) <= 1:
         return texts_of(blocks)
     parts: list[Json] = []
@@ -122,7 +127,9 @@ def _content(blocks: list[Block] | tuple[Block, ...]) -> str | list[Json]:
 
 
 def write_mini(file: SessionFile) -> bytes:
-    """mini-swe-agent's file, as its version 2 writes it, with calls. O(bytes)."""
+    """Return the session `file` as a trajectory of mini-swe-agent, version 2, which has tool
+    calls. O(bytes).
+    """
     messages: list[Json] = []
     if file.system_prompt:
         messages.append({"role": "system", "content": file.system_prompt})

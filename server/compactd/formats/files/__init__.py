@@ -1,1 +1,1 @@
-"""Session files in general: detection, reading, repair, writing."""
+"""Session files in general: detecting, reading, repairing and writing them."""

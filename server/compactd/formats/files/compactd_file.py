@@ -1,6 +1,6 @@
-"""Our own journal, read as a recorded session: what `session/import` takes and the command line shows.
+"""Read messages from a compactd journal, for `session/import` and the command line.
 
-A journal is opened for work by `store`; this only reads messages out of one, also out of a damaged one.
+`storage` opens journals to work with them. This module only reads messages, also from a damaged journal.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _Journalled = tuple[Message, Raw]
 
 
 def read(data: bytes) -> SessionFile:
-    """The session in `data`: the messages from the first to the one it stands at, compacted or not.
+    """Return the session in `data`: the messages from the first to the current one, compacted or not.
 
-    Other branches are left out, and summaries, whose originals are all there. A record whose checksum is
-    wrong is left out with a warning. Cost: O(bytes).
+    Other branches are left out, and so are summaries, whose originals are all in the journal. A record with a
+    wrong checksum is skipped with a warning. O(bytes).
     """
     session = Collected("compactd")
     whole = _checked(data, session)
@@ -74,7 +74,7 @@ def _path(
 
 
 def _checked(data: bytes, session: Collected) -> bytes:
-    """The lines whose checksum is right; of the others a warning each."""
+    """Return the lines whose checksum is right, and add a warning for each other line."""
     good: list[bytes] = []
     lines = data.rstrip(b"\n").split(b"\n")
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Which program wrote a session file, and the session in it."""
+"""Detect which program wrote a session file, and read the session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NAMES = {
     "openai_responses": "OpenAI Responses items",
     "neutral": "neutral messages",
 }
-"""What people call them."""
+"""The name of each format for people."""
 
 _STARTS = {
     b"SQLite format 3\0": (
@@ -67,18 +67,19 @@ _STARTS = {
     b"\x28\xb5\x2f\xfd": "it is packed with zstd: unpack it first",
 }
 _DETS = b"\x00\xab\xcd\xef"
-"""Bytes 4 to 8 of Erlang's tables (stdlib's dets.hrl, its cookie): Opal's sessions since 2026-02."""
+"""Bytes 4 to 8 of an Erlang table (the cookie in stdlib's dets.hrl): Opal's sessions since 2026-02."""
 
 _AIDER = (b"# aider chat started at ", b"\n# aider chat started at ")
 
 
 def detect(data: bytes) -> str | None:
-    """The format of the session file `data`, one of `SUPPORTED`; none where it is not known. O(bytes)."""
+    """Return the format of the session file `data`, one of `SUPPORTED`; None if it is unknown. O(bytes)."""
     start = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start not in (b"{", b"["):
         is_aider = data.startswith(_AIDER[0]) or _AIDER[1] in data
         return "aider" if is_aider else messages_file.shape_of(data)
-    # A document may hold a message a line: where its own first line is no object, its lines say nothing.
+    # A document may contain one message per line. If the first line is not an object, its lines are not
+    # records.
     if _begins_with_object(data):
         name = _by_lines(data) or _by_document(data)
     else:
@@ -111,16 +112,16 @@ def _by_document(data: bytes) -> str | None:
 
 
 def _unsaid(text: str) -> None:
-    """What is wrong with the file is told by the reader."""
+    """Ignore a warning, because the file is only inspected here. Its reader reports the same problem."""
 
 
 def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
-    """The session in a file, or in its bytes.
+    """Read the session in a file, or in its bytes. O(bytes).
 
-    `format` is one of `SUPPORTED`; `auto` finds it out. A path may name a session that is a folder of files
-    (`gathering`). What could not be read is told in `warnings`. Raises `FormatNotSupported` where the format
-    is not known, with the list of those that are; `InvalidParams` where the file cannot be opened or does
-    not hold what its format demands; `LimitExceeded` for one that is too large. Cost: O(bytes).
+    `format` is one of `SUPPORTED`, or `auto` to detect it. A path may name a session that is a folder of
+    files (`directory_session`). `warnings` of the result says what could not be read. Raise
+    `FormatNotSupported` with the list of formats if the format is unknown; `InvalidParams` if the file cannot
+    be opened or does not match its format; `LimitExceeded` if it is too large.
     """
     data = source if isinstance(source, bytes) else gathered(source, bytes_of(source))
     name = detect(data) if format in (None, "auto") else format
@@ -133,18 +134,20 @@ def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
 
 
 def reader_of(name: str) -> Callable[[bytes], SessionFile] | None:
-    """What reads files of the format `name`; none where it is not known."""
+    """Return the function that reads the format `name`; None if it is unknown."""
     if name in messages_file.SHAPES:
         return lambda data: messages_file.read(data, name)
     if name not in _MODULES:
         return None
-    # Loaded at the first need: a daemon answers before most clients import anything.
+    # Readers are imported on first use, because most daemons never import a session.
     reader: Callable[[bytes], SessionFile] = import_module(f"compactd.formats.{_MODULES[name]}").read
     return reader
 
 
 def _guess(data: bytes) -> str:
-    """What the file is instead, where that shows."""
+    """Return the end of the error message, which says what a file of an unknown format is; empty if that
+    cannot be recognised.
+    """
     for start, what in _STARTS.items():
         if data.startswith(start):
             return f": {what}"

@@ -1,4 +1,4 @@
-"""Which program wrote a session file: told by what its records say, never by its name."""
+"""Detect which program wrote a session file from the contents of its records, never from its name."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ from compactd.formats.messages.parts import NULL, elements, fields
 from compactd.formats.messages.shapes import is_responses_item
 
 LOOKED_AT = 200
-"""Records that are looked at: Claude Code's files can begin with many that hold no message."""
+"""How many records of a file are examined. Claude Code's files can begin with many records
+without messages.
+"""
 
 _CODEX = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CLINE_FIELDS = ("modelInfo", "metrics", "isSummary", "condenseParent", "conversationHistoryIndex")
 _CLINE_TEXTS = ("<task>", "<feedback>", "<environment_details>", "<user_message>")
-"""How Cline's and Roo's extension mark a user's words (src/core/task/index.ts, 2026-11)."""
+"""The tags that mark a user's text in the extensions of Cline and Roo (src/core/task/index.ts, 2026-11)."""
 
 
 def of_record(record: Given) -> str | None:
-    """The format of a file of one object a line that has this record; none where it says nothing."""
+    """Return the format of a file with one object per line, judged by one of its records; None if this record
+    occurs in several formats or in none.
+    """
     kind = text_in(record, "type")
     if "seq" in record and "crc" in record:
         return "compactd"
@@ -51,7 +55,7 @@ def of_record(record: Given) -> str | None:
     if is_event(record):
         return "openhands"
     if "record_type" in record or (not kind and "timestamp" in record and "instructions" in record):
-        return "codex"  # until 2025-09
+        return "codex"  # The format until 2025-09
     return "codex" if is_responses_item(record) else None
 
 
@@ -62,7 +66,7 @@ def _is_gemini_cli(record: Given) -> bool:
 
 
 def is_event(record: Given) -> bool:
-    """True for an event of OpenHands, of its SDK or of version 0."""
+    """Return whether the record is an event of OpenHands, of its SDK or of version 0."""
     if "source" not in record or "timestamp" not in record:
         return False
     if is_text(record.get("kind", NULL)) and "id" in record:
@@ -72,7 +76,7 @@ def is_event(record: Given) -> bool:
 
 
 def of_document(about: Given) -> str | None:
-    """The format of a file that is one object."""
+    """Return the format of a file that is one object; None if unknown."""
     if text_in(about, "trajectory_format").startswith("mini-swe-agent"):
         return "mini-swe-agent"
     if is_list(about.get("history", NULL)):
@@ -101,7 +105,7 @@ def _is_mini(info: Given, messages: Sequence[Given]) -> bool:
 
 
 def of_list(raws: Sequence[Raw]) -> str | None:
-    """The format of a file that is one list."""
+    """Return the format of a file that is one list; None if unknown."""
     objects = [fields(raw, "$", "an element") for raw in raws[:LOOKED_AT] if is_object(raw)]
     if any(is_event(one) for one in objects):
         return "openhands"
@@ -111,7 +115,7 @@ def of_list(raws: Sequence[Raw]) -> str | None:
 
 
 def of_messages(messages: Sequence[Given]) -> str | None:
-    """The format of a list of messages, where they say it."""
+    """Return the format of a list of messages; None if the messages do not show it."""
     if any(is_object(one.get("info", NULL)) and is_list(one.get("parts", NULL)) for one in messages):
         return "opencode"
     if any(_is_cline(one) for one in messages):
@@ -132,7 +136,9 @@ def _is_cline(message: Given) -> bool:
 
 
 def _is_plain_mini(messages: Sequence[Given]) -> bool:
-    """Messages of nothing but words, each answer with one fenced command, each reply its output."""
+    """Return whether the messages look like mini-swe-agent's without other fields: plain text, a fenced
+    command in the first answer, and a command's output in a user message.
+    """
     answers = [text_in(one, "content") for one in messages if text_in(one, "role") == "assistant"]
     if not answers or any(one.keys() - {"role", "content", "timestamp"} for one in messages):
         return False

@@ -1,8 +1,8 @@
-"""What is wrong with a recorded session, and the same without it.
+"""Find what is wrong with a recorded session, and build a repaired copy of it.
 
-Findings are of two kinds: of the file (torn, damaged or repeated lines, records of unknown types), which its
-reader passes over, and of the conversation (results without calls, roles that cannot be), which a provider
-would refuse.
+There are two kinds of findings. Those of the file are incomplete, damaged or repeated lines and unknown
+records, which the reader skips. Those of the conversation are results without calls and impossible roles,
+which a provider would reject.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from compactd.formats.messages.roles import with_roles
 from compactd.protocol.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
 
 REPAIRS = {
-    "missing_result": ("call without result", "call {call} was given no result"),
+    "missing_result": ("call without result", "the call {call} has no result"),
     "orphan_result": ("orphan result", "the result of {call} has no call before it"),
-    "duplicate_result": ("duplicate result", "{call} has a result already"),
-    "moved_result": ("late result", "the result of {call} does not stand next to it"),
-    "renamed_call": ("duplicate call id", "the id {call} was in use already"),
-    "empty_message": ("empty message", "there is nothing in it"),
+    "duplicate_result": ("duplicate result", "{call} already has a result"),
+    "moved_result": ("late result", "the result of {call} is not directly after it"),
+    "renamed_call": ("duplicate call id", "the id {call} was already used"),
+    "empty_message": ("empty message", "the message is empty"),
 }
-"""By `core.projection.Repair.kind`: (name of the finding, what is wrong)."""
+"""Kind of `core.history.projection.Repair` -> (name of the finding, what is wrong)."""
 
 _LIKELY_BYTES = 40
-"""A line this short may come twice and mean it."""
+"""The fewest bytes of a line that is reported as repeated. A shorter line may be repeated on purpose."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong."""
+    """One problem of a session file."""
 
     kind: str
     text: str
     message: int | None = None
-    """The number of the message, counted from 1."""
+    """The number of the message, from 1."""
     line: int | None = None
-    """The number of the line, counted from 1."""
+    """The number of the line, from 1."""
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
-    """A session, and what is wrong with it."""
+    """A session and its problems."""
 
     findings: tuple[Finding, ...]
-    """Of the file first, then of the conversation in its order."""
+    """Problems of the file first, then those of the conversation in order."""
     mended: SessionFile
-    """The session without what is wrong with the conversation."""
+    """The session without the problems of the conversation."""
 
 
 def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
-    """What is wrong with `data`, which reads as `file`. O(bytes)."""
+    """Return what is wrong with `data`, which was read as `file`. O(bytes)."""
     found, data, file = _in_known_roles(data, file)
     found += _of_file(data, file)
     lines, places = _once(file, found)
@@ -68,7 +68,7 @@ def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
 
 
 def _in_known_roles(data: bytes, file: SessionFile) -> tuple[list[Finding], bytes, SessionFile]:
-    """(what was wrong with the roles of a list of messages, the list in roles that it can have)."""
+    """Return (problems with the roles in a list of messages, the repaired list, the session read from it)."""
     if file.format not in SHAPES or not any(" was left out" in warning for warning in file.warnings):
         return [], data, file
     mended, changed = with_roles(data)
@@ -97,7 +97,9 @@ def _of_file(data: bytes, file: SessionFile) -> Iterator[Finding]:
 
 
 def _is_departure(line: bytes) -> bool:
-    """Whether Claude Code wrote that a message left its queue. Two that leave at once have equal rows."""
+    """Return whether the line is Claude Code's record of a message that left its queue. Two messages that
+    leave at once have equal records, so the second is not a repeated line.
+    """
     return b'"queue-operation"' in line and (b'"remove"' in line or b'"dequeue"' in line)
 
 
@@ -121,11 +123,13 @@ def _line_in(warning: str) -> int | None:
 # --- the conversation -------------------------------------------------------------------------------
 
 _Place = tuple[int, int]
-"""(the message's place in the file, the same counted among all that it was cut into)."""
+"""(the message's position in the file, its position among all pieces into which messages were split)."""
 
 
 def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Place]]:
-    """The messages in roles that they can have, each summary and each id once."""
+    """Return (the messages, the place of each), in roles that their blocks can have, and with each summary
+    and each id only once. Append what was wrong to `found`.
+    """
     lines: list[Line] = []
     places: list[_Place] = []
     ids: set[str] = set()
@@ -141,10 +145,10 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
             continue
         if message.id is not None and message.id in ids:
             if _was_said(lines, message):
-                told = f"the id {message.id} and its words again"
+                told = f"the id {message.id} and its text occur twice"
                 found.append(Finding(kind="duplicate message", text=told, message=number))
                 continue
-            told = f"the id {message.id} again, with other words"
+            told = f"the id {message.id} occurs twice, with different text"
             found.append(Finding(kind="duplicate id", text=told, message=number))
             message = replace(message, id=None)
             raw = Raw(encode_message(message))
@@ -160,7 +164,7 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
             summaries[text] = number
         pieces = list(_in_roles(message))
         if len(pieces) != 1 or pieces[0] is not message:
-            told = f"{message.role} cannot say all that stands in it"
+            told = f"the role {message.role} cannot have all of its blocks"
             found.append(Finding(kind="wrong role", text=told, message=number))
         for piece in pieces:
             lines.append((piece, raw) if piece is message else (piece, Raw(encode_message(piece))))
@@ -169,7 +173,7 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
 
 
 def _was_said(lines: Sequence[Line], message: Message) -> bool:
-    """True where a message before has this one's id and words."""
+    """Return whether an earlier message has the same id and text."""
     return any(line[0].id == message.id and line[0].content == message.content for line in lines)
 
 
@@ -179,14 +183,14 @@ def _is_unmarked_summary(message: Message, text: str) -> bool:
 
 
 def _text(message: Message) -> str:
-    """All that a message says, where it is nothing but text."""
+    """Return the text of a message that contains only text; otherwise empty."""
     if not all(isinstance(block, Text) for block in message.content):
         return ""
     return "\n".join(block.text for block in message.content if isinstance(block, Text)).strip()
 
 
 def _in_roles(message: Message) -> Iterator[Message]:
-    """The message in the roles that its blocks can have: itself, where it has them already."""
+    """Yield the message, split so that each piece has a role that its blocks can have."""
     runs: list[tuple[Role, list[Block]]] = []
     for block in message.content:
         role = _role(message.role, block)
@@ -226,14 +230,14 @@ def _of_projection(projection: Projection, origins: Sequence[int], count: int) -
     open_calls = {block.call_id for block in _last_answer(projection, count)}
     for repair in projection.repairs:
         if repair.kind == "missing_result" and repair.call_id in open_calls:
-            continue  # the session ended while its calls ran
+            continue  # The session ended while its calls were running.
         kind, text = REPAIRS.get(repair.kind, (repair.kind, repair.kind))
         place = None if repair.entry_id is None else origins[int(repair.entry_id)] + 1
         yield Finding(kind=kind, text=text.format(call=repair.call_id), message=place)
 
 
 def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
-    """The calls of the session's last message, which nothing followed."""
+    """Return the calls of the session's last message, if nothing follows it."""
     for projected in reversed(projection.messages):
         if projected.entry_id is not None:
             is_last = int(projected.entry_id) == count - 1
@@ -244,7 +248,9 @@ def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
 def _rebuilt(
     file: SessionFile, projection: Projection, lines: Sequence[Line], places: Sequence[_Place]
 ) -> SessionFile:
-    """The session of the projected messages, compactions where they were."""
+    """Return the session with the repaired messages of `projection`. The positions of compactions are
+    adjusted to them.
+    """
     messages: list[Line] = []
     now: dict[int, int] = {}
     for projected in projection.messages:

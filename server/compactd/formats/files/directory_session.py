@@ -1,8 +1,8 @@
-"""Sessions that are a folder of files: gathered into the one document that their readers take.
+"""Read sessions that are a folder of files, and join the files to the one document that a reader expects.
 
-OpenCode, until it moved to a database in 2026, kept `storage/session/<project>/<session>.json`,
+Until it moved to a database in 2026, OpenCode kept `storage/session/<project>/<session>.json`,
 `storage/message/<session>/<message>.json` and `storage/part/<message>/<part>.json` (anomalyco/opencode,
-`packages/opencode/src/storage/storage.ts`, read 2026-11); OpenHands' SDK keeps
+`packages/opencode/src/storage/storage.ts`, read 2026-11). OpenHands' SDK keeps
 `events/event-<number>-<id>.json` (OpenHands/software-agent-sdk,
 `openhands-sdk/openhands/sdk/conversation/event_store.py`, read 2026-11).
 """
@@ -24,13 +24,14 @@ from compactd.protocol.errors import CompactdError
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _EVENT = re.compile(r"event-\d+(?:-.*)?\.json")
 _HEAD_BYTES = 1 << 20
-"""A session's own file, or an event's, is no larger where it is one of several."""
+"""The most bytes of a file that may be the head of a session folder of OpenCode."""
 
 
 def gathered(path: Path, data: bytes) -> bytes:
-    """What the session at `path` holds, whose file has `data`: all its files as one document, or `data`.
+    """Return the whole session that the file `path` belongs to. If the session is a folder, join all its
+    files to one document; otherwise return `data`, the contents of `path`.
 
-    Raises `LimitExceeded` where they are too large together. Cost: O(bytes of all).
+    Raise `LimitExceeded` if the files are too large together. O(bytes of all files).
     """
     if _EVENT.fullmatch(path.name) and path.parent.name == "events":
         return b"[%b]" % b",".join(_files(path.parent, _EVENT))
@@ -58,7 +59,7 @@ def _parts(storage: Path, info: bytes) -> Iterator[bytes]:
 
 
 def _files(folder: Path, pattern: re.Pattern[str] | None) -> Iterator[bytes]:
-    """The JSON objects in a folder's files, by their names; other files are left out."""
+    """Yield the JSON objects in a folder's files, in the order of their names. Other files are skipped."""
     if not folder.is_dir():
         return
     left = FILE_BYTES

@@ -1,4 +1,4 @@
-"""Session files that are one JSON document: opened whole, or as far as one goes that was cut off."""
+"""Read session files that are one JSON document, complete or cut off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from compactd.formats.messages.lenient_json import Given, is_list
 from compactd.formats.messages.parts import NULL, elements, first_byte
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 
-# A text that was cut off goes to the end: else each quote in it would begin another one, as long.
+# A string without its closing quote is matched up to the end of the text. If it were not matched, the search
+# would try again at each quote inside the string, and each attempt would read to the end.
 _TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[{}\[\]]', re.S)
 _CLOSES = {b"{": b"}", b"[": b"]"}
 _BOM = b"\xef\xbb\xbf"
@@ -22,11 +23,11 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def opened(data: bytes, warn: Warn, *names: str) -> tuple[Given, Sequence[Raw]]:
-    """(what the document says beside its list, the list's elements).
+    """Return (the fields of the document without its list, the elements of the list). O(bytes).
 
-    The document is a list, or an object with a list under the first of `names` that it has. One that was cut
-    off is read up to its last whole element, with a warning. Raises `InvalidParams` where there is no such
-    list, `LimitExceeded` for nesting. Cost: O(bytes).
+    The document is a list, or an object with a list in the first of `names` that it has. A document that was
+    cut off is read up to its last complete element, with a warning. Raise `InvalidParams` if there is no such
+    list, and `LimitExceeded` if it is nested too deeply.
     """
     about = document(data, warn)
     if not isinstance(about, dict):
@@ -35,11 +36,15 @@ def opened(data: bytes, warn: Warn, *names: str) -> tuple[Given, Sequence[Raw]]:
         if is_list(about.get(name, NULL)):
             listed = elements(about[name], f"$.{name}")
             return {key: raw for key, raw in about.items() if key != name}, listed
-    raise InvalidParams(f"the file holds no list of {names[0]}", f"$.{names[0]}")
+    raise InvalidParams(f"the file contains no list of {names[0]}", f"$.{names[0]}")
 
 
 def document(data: bytes, warn: Warn) -> Given | tuple[Raw, ...]:
-    """The object's fields, or the list's elements. Raises as `opened`. Cost: O(bytes)."""
+    """Return the fields of the JSON object in `data`, or the elements of the JSON list. O(bytes).
+
+    A document that was cut off is read up to its last complete element, with a warning. Raise `InvalidParams`
+    if `data` is no JSON document, and `LimitExceeded` if it is nested too deeply.
+    """
     text = utf8(data.removeprefix(_BOM).strip(), "the file", warn)
     for attempt in (text, mend_surrogates(text)):
         found = _decoded(attempt)
@@ -48,13 +53,13 @@ def document(data: bytes, warn: Warn) -> Given | tuple[Raw, ...]:
     whole = closed(mend_surrogates(text))
     found = None if whole is None else _decoded(whole)
     if found is None:
-        raise InvalidParams("the file is no JSON document", "$")
+        raise InvalidParams("the file is not a JSON document", "$")
     warn("the file is cut off: what followed its last whole message was left out")
     return found
 
 
 def is_whole(data: bytes) -> bool:
-    """True for one JSON object or list, whole. O(bytes)."""
+    """Return whether `data` is one complete JSON object or list. O(bytes)."""
     try:
         return _decoded(mend_surrogates(data.removeprefix(_BOM).strip())) is not None
     except LimitExceeded:
@@ -75,10 +80,10 @@ def _decoded(text: bytes) -> Given | tuple[Raw, ...] | None:
 
 
 def closed(text: bytes) -> bytes | None:
-    """`text`, JSON that was cut off, up to the last whole element of its outermost lists, and closed.
+    """Return cut-off JSON up to the last complete element of its outermost lists, with the brackets closed.
 
-    None where there is no such element, or `text` is not cut off but broken. Cost: O(bytes), about 20 MB/s:
-    only damaged files come here.
+    None if there is no such element, or if `text` is broken rather than cut off. O(bytes), about 20 MB/s;
+    only used for damaged files.
     """
     stack: list[bytes] = []
     best: tuple[int, bytes] | None = None

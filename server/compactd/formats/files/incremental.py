@@ -1,7 +1,8 @@
-"""Session files that another program is still writing: read line by line as the lines come.
+"""Read session files that another program is still writing, line by line.
 
-Claude Code's, Codex CLI's and pi's files only grow, one JSON object a line: the cost of a new line is that
-line's. Gemini CLI's replaces what it wrote before, and the others are one document: they are read anew.
+Files of Claude Code, Codex CLI and pi only grow, one JSON object per line, so a new line costs only that
+line. Other files are read as a whole: Gemini CLI replaces what it wrote before, and the others are one
+document.
 """
 
 from __future__ import annotations
@@ -19,29 +20,33 @@ from compactd.protocol.messages import Message
 
 
 class Branched(Exception):
-    """The newest entry does not follow the one before it: what is in force has to be read anew."""
+    """A new line does not continue the entry before it, so the whole file must be read again."""
 
 
 class Growing(Protocol):
-    """A session that is read as it grows."""
+    """A session that is read while it grows."""
 
     @property
     def session(self) -> Collected:
-        """All that was read so far."""
+        """Everything that was read so far."""
         ...
 
     @property
     def begun(self) -> Message | None:
-        """An answer of which more may come; no part of `session` yet."""
+        """The model's answer that may still continue, which is not part of `session` yet; None if there is
+        none.
+        """
         ...
 
     def feed(self, data: bytes) -> None:
-        """Takes in the next lines, all of them whole. O(bytes of `data`). Raises `Branched`."""
+        """Read the next complete lines of the file. O(bytes of `data`). Raise `Branched` if the whole file
+        must be read again.
+        """
         ...
 
 
 def growing(format: str) -> Growing | None:
-    """Reads a file of this format from its beginning; none where its lines cannot be read one by one."""
+    """Return a reader for a file of this format; None if its lines cannot be read one after the other."""
     match format:
         case "claude-code":
             return _ClaudeCode()
@@ -70,7 +75,7 @@ class _ClaudeCode:
 
 
 def read_lines(reading: claude_code.Reading, data: bytes) -> None:
-    """Takes in whole lines of Claude Code's; what cannot be read is left out. O(bytes)."""
+    """Read complete lines of a Claude Code file. Skip what cannot be read. O(bytes)."""
     for _, record in records(data, _unsaid):
         with suppress(CompactdError):
             reading.record(record)
@@ -122,4 +127,4 @@ def _parent(record: dict[str, Raw]) -> str | None:
 
 
 def _unsaid(text: str) -> None:
-    """What is wrong with a line is told by those who read the whole file."""
+    """Ignore a warning about a line. It is reported when the whole file is read."""

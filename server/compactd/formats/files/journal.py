@@ -1,4 +1,4 @@
-"""The messages of a session's own journal, and what to say of one that is no message."""
+"""Decode the messages of a session's journal, and report a record that is not a message."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from compactd.protocol.messages import Message
 
 
 def decoder_of(entries: Sequence[Entry]) -> Decode:
-    """Decodes messages of `entries`, the whole journal: the index is the record's number.
+    """Return a function that decodes messages of `entries`, which are all entries of the journal.
 
-    Raises `SessionCorrupt` for one of a shape that is no message: its record is whole, so it is no damage
-    of the disk's but somebody else's writing.
+    The function raises `SessionCorrupt` with the record's number for a record that is not a message. Such a
+    record has the right checksum, so the disk did not damage it: another program wrote it.
     """
 
     def decode(raw: Raw) -> Message:
@@ -31,10 +31,10 @@ def decoder_of(entries: Sequence[Entry]) -> Decode:
 
 def _no_message(entries: Sequence[Entry], raw: Raw, why: str) -> SessionCorrupt:
     places = (i for i, entry in enumerate(entries) if isinstance(entry, Appended) and entry.message is raw)
-    at = next(places, len(entries))  # a record that was taken back meanwhile stands nowhere
+    at = next(places, len(entries))  # A record that was taken back in the meantime is not in the list.
     return SessionCorrupt(
-        f"Record {at + 1} of the session's journal holds no message: {why}. Nothing was changed; "
-        "`compactd doctor` saves the other records into a new file.",
+        f"Record {at + 1} of the session's journal is not a message: {why}. Nothing was changed. "
+        "`compactd doctor` can save the other records to a new file.",
         line=at + 1,
         readable_before=at,
         readable_after=max(0, len(entries) - at - 1),

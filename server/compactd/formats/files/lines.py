@@ -1,4 +1,4 @@
-"""Session files of one JSON object a line, as other programs leave them: cut off, mis-encoded, half known."""
+"""Read session files with one JSON object per line, including ones that are cut off or wrongly encoded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Raw
 
 Warn = Callable[[str], None]
 
-# A whole surrogate pair, a lone surrogate, any other escape: in this order, so that `\\ud83d` (an escaped
-# backslash and five letters) is not taken for one.
+# Matches a surrogate pair, a lone surrogate, or any other escape, in this order, so that `\\ud83d` (an
+# escaped backslash and five letters) is not taken for a surrogate.
 _ESCAPES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.S
 )
@@ -20,10 +20,11 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def records(data: bytes, warn: Warn) -> Iterator[tuple[int, dict[str, Raw]]]:
-    """(line number from 1, the object's fields) for each line of `data` that holds a JSON object.
+    """Yield (line number from 1, the object's fields) for each line of `data` that is a JSON object.
+    O(bytes).
 
-    A line that does not is passed over with a warning, the last one as cut off. Invalid UTF-8 and lone
-    surrogates become U+FFFD, with a warning. Cost: O(bytes).
+    Other lines are skipped with a warning. If the last line is one of them, the warning says that it is cut
+    off. Invalid UTF-8 and lone surrogates become U+FFFD, with a warning.
     """
     start, number = 0, 0
     while start < len(data):
@@ -64,7 +65,7 @@ def _fields(line: bytes, where: str, warn: Warn) -> dict[str, Raw] | None:
 
 
 def utf8(data: bytes, where: str, warn: Warn) -> bytes:
-    """`data` as valid UTF-8: what is not becomes U+FFFD, with a warning."""
+    """Return `data` as valid UTF-8. Invalid bytes become U+FFFD, with a warning."""
     if data.isascii():
         return data
     try:
@@ -76,7 +77,9 @@ def utf8(data: bytes, where: str, warn: Warn) -> bytes:
 
 
 def mend_surrogates(data: bytes) -> bytes:
-    r"""JSON `data` with each lone `\ud83d` escape, which is no character, turned into `\ufffd`. O(bytes)."""
+    r"""Return JSON `data` with each lone surrogate escape, such as `\ud83d`, replaced by
+    `\ufffd`. O(bytes).
+    """
     if b"\\ud" not in data and b"\\uD" not in data:
         return data
     return _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)

@@ -1,4 +1,6 @@
-"""What of a session a file does not hold: the session beside what the file reads as, message by message."""
+"""Compare a session with what is read back from a file written from it, and list what was lost, message by
+message.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,18 @@ from compactd.protocol.messages import (
 )
 
 _NEAR = 8
-"""Messages further on that one is looked for among, where those at hand differ."""
+"""How many further messages are searched for a match if the current one differs."""
 
 Loss = tuple[int | None, str]
-"""(place of the message, none for the session itself; what is lost)."""
+"""(position of the message, None for the session itself; what is lost)."""
 
 
 def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
-    """What `before`, in pieces, has and `after`, what its file reads as, has not; in order.
+    """Yield what `before` contains and `after` does not, in order. O(messages).
 
-    An id or a time that the file adds is no loss. O(messages).
+    `before` is the session that was written, `after` the session that was read back from the written file.
+
+    An id or a time that the file adds is not a loss.
     """
     yield from ((None, what) for what in _about(before, after))
     places: dict[int, int] = {}
@@ -52,7 +56,7 @@ def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
 
 
 def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
-    # Formats that have no place for a system prompt beside the messages hold it as the first of them.
+    # Formats without a place for a system prompt store it as the first message.
     first = after.messages[0][0] if after.messages else None
     prompt = _text(first) if first is not None and first.role == "system" else after.system_prompt
     for name, was, comes in (
@@ -68,7 +72,10 @@ def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
 
 
 def _place(message: Message, after: SessionFile, start: int) -> int | None:
-    """Where the message stands in `after`: the next one that says the same, else one that could be it."""
+    """Return the position in `after` of the message that was written from `message`; None if it is not near
+    `start`. It is the next one with the same role, text and call ids, otherwise the next one with the same
+    role and the same call ids or message id.
+    """
     near = range(start, min(start + _NEAR, len(after.messages)))
     key = _key(message)
     same = next((at for at in near if _key(after.messages[at][0]) == key), None)
@@ -97,8 +104,8 @@ def _text(message: Message) -> str:
 
 def _what(message: Message) -> str:
     if message.role == "system":
-        return "a system message in the middle has no place"
-    return "the summary has no place" if is_summary_of(message) else "the message has no place"
+        return "a system message between other messages"
+    return "the summary" if is_summary_of(message) else "the message"
 
 
 def _changed(was: Message, comes: Message) -> Iterator[str]:
@@ -116,11 +123,11 @@ def _changed(was: Message, comes: Message) -> Iterator[str]:
         yield from _meta_changed(was.meta, comes.meta or Meta())
     is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
     if not is_marked and _passes(was, comes):
-        yield "that no person wrote part of it"
+        yield "that no person wrote part of the message"
 
 
 def _passes(was: Message, comes: Message) -> bool:
-    """True where what no person typed will be taken for typed."""
+    """Return whether text in `was` that no person typed counts as typed by the user in `comes`."""
     foreign = {
         block.text for block in was.content if isinstance(block, Text) and passes_for_typed(was, block)
     }
@@ -136,13 +143,13 @@ def _same_time(was: float, comes: float | None) -> bool:
 
 def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
     if was.type != comes.type:
-        yield "that it is a summary"
+        yield "that the message is a summary"
     if was.synthetic and not comes.synthetic:
-        yield "that no person wrote it"
+        yield "that no person wrote the message"
     if was.kind is not None and was.kind != comes.kind:
-        yield f"that it is of the kind {was.kind}"
+        yield f"that the message is of the kind {was.kind}"
     if was.pinned and not comes.pinned:
-        yield "that it is pinned"
+        yield "that the message is pinned"
     if (was.read_files, was.modified_files) != (comes.read_files, comes.modified_files):
         yield "the files that the summary lists"
 
@@ -152,7 +159,7 @@ def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[s
     if mine == theirs:
         return
     if sorted(map(repr, mine)) == sorted(map(repr, theirs)):
-        yield "the order of its blocks"
+        yield "the order of the message's blocks"
         return
     left = [repr(one) for one in theirs]
     told: set[str] = set()
@@ -167,7 +174,7 @@ def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[s
 
 
 def _plain(block: Block) -> object:
-    """What a block says, however it is written."""
+    """Return a value that is equal for two blocks with the same content, even if their JSON differs."""
     match block:
         case ToolCall():
             return "call", block.call_id, block.name, _value(arguments_object(block))
@@ -192,12 +199,12 @@ def _value(raw: Raw) -> object:
 def _block_lost(block: Block, comes: Sequence[Block]) -> str:
     match block:
         case Text():
-            return "how its text is cut into blocks" if _joined([block], comes) else "part of its text"
+            return "how the text is split into blocks" if _joined([block], comes) else "part of the text"
         case Thinking():
             same = any(isinstance(one, Thinking) and one.text == block.text for one in comes)
-            return "the signature of its thinking" if same else "its thinking"
+            return "the signature of the thinking" if same else "the thinking"
         case Image():
-            return "a picture"
+            return "an image"
         case Document():
             return "a document"
         case ToolCall():
@@ -205,7 +212,7 @@ def _block_lost(block: Block, comes: Sequence[Block]) -> str:
         case ToolResult():
             return _result_lost(block, comes)
         case _:
-            return "what only its provider understands"
+            return "a block that only its provider understands"
 
 
 def _joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
@@ -220,11 +227,13 @@ def _has_call(call: ToolCall, comes: Sequence[Block]) -> bool:
 def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
     other = next((one for one in comes if isinstance(one, ToolResult)), None)
     if other is None:
-        return "the result"
+        return "the tool result"
     if _shown(result) != _shown(other):
-        return "what is no text in its result"
+        return "what is not text in the tool result"
     return (
-        "that the call failed" if result.is_error != other.is_error else "how its result is cut into blocks"
+        "that the call failed"
+        if result.is_error != other.is_error
+        else "how the tool result is split into blocks"
     )
 
 
@@ -234,11 +243,11 @@ def _shown(result: ToolResult) -> tuple[object, ...]:
 
 
 def _kept(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
-    """Which messages stayed beside a summary."""
+    """Yield a loss for each summary that no longer keeps the same messages in the context."""
     tails, pins = dict(after.first_kept), dict(after.pinned)
     for place, kept in before.first_kept:
         if place in places and tails.get(places[place]) != places.get(kept):
-            yield place, "which messages stayed beside the summary"
+            yield place, "which messages stayed next to the summary"
     for place, kept_places in before.pinned:
         if place in places and pins.get(places[place]) != tuple(places.get(one) for one in kept_places):
-            yield place, "which older messages stayed beside the summary"
+            yield place, "which older messages stayed next to the summary"

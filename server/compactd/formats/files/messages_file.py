@@ -1,6 +1,6 @@
-"""Session files that hold a list of messages in a provider's shape or in ours, and little else.
+"""Read files that contain a list of messages in a provider's format or in compactd's neutral format.
 
-A JSON array, an object with `messages` (Gemini: `contents`), or one message a line.
+The file is a JSON array, an object with `messages` (Gemini: `contents`), or has one message per line.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SHAPES = tuple(_READ)
 
 
 def read(data: bytes, shape: str) -> SessionFile:
-    """The session in `data`, its messages in `shape`, one of `SHAPES`.
+    """Return the session in `data`, whose messages are in the format `shape`, one of `SHAPES`. O(bytes).
 
-    A message that cannot be read is left out with a warning. Raises `InvalidParams` where there is no list of
-    messages. Cost: O(bytes).
+    A message that cannot be read is skipped with a warning. Raise `InvalidParams` if there is no list of
+    messages.
     """
     session = Collected(shape)
     about, raws = _opened(data, session.warn)
@@ -62,7 +62,7 @@ def read(data: bytes, shape: str) -> SessionFile:
 
 
 def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
-    """The tools that the model was offered, in neutral shape."""
+    """Return the tools that were offered to the model, in neutral form."""
     if not is_list(about.get("tools", NULL)):
         return ()
     found: list[Raw] = []
@@ -75,8 +75,10 @@ def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
 
 
 def _without_claim(message: Message) -> Message:
-    """`message` without the user's name on texts that begin as a tool's output. A client may say that a
-    person typed such a text, a file may not. O(blocks)."""
+    """Return the message without the claim that the user typed a text which begins like a tool's output.
+
+    A client may claim that a person typed such a text; a file may not. O(blocks).
+    """
     if message.role != "user":
         return message
     texts = [block for block in message.content if isinstance(block, Text)]
@@ -91,7 +93,7 @@ def _without_claim(message: Message) -> Message:
 def _take(session: Collected, message: Message, source: Raw | None, joins: bool) -> None:
     last = session.messages[-1][0] if session.messages else None
     if joins and last is not None and last.role == message.role == "assistant":
-        # An answer is several items: reasoning, words, calls.
+        # An answer consists of several items: reasoning, text, calls.
         session.messages.pop()
         message = replace(last, content=(*last.content, *message.content))
     if message.meta is not None and message.meta.type == "compaction_summary":
@@ -103,9 +105,9 @@ def _take(session: Collected, message: Message, source: Raw | None, joins: bool)
 
 
 def shape_of(data: bytes) -> str | None:
-    """Which of `SHAPES` the messages in `data` have; none where it holds no messages.
+    """Return which of `SHAPES` the messages in `data` have; None if it contains no messages. O(bytes).
 
-    Messages that look the same in all of them are `openai`'s. Cost: O(bytes).
+    Messages that are valid in every format count as `openai`.
     """
     try:
         about, raws = _opened(data, lambda _: None)
@@ -114,7 +116,7 @@ def shape_of(data: bytes) -> str | None:
         return None
     named = text_field(about, "format")
     if named in SHAPES:
-        return named  # as our own exports say it
+        return named  # Written by compactd's own export
     if any(is_responses_item(message) for message in messages):
         return "openai_responses"
     if "contents" in about or any(is_list(message.get("parts", NULL)) for message in messages):
@@ -129,7 +131,7 @@ def shape_of(data: bytes) -> str | None:
 
 
 def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
-    """(what the file says beside its messages, the messages)."""
+    """Return (the other fields of the document, its messages)."""
     whole = _message_alone(data)
     if whole is not None:
         return {}, [whole]
@@ -138,12 +140,12 @@ def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
     except InvalidParams as error:
         lines = [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
         if not lines and error.data.get("path") != "$":
-            raise  # a whole document, without messages
+            raise  # It is a complete document without messages.
         return {}, lines
 
 
 def _message_alone(data: bytes) -> Raw | None:
-    """The message that is all the file holds."""
+    """Return the message if the file consists of a single one; otherwise None."""
     text = data.removeprefix(b"\xef\xbb\xbf").strip()
     if b"\n" in text or first_byte(text) != b"{":
         return None

@@ -1,4 +1,4 @@
-"""What the writers of session files share: a session in pieces that every format has, times, reports, ids."""
+"""Helpers for the writers of session files: splitting messages, times, usage reports, ids."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ from compactd.protocol.messages import (
 Json = dict[str, object]
 
 NEVER = "1970-01-01T00:00:00.000Z"
-"""A time where a format demands one and nobody knows it; our readers take it for none."""
+"""The time to write if a format requires one and it is unknown. compactd's readers treat it as missing."""
 
 WRITER = "compactd"
-"""What a file names as the program that wrote it."""
+"""The name of the program in files that compactd writes."""
 
 
 def in_pieces(
     file: SessionFile, *, by_author: bool = False, joined: bool = False
 ) -> tuple[SessionFile, tuple[int, ...]]:
-    """(the session with each tool result as a message of its own, of each message its place in `file`).
+    """Return (the session with each tool result as its own message, the position of each message in `file`).
 
-    A user message with results becomes the results, then the rest; ids as readers give them. With `by_author`
-    what would pass for typed is a message of its own too, for a format that can mark messages only; with
-    `joined` all that was not typed is, for a format that has one text for each message. O(characters that
-    users' messages hold).
+    A user message with tool results becomes one message per result, then one with its other blocks. Their ids
+    are those that a reader gives (`session_file.numbered`). `by_author`: text that no person typed but that
+    looks typed also becomes a message of its own, for formats that can only mark whole messages. `joined`:
+    the same for all text that no person typed, for formats with one text per message. O(characters of the
+    users' messages).
     """
     lines: list[Line] = []
     origins: list[int] = []
@@ -66,25 +67,30 @@ def in_pieces(
 
 
 def passes_for_typed(message: Message, block: Block) -> bool:
-    """True for text of a user message that no person typed, and that a reader of the text alone would take
-    for typed: a format has to say so, or what is written there gains the user's voice. O(characters)."""
+    """Return whether text of a user message was not typed but would be taken for typed by its form.
+    O(characters).
+
+    A written file must mark such text; otherwise a model would obey it like the user's.
+    """
     if message.role != "user" or not isinstance(block, Text) or author_of(message, block) == USER:
         return False
     return any(span.author == USER for span in spans(block.text))
 
 
 def is_synthetic(message: Message) -> bool:
-    """True for a message whose `meta` says that no person wrote it."""
+    """Return whether the message's `meta` says that no person wrote it."""
     return message.meta is not None and message.meta.synthetic
 
 
 def is_by_program(message: Message) -> bool:
-    """True for a user message that a format has to mark as no person's. O(characters)."""
+    """Return whether a written file must mark the message as not written by a person. O(characters)."""
     return is_synthetic(message) or any(passes_for_typed(message, block) for block in message.content)
 
 
 def _by_author(line: Line, joined: bool) -> Sequence[Line]:
-    """A user's message in runs of what was typed and what would only pass for it, or what was not."""
+    """Split a user message into messages of typed text and messages of text that must be marked. Other blocks
+    stay with the text before them.
+    """
     message = line[0]
     is_foreign_in = is_untyped if joined else passes_for_typed
     foreign = [is_foreign_in(message, block) for block in message.content]
@@ -109,7 +115,9 @@ def _by_author(line: Line, joined: bool) -> Sequence[Line]:
 
 
 def is_untyped(message: Message, block: Block) -> bool:
-    """True for text that holds nothing a person typed or pasted, told by its author or by its form."""
+    """Return whether text contains nothing that a person typed or pasted, judged by its author or
+    its form.
+    """
     if not isinstance(block, Text):
         return False
     if author_of(message, block) != USER:
@@ -139,7 +147,7 @@ def _pieces(line: Line, by_author: bool = False, joined: bool = False) -> Sequen
 
 
 def iso(at: float | None) -> str:
-    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    """Return Unix seconds as ISO 8601 in UTC, with milliseconds; `NEVER` for None or an impossible time."""
     if at is None:
         return NEVER
     try:
@@ -149,12 +157,12 @@ def iso(at: float | None) -> str:
 
 
 def millis(at: float | None) -> int:
-    """Unix seconds as milliseconds; 0 for none."""
+    """Return Unix seconds as milliseconds; 0 for None."""
     return 0 if at is None else round(at * 1000)
 
 
 def report_of(message: Message) -> Usage | None:
-    """The message's usage report, normalised; none where it has none that can be read."""
+    """Return the message's normalised usage report; None if it has none that can be read."""
     if message.usage is None:
         return None
     try:
@@ -164,13 +172,13 @@ def report_of(message: Message) -> Usage | None:
 
 
 def made_id(file: SessionFile, at: int) -> str:
-    """A UUID for the message at `at`, the same each time."""
+    """Return a UUID for the message at position `at`. It depends only on the session's id and `at`."""
     digest = sha256(f"{file.session_id}:{at}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
 def ids_of(file: SessionFile) -> list[str]:
-    """An id for each message, no two the same: its own, or a made one. O(messages)."""
+    """Return a unique id for each message: its own, or a generated one. O(messages)."""
     ids: dict[str, None] = {}
     for at, (message, _) in enumerate(file.messages):
         ids[message.id if message.id and message.id not in ids else made_id(file, at)] = None
@@ -178,44 +186,46 @@ def ids_of(file: SessionFile) -> list[str]:
 
 
 def session_id_of(file: SessionFile) -> str:
-    """The session's id, or a made one."""
+    """Return the session's id, or a generated one."""
     return file.session_id or made_id(file, -1)
 
 
 def model_parts(model: str | None) -> tuple[str, str]:
-    """(provider, id) of a model's name; empty where it is not named."""
+    """Return (provider, id) of a model's name `provider/id`. A part that the name does not
+    contain is empty.
+    """
     provider, slash, id = (model or "").partition("/")
     return (provider, id) if slash else ("", provider)
 
 
 def is_summary_of(message: Message) -> bool:
-    """True for a summary that stands for older messages."""
+    """Return whether the message is a summary that replaces older messages."""
     return message.meta is not None and message.meta.type == "compaction_summary"
 
 
 def texts_of(blocks: Sequence[Block]) -> str:
-    """The texts among `blocks`, a line each."""
+    """Return the texts of `blocks`, joined by line breaks."""
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def result_of(message: Message) -> ToolResult:
-    """The one result of a tool message."""
+    """Return the only result of a tool message."""
     return next(block for block in message.content if isinstance(block, ToolResult))
 
 
 def result_text(result: ToolResult) -> str:
-    """A result as text alone."""
+    """Return the text of a result."""
     return result.content if isinstance(result.content, str) else texts_of(result.content)
 
 
 def result_pictures(result: ToolResult) -> list[Image]:
-    """The pictures of a result."""
+    """Return the images of a result."""
     inner = () if isinstance(result.content, str) else result.content
     return [block for block in inner if isinstance(block, Image)]
 
 
 def arguments_object(call: ToolCall) -> Raw:
-    """A call's arguments as an object: itself, or the one in its text; else `{"input": …}`."""
+    """Return a call's arguments as an object; if they are not one, `{"input": …}`."""
     raw = call.arguments
     if first_byte(raw) == b'"':
         text = string(raw, "$.arguments").strip()
@@ -227,7 +237,7 @@ def arguments_object(call: ToolCall) -> Raw:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """A call's arguments as the text of an object."""
+    """Return a call's arguments as text: usually JSON of an object, otherwise what the model sent."""
     if first_byte(call.arguments) == b'"':
         return string(call.arguments, "$.arguments")
     return bytes(call.arguments).decode()
@@ -244,30 +254,30 @@ def _object(text: str) -> Raw | None:
 
 
 def thinking_of(blocks: Sequence[Block]) -> list[Thinking]:
-    """The thinking among `blocks`."""
+    """Return the thinking blocks among `blocks`."""
     return [block for block in blocks if isinstance(block, Thinking)]
 
 
 def calls_of(blocks: Sequence[Block]) -> list[ToolCall]:
-    """The calls among `blocks`."""
+    """Return the calls among `blocks`."""
     return [block for block in blocks if isinstance(block, ToolCall)]
 
 
 def picture_url(image: Image) -> str:
-    """A picture's address; a `data:` URL for one that is here."""
+    """Return an image's URL; a `data:` URL if its data is included."""
     return f"data:{image.media_type};base64,{image.data}" if image.data else image.url or ""
 
 
 def document_text(document: Document) -> str:
-    """A document as text: its own, or its name."""
+    """Return a document's text, or its name in brackets."""
     return document.text or f"[document {document.title or document.url or document.media_type}]"
 
 
 def lines_of(records: Sequence[object]) -> bytes:
-    """One JSON value a line, also where a user's own JSON in it stands on several."""
+    """Return `records` encoded as one JSON value per line. A line break in raw JSON becomes a space."""
     return b"".join(one_line(msgspec.json.encode(record)) + b"\n" for record in records)
 
 
 def without_none(fields: Mapping[str, object]) -> Json:
-    """The fields that are there."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

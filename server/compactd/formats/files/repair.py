@@ -1,4 +1,4 @@
-"""What has to be mended of a recorded session before a daemon takes its messages."""
+"""Repair what a daemon would reject in the messages of a recorded session."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from compactd.protocol.messages import Message, Text, Usage
 
 
 def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
-    """(system prompt, the messages after it): where the file has it as its first messages, it is no
-    conversation and stays."""
+    """Return (system prompt, the messages after it). System messages at the beginning are the prompt."""
     count = 0
     texts: list[str] = []
     for message, _ in file.messages:
@@ -33,17 +32,19 @@ def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
 
 
 Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
-"""A message, the same in neutral shape, and its usage report as `core.usage.normalise` gives it."""
+"""(message, the same in neutral form, its usage report as `core.tokens.usage.normalise` returns it)."""
 
 
 def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
-    """The messages as a daemon takes them: an id that came before is left out, a broken usage report, and the
-    pin of what no person typed."""
+    """Yield the repaired messages as `with_reports` does, without their usage reports."""
     return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
 
 
 def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reported]:
-    """The same, each with its usage report."""
+    """Yield the messages without repeated ids, broken usage reports, and pins on text that no person typed,
+    each with its usage report. Append a sentence to `warnings` for each broken report, and one for all
+    removed pins.
+    """
     seen: set[str] = set()
     unpinned = 0
     for number, (message, raw) in enumerate(lines, start=1):
@@ -68,6 +69,8 @@ def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reporte
 
 
 def pins_left_out(count: int) -> str:
-    """The warning that so many messages of a file are not pinned any more."""
+    """Return the warning that some messages of a file are no longer pinned."""
     what = "message was" if count == 1 else "messages were"
-    return f"{count} {what} pinned that no person typed: the pin was left out; set it by session/pin"
+    return (
+        f"{count} {what} pinned that no person typed: the pin was removed; to pin it again, use session/pin"
+    )

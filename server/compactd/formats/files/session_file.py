@@ -1,4 +1,4 @@
-"""What a recorded session is once it is read, whichever program wrote it."""
+"""The session that a reader returns, whichever program wrote the file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TRUE = Raw(b"true")
 _decode_string = msgspec.json.Decoder(str).decode
 
 Line = tuple[Message, Raw]
-"""A message and the same in neutral shape, as bytes."""
+"""(message, the same in neutral form as bytes)."""
 
 
 MAX_EVIDENCE = 63
-"""Numbers about the window that are kept, besides the newest."""
+"""How many numbers about the context window are kept, in addition to the newest."""
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):
@@ -32,30 +32,34 @@ class SessionFile(Struct, frozen=True, kw_only=True):
 
     format: str
     messages: tuple[Line, ...]
-    """Oldest first; the summaries that the other program wrote stand where it wrote them."""
+    """The messages, oldest first. Summaries that the other program wrote are at their original places."""
     session_id: str | None = None
     title: str | None = None
     model: str | None = None
-    """As the program names it, with the provider before a `/` where the file tells it."""
+    """The program's name for the model, as `provider/id` if the file names the provider."""
     working_dir: str | None = None
     system_prompt: str | None = None
     tools: tuple[Raw, ...] = ()
-    """Those that the model was offered, in neutral shape, where the file tells it."""
+    """The tools that were offered to the model, in neutral form, if the file contains them."""
     compactions: int = 0
     first_kept: tuple[tuple[int, int], ...] = ()
-    """(place of a summary in `messages`, place of the first message before it that stayed in the context)."""
+    """(position of a summary in `messages`, position of the first message before it that stayed in the
+    context).
+    """
     pinned: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """(place of a summary, places of the older messages that stayed without being part of that tail)."""
+    """(position of a summary, positions of messages that also stayed in the context, although they are older
+    than the first kept one).
+    """
     evidence: tuple[Evidence, ...] = ()
-    """What the file tells of its model's window, of the model in force alone."""
+    """What the file shows about the context window of the current model."""
     model_from: int = 0
-    """Place of the first message since `model` is in force."""
+    """The position of the first message since `model` is in use."""
     warnings: tuple[str, ...] = ()
-    """What could not be read, in sentences."""
+    """Sentences that say what could not be read."""
 
 
 class Collected:
-    """A session while it is being read."""
+    """A session that is being read."""
 
     def __init__(self, format: str) -> None:
         self.format = format
@@ -71,28 +75,30 @@ class Collected:
         self.first_kept: dict[int, int] = {}
         self.pinned: dict[int, tuple[int, ...]] = {}
         self.evidence: list[Evidence] = []
-        """Of the model in force."""
+        """What the file shows about the context window of the current model."""
         self.model_from = 0
-        """Place of the first message since `model` is in force."""
+        """The position of the first message since `model` is in use."""
         self.left_out: Counter[str] = Counter()
-        """What was passed over on purpose, and how often."""
+        """What was skipped on purpose -> how often."""
         self._answers: list[int] = []
-        """Places of the answers among the first `_looked_at` messages."""
+        """Positions of the answers among the first `_looked_at` messages."""
         self._looked_at = 0
 
     def warn(self, text: str) -> None:
-        """Notes something that could not be read."""
+        """Add a warning about something that could not be read."""
         self.warnings.append(text)
 
     def names_model(self, model: str) -> None:
-        """The next answers are this model's. What the file told of another one's window is void."""
+        """Set the model of the next answers. Discard what the file showed about another model's window."""
         if self.model is not None and model != self.model:
             self.evidence.clear()
             self.model_from = len(self.messages)
         self.model = model
 
     def tells_window(self, kind: Kind, tokens: int) -> None:
-        """Notes a number of the file that tells the window of the model in force. 0 tells nothing."""
+        """Add a number that shows how large the current model's context window is; `kind` says how. 0 is
+        ignored.
+        """
         if tokens > 0:
             others = [one for one in self.evidence if (one.kind, one.tokens) != (kind, tokens)]
             self.evidence = [*others[-MAX_EVIDENCE:], Evidence(kind, tokens)]
@@ -108,7 +114,7 @@ class Collected:
         stop_reason: str | None = None,
         meta: Meta | None = None,
     ) -> None:
-        """Takes in the next message; one without content is none."""
+        """Add a message. A message without content is ignored, unless it is a tool message."""
         if has_content(content) or role == "tool":
             self.take(
                 Message(
@@ -123,13 +129,13 @@ class Collected:
             )
 
     def take(self, message: Message) -> None:
-        """Takes in the next message as it is."""
+        """Add a message unchanged."""
         self.messages.append((message, Raw(encode_message(message))))
 
     def summary(
         self, text: str, *, id: str | None = None, created_at: float | None = None, meta: Meta | None = None
     ) -> None:
-        """Takes in a summary that the other program wrote, where it wrote it."""
+        """Add a summary that the other program wrote, at its original place."""
         self.compactions += 1
         self.take(
             Message(
@@ -142,7 +148,7 @@ class Collected:
         )
 
     def report(self, usage: Raw | None) -> None:
-        """Gives the newest answer its usage report, where it has none yet."""
+        """Add a usage report to the newest answer, if it has none yet."""
         messages, answers = self.messages, self._answers
         for at in range(self._looked_at, len(messages)):
             if messages[at][0].role == "assistant":
@@ -155,13 +161,13 @@ class Collected:
                 messages[answers[-1]] = (whole, Raw(encode_message(whole)))
 
     def take_back(self, start: int, what: str) -> None:
-        """Leaves out the messages from `start` on, which the program took back by `what`."""
+        """Remove the messages from `start` on, which the program took back. `what` names the operation."""
         gone = self.messages[start:]
         if gone:
             self.warn(f"{len(gone)} messages were taken back by a {what}")
         del self.messages[start:]
         self.compactions -= sum(is_summary(message) for message, _ in gone)
-        # Not by a look at all of them: a file may take back often.
+        # The following does not scan all messages, because a file may take back messages often.
         self._looked_at = min(self._looked_at, start)
         while self._answers and self._answers[-1] >= start:
             self._answers.pop()
@@ -170,11 +176,11 @@ class Collected:
                 del kept[place]
 
     def pass_over(self, what: str) -> None:
-        """Counts something that is no part of the conversation, to be told once at the end."""
+        """Count something that is not part of the conversation. It is reported once, at the end."""
         self.left_out[what] += 1
 
     def finished(self) -> SessionFile:
-        """The session as read so far."""
+        """Return the session as read so far."""
         return SessionFile(
             format=self.format,
             messages=tuple(self.messages),
@@ -199,9 +205,10 @@ class Collected:
 def live_places(
     messages: Sequence[Message], first_kept: Mapping[int, int], pinned: Mapping[int, Sequence[int]]
 ) -> list[int]:
-    """The places of the messages that the next request holds: the last summary, what stayed, what followed.
+    """Return the positions of the messages in the next request: the last summary, the older messages that
+    stayed in the context, and the messages after the summary.
 
-    `first_kept`, `pinned`: as of `SessionFile`, by place. O(messages).
+    `first_kept`, `pinned`: as in `SessionFile`, by position. O(messages).
     """
     last = next((at for at in reversed(range(len(messages))) if is_summary(messages[at])), -1)
     if last < 0:
@@ -212,7 +219,7 @@ def live_places(
 
 
 def has_content(content: Sequence[Block]) -> bool:
-    """False for nothing but empty text: what an aborted request leaves behind."""
+    """Return whether `content` has a block that is not empty. An aborted request can leave empty text."""
     return any(
         bool(block.text or (isinstance(block, Thinking) and block.redacted))
         if isinstance(block, Text | Thinking)
@@ -222,12 +229,15 @@ def has_content(content: Sequence[Block]) -> bool:
 
 
 def numbered(id: str | None, at: int) -> str | None:
-    """The id of the message at index `at` of those that one record holds: the first has the record's."""
+    """Return the id of the message at index `at` among the messages that were made from one record.
+
+    The first has the record's `id`, the second `<id>-2`. None if the record has no id.
+    """
     return f"{id}-{at + 1}" if id is not None and at else id
 
 
 def text_field(given: dict[str, Raw], name: str) -> str | None:
-    """The string `given[name]`; none where it is missing or something else."""
+    """Return the string `given[name]`; None if it is missing or something else."""
     raw = given.get(name)
     if raw is None:
         return None
@@ -238,14 +248,15 @@ def text_field(given: dict[str, Raw], name: str) -> str | None:
 
 
 def is_true(given: dict[str, Raw], name: str) -> bool:
-    """Whether `given[name]` is the literal true."""
+    """Return whether `given[name]` is the literal true."""
     return given.get(name) == _TRUE
 
 
 def unix_seconds(text: str | None) -> float | None:
-    """Unix seconds of an ISO 8601 time, UTC where it names no zone; none where it is no time.
+    """Return the Unix seconds of an ISO 8601 time, in UTC if it has no time zone; None if it is not a time.
 
-    Nor is 1970's first moment: so a format that demands a time is written where nobody knows it.
+    The first moment of 1970 also gives None: compactd's writers use it if a format requires a time that is
+    unknown.
     """
     try:
         time = datetime.fromisoformat(text or "")

@@ -1,4 +1,4 @@
-"""Session files as bytes: regular files that the user can read, up to a size."""
+"""Read the bytes of session files: only regular files, up to a size."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from pathlib import Path
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 
 FILE_BYTES = 256 * 1024 * 1024
-"""A larger file is refused: it is held in memory while it is read."""
+"""The most bytes of a file. A larger file is refused, because a file is kept in memory while it is read."""
 
 _PIECE = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Without waiting: opening a pipe would wait for its other end."""
+"""The flags with which a file is opened. They include non-blocking mode, because opening a named pipe would
+wait for its other end.
+"""
 
 
 def bytes_of(path: Path, limit: int = FILE_BYTES) -> bytes:
-    """What the file holds.
+    """Return the contents of a file. O(bytes).
 
-    Raises `InvalidParams` for what is no regular file, is not there, may not be read, or is a link that leads
-    in a circle; `LimitExceeded` above `limit` bytes, before anything is read. Cost: O(bytes).
+    Raise `InvalidParams` if it is not a regular file, does not exist, may not be read, or is a circular link.
+    Raise `LimitExceeded`, without reading it, if it is larger than `limit` bytes.
     """
     try:
         fd = os.open(path, _FLAGS)
@@ -30,7 +32,7 @@ def bytes_of(path: Path, limit: int = FILE_BYTES) -> bytes:
     try:
         facts = os.fstat(fd)
         if not stat.S_ISREG(facts.st_mode):
-            raise InvalidParams(f"{path} is no file that can be read from beginning to end", "$.path")
+            raise InvalidParams(f"{path} is not a regular file", "$.path")
         if facts.st_size > limit:
             raise too_large(str(path), facts.st_size, limit)
         return _whole(fd, str(path), limit)
@@ -41,7 +43,9 @@ def bytes_of(path: Path, limit: int = FILE_BYTES) -> bytes:
 
 
 def _whole(fd: int, path: str, limit: int) -> bytes:
-    """The file may grow meanwhile: no more than `limit` is held."""
+    """Return the contents of the open file `fd`. Raise `LimitExceeded` if it grows beyond `limit` bytes while
+    it is read.
+    """
     pieces: list[bytes] = []
     size = 0
     while piece := os.read(fd, _PIECE):
@@ -53,7 +57,7 @@ def _whole(fd: int, path: str, limit: int) -> bytes:
 
 
 def too_large(path: str, size: int, limit: int = FILE_BYTES) -> LimitExceeded:
-    """The refusal of a file of `size` bytes."""
+    """Return the error for a file of `size` bytes, of which at most `limit` may be read."""
     return LimitExceeded(
         f"{path} has {size:,} bytes; at most {limit:,} are read", limit_bytes=limit, size_bytes=size
     )

@@ -1,4 +1,4 @@
-"""Sessions as files of other programs: the formats that are written, and what each does not hold."""
+"""Write a session in another program's format, and list what that format cannot represent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WRITERS = {
 }
 
 WRITABLE = tuple(_WRITERS)
-"""Names of the session files of other programs that are written."""
+"""Names of the other programs' formats that can be written."""
 
 _MARK_MESSAGES = (
     "claude-code",
@@ -46,32 +46,33 @@ _MARK_MESSAGES = (
     "mini-swe-agent",
     "aider",
 )
-"""Formats that can say of a whole user message that no person wrote it, and of no part."""
+"""Formats that can mark a whole user message as not written by a person, but no part of it."""
 _JOIN_TEXTS = ("opal", "aider")
-"""Of those, the ones that hold a message's texts as one."""
+"""Formats of `_MARK_MESSAGES` that join the texts of a message."""
 
 _NAMED = 12
-"""Runs of entries that one warning names."""
+"""How many ranges of messages one warning names. Further messages are counted."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """A session as bytes."""
+    """A session as the bytes of a file."""
 
     data: bytes
     warnings: tuple[str, ...]
-    """What reading it again does not give back, by entry."""
+    """Sentences that say what is lost when the file is read again, and in which messages."""
 
 
 def write(file: SessionFile, format: str, names: Sequence[str] | None = None) -> Written:
-    """`file` as a file of the format `format`, one of `WRITABLE`.
+    """Return `file` in the format `format`, one of `WRITABLE`. O(bytes).
 
-    `names`: what to call each message in warnings, by default its number. What is lost is found by reading
-    the file again: what no warning names comes back as it was. Raises `FormatNotSupported`. Cost: O(bytes).
+    `names`: how warnings refer to each message, by default its number. The written bytes are read again to
+    find what is lost, so everything that no warning names is preserved. Raise `FormatNotSupported` for an
+    unknown format.
     """
     writer, reader = _writer(format), reader_of(format)
     if writer is None or reader is None:
         raise FormatNotSupported(
-            f"the format {format!r} is not written here; those that are: {', '.join(WRITABLE)}",
+            f"the format {format!r} cannot be written; use one of {', '.join(WRITABLE)}",
             format=format,
             supported=list(WRITABLE),
         )
@@ -88,7 +89,7 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
 
 
 def _without(file: SessionFile, lifted: int, prompt: str | None) -> SessionFile:
-    """The session without its first messages, which are its system prompt."""
+    """Return the session without its first `lifted` messages, which became the system prompt `prompt`."""
     if not lifted:
         return file
     return replace(
@@ -104,7 +105,7 @@ def _without(file: SessionFile, lifted: int, prompt: str | None) -> SessionFile:
 
 
 def neutral_document(file: SessionFile) -> bytes:
-    """The session in our own shape, as one document that `detect.read` takes. O(bytes)."""
+    """Return the session in neutral form, as one document that `detect.read` accepts. O(bytes)."""
     about = {
         "format": "neutral",
         "session_id": file.session_id,
@@ -127,9 +128,9 @@ def _writer(format: str) -> Callable[[SessionFile], bytes] | None:
 
 
 def told(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    """The losses in sentences, those of one kind together with the entries that they fall on.
+    """Return the losses as sentences, one per kind of loss with the messages it affects.
 
-    `origins`: of each place, which of `names` it belongs to.
+    `origins`: for each position in `lost`, the index of the message's name in `names`.
     """
     by_kind: dict[str, list[int]] = {}
     for place, what in lost:
@@ -140,7 +141,9 @@ def told(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> 
 
 
 def _follows(names: Sequence[str], place: int, next: int) -> bool:
-    """True where no entry stands between the two, also none that is no message."""
+    """Return whether the messages at `place` and `next` are neighbours. If names are entry ids, no other
+    entry may be between them either.
+    """
     here, there = number_of(f"e{names[place].lstrip('e')}"), number_of(f"e{names[next].lstrip('e')}")
     before, behind = place if here is None else here, next if there is None else there
     return next == place + 1 and behind == before + 1

@@ -1,1 +1,1 @@
-"""Message shapes of the providers' APIs, in and out, and requests in those shapes."""
+"""Message formats of the providers' APIs: reading messages, and rendering requests."""

@@ -1,4 +1,4 @@
-"""Anthropic's messages (`/v1/messages`): read into ours."""
+"""Read messages in Anthropic's format (`/v1/messages`)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Each of `raws` as (message, the same in neutral shape); one for one.
+    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A block of a type that has no counterpart of ours is kept as it came. Raises `InvalidParams` with the path
-    of the bad field, `LimitExceeded`. Cost: O(bytes).
+    A block of an unknown type is kept unchanged. Raise `InvalidParams` with the path of the bad field, and
+    `LimitExceeded`.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -38,7 +38,7 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
 
 
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """One message, of a request or of a response. Raises `InvalidParams` with the path of the bad field."""
+    """Return one message of a request or response. Raise `InvalidParams` with the path of the bad field."""
     given = fields(raw, path, "a message")
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
@@ -50,7 +50,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
 
 
 def read_content(raw: Raw, path: str) -> tuple[Block, ...]:
-    """The blocks of a content: a string is one text block."""
+    """Return the blocks of a message's content. A string is one text block."""
     match first_byte(raw):
         case b'"':
             return (Text(text=string(raw, path)),)
@@ -61,7 +61,7 @@ def read_content(raw: Raw, path: str) -> tuple[Block, ...]:
 
 
 def read_block(raw: Raw, path: str) -> Block:
-    """One content block."""
+    """Return one content block."""
     if first_byte(raw) == b'"':
         return Text(text=string(raw, path))
     given = _Fields(fields(raw, path, "a block"), path)
@@ -92,7 +92,7 @@ def read_block(raw: Raw, path: str) -> Block:
 
 
 class _Fields:
-    """The fields of one object, asked for by name; a missing one is an error with its path."""
+    """The fields of one object. Reading a missing one raises `InvalidParams` with its path."""
 
     def __init__(self, given: dict[str, Raw], path: str) -> None:
         self._given = given
@@ -117,7 +117,9 @@ class _Fields:
 
 
 def _result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
-    """A string, blocks, or (some programs write what they like there) any other JSON as its own text."""
+    """Return the content of a tool result, as a string or as blocks. Some programs write other JSON as the
+    content; it becomes a string.
+    """
     if raw == NULL:
         return ""
     match first_byte(raw):

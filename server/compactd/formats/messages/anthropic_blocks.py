@@ -1,4 +1,4 @@
-"""Our blocks as Anthropic's content blocks; a block that has no counterpart there becomes text."""
+"""Convert blocks to Anthropic's content blocks. A block without an equivalent becomes text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from compactd.formats.messages.rendering import (
 )
 from compactd.protocol.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
 
-# Blocks of Anthropic's own tools that an answer holds and a request gives back, with the fields they cannot
-# be without (API reference, seen 2026-11).
+# Blocks of Anthropic's own tools that an answer contains and a request sends back, with their required fields
+# (API reference, seen 2026-11).
 ASSISTANT_BLOCKS = {
     "server_tool_use": ("id", "name", "input"),
     "mcp_tool_use": ("id", "name", "input", "server_name"),
@@ -31,7 +31,7 @@ ASSISTANT_BLOCKS = {
     "tool_search_tool_result": ("tool_use_id", "content"),
     "container_upload": ("file_id",),
 }
-# An image or document of the Files API has no counterpart of ours and comes back as it was.
+# An image or document of the Files API has no neutral equivalent and is sent back unchanged.
 _FILES = {"search_result": ("source", "title", "content"), "image": ("source",), "document": ("source",)}
 _OURS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
 USER_BLOCKS = {**_FILES, "container_upload": ("file_id",)}
@@ -39,28 +39,30 @@ RESULT_BLOCKS = {**_FILES, "tool_reference": ("tool_name",)}
 
 
 def text_block(text: str) -> Json:
-    """A text block; `text` has to hold more than white space."""
+    """Return a text block. `text` must contain more than white space."""
     return {"type": "text", "text": text}
 
 
 def text_blocks(block: Block) -> list[Json | Raw]:
-    """The text that stands for `block`; none where there is none."""
+    """Return `block` as text; empty if it has no text form."""
     text = text_of(block)
     return [text_block(text)] if text and not text.isspace() else []
 
 
 def thinking_blocks(block: Thinking) -> list[Json | Raw]:
-    """Thinking word for word with its signature; none where it has no signature."""
+    """Return thinking unchanged with its signature; empty if it has no signature."""
     if block.redacted:
         return [{"type": "redacted_thinking", "data": block.redacted}]
-    # A signature that is a JSON object is OpenAI's whole reasoning item, as pi keeps it.
+    # A signature that is a JSON object is OpenAI's complete reasoning item, which pi stores there.
     if block.signature and block.signature[0] != "{":
         return [{"type": "thinking", "thinking": block.text, "signature": block.signature}]
     return []
 
 
 def opaque_thinking(block: Opaque) -> Thinking | None:
-    """The thinking that a client kept as Anthropic's own block; None where it is none."""
+    """Return the thinking in `block` if it is a thinking block of Anthropic's API that a client kept
+    unchanged; otherwise None.
+    """
     if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
         return None
     given = fields(block.raw, "$", "a block")
@@ -74,7 +76,9 @@ def opaque_thinking(block: Opaque) -> Thinking | None:
 
 
 def opaque_block(block: Opaque) -> Raw | None:
-    """A block of an answer of Anthropic's that is none of ours, as it came; None for any other."""
+    """Return the unchanged JSON of `block` if it is a block of an Anthropic answer without a neutral
+    equivalent; otherwise None.
+    """
     if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
         return None
     given = fields(block.raw, "$", "a block")
@@ -84,7 +88,9 @@ def opaque_block(block: Opaque) -> Raw | None:
 
 
 def user_blocks(block: Block) -> list[Json | Raw]:
-    """`block` in a user message; none for a tool result, which goes first."""
+    """Return `block` for a user message; empty for a tool result, which the caller puts before
+    other blocks.
+    """
     match block:
         case ToolResult():
             return []
@@ -100,7 +106,9 @@ def user_blocks(block: Block) -> list[Json | Raw]:
 
 
 def result_blocks(block: Block, is_error: bool = False) -> list[Json | Raw]:
-    """`block` inside a tool result; of an error result the caller moves what is no text."""
+    """Return `block` for the inside of a tool result. If the result is an error, only text may be inside, so
+    the caller moves the other blocks out of it.
+    """
     if is_error and isinstance(block, Opaque | Unknown):
         return text_blocks(block)
     if isinstance(block, Opaque | Unknown):

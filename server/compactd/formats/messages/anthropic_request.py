@@ -1,11 +1,17 @@
-"""A request in Anthropic's shape (`/v1/messages`).
+"""Render a request in Anthropic's format (`/v1/messages`).
 
-The rules (Anthropic's API reference, "Create a message", its tool use and extended thinking guides, and its
-error texts): the system prompt stands apart; roles alternate, the first is user's; the results of an
-assistant's `tool_use` blocks come first in the next message; no text is empty or only white space, and the
-last assistant's does not end in it; thinking goes back with its signature, comes first, and is never the last
-block; an id matches `^[a-zA-Z0-9_-]+$`; the content of an error result is text, and not empty; a call of
-Anthropic's own tools stands with its result; Claude 4.6 and later want a user's message at the end.
+The rules come from Anthropic's API reference ("Create a message"), its guides to tool use and extended
+thinking, and its error messages:
+
+- The system prompt is separate. Roles alternate, and the first is the user's.
+- The results of an assistant's `tool_use` blocks come first in the next message.
+- No text is empty or only white space, and the last assistant text does not end in white space.
+- Thinking is sent back with its signature, comes first, and is never the last block.
+- An id matches `^[a-zA-Z0-9_-]+$`. The content of an error result is text and not empty.
+- A call of Anthropic's own tools comes with its result.
+- Claude 4.6 and later require a user message at the end.
+
+
 """
 
 from __future__ import annotations
@@ -64,7 +70,7 @@ _THINKING = ("thinking", "redacted_thinking")
 def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
-    """The request as Anthropic's API takes it, to `model` where it is known. Cost: O(bytes)."""
+    """Return the request in Anthropic's format, for `model` if it is known. O(bytes)."""
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
     written = _Written(names, model)
     leading = leading_system([projected.message for projected in projection.messages])
@@ -87,7 +93,7 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
 
 
 class _Turn:
-    """Neighbouring messages of one role, merged. Results are kept apart: they go first."""
+    """Adjacent messages of one role, merged. Results are kept separately, because they come first."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -102,7 +108,7 @@ class _Turn:
 
 
 class _Written:
-    """The turns so far, and the pictures an assistant's message held: only a user's may."""
+    """The turns so far, and images of an assistant's message that wait for a user message."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self._turns: list[_Turn] = []
@@ -148,7 +154,7 @@ class _Written:
             merged.insert(0, _continuing())
         last = merged[-1] if merged else None
         if last is not None and last.role == "assistant" and refuses_prefill(self._model):
-            # An answer that paused inside Anthropic's own tools is sent back as it is, and goes on.
+            # An answer that paused inside Anthropic's own tools is sent back unchanged and continues.
             is_paused = isinstance(last.blocks[-1], Raw)
             merged += [] if is_paused else [_continuing()]
         return [
@@ -194,7 +200,7 @@ class _Written:
                 return text_blocks(block)
 
     def _result(self, result: ToolResult) -> tuple[Json, list[Json | Raw]]:
-        """The result, and what it held that has to stand beside it."""
+        """Return (the tool result, the blocks of it that must be next to it instead of inside it)."""
         call_id = self._ids.of(result.call_id)
         given: Json = {"type": "tool_result", "tool_use_id": call_id}
         beside: list[Json | Raw] = []
@@ -231,7 +237,8 @@ def _is_text(block: Json | Raw) -> bool:
 
 
 def _in_pairs(blocks: list[Json | Raw], is_last: bool) -> list[Json | Raw]:
-    """`blocks`, those of Anthropic's own tools as text where the call or the result is not there.
+    """Return `blocks`. A call of Anthropic's own tools whose result is missing becomes text, and so does a
+    result whose call is missing.
 
     "`web_search` tool use with id … was found without a corresponding `web_search_tool_result` block" (400,
     Messages API). A call at the very end may still wait for its result (`pause_turn`).
@@ -255,7 +262,7 @@ def _in_pairs(blocks: list[Json | Raw], is_last: bool) -> list[Json | Raw]:
 
 
 def _without_misplaced_thinking(blocks: list[Json | Raw]) -> list[Json | Raw]:
-    """`blocks` with their thinking where it may stand, or without it.
+    """Return `blocks` without the thinking blocks that are not allowed at their places.
 
     "If an assistant message contains any thinking blocks, the first block must be `thinking`" and "The final
     block in an assistant message cannot be `thinking`" (400, Messages API, seen 2025-12 and 2026-01).
@@ -272,7 +279,7 @@ def _without_misplaced_thinking(blocks: list[Json | Raw]) -> list[Json | Raw]:
 
 
 def _without_trailing_space(blocks: list[Json | Raw]) -> list[Json | Raw]:
-    """`blocks`, the last text without white space at its end."""
+    """Return `blocks`, with white space removed from the end of the last text."""
     # "final assistant content cannot end with trailing whitespace" (400, Messages API)
     last = blocks[-1] if blocks else None
     if isinstance(last, dict) and last["type"] == "text":

@@ -1,4 +1,4 @@
-"""The message shapes by name: read into ours, and rendered as a request."""
+"""Read messages and render requests in a message format that is chosen by name."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from compactd.protocol.messages import Message, Tool
 __all__ = ["READABLE", "RENDERABLE", "Rendered", "read_messages", "render"]
 
 READABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
-"""Shapes that messages may come in."""
+"""Formats that messages can be read from."""
 
 RENDERABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
-"""Shapes that a request can be given in."""
+"""Formats that a request can be rendered in."""
 
 
 def read_messages(
     raws: Sequence[Raw], format: str | None = None, path: str = "$.messages"
 ) -> list[tuple[Message, Raw]]:
-    """Each of `raws` as (message, its bytes in neutral shape), in order, one for one.
+    """Return each of `raws` as (message, its bytes in neutral form), in order. O(bytes).
 
-    `format` is the shape they come in, by default ours; then the bytes are the client's own. Raises
-    `InvalidParams` with the path of the bad field, `LimitExceeded` for nesting, `FormatNotSupported` with the
-    list of those that are. Cost: O(bytes).
+    `format` is the format of `raws`, by default neutral; a neutral message keeps the bytes that the client
+    sent. Raise `InvalidParams` with the path of the bad field, `LimitExceeded` for too deep nesting, and
+    `FormatNotSupported` with the list of formats.
     """
     match format or "neutral":
         case "neutral":
             return neutral.read_messages(raws, path)
-        # The other shapes are imported at the first need: a daemon answers before most clients ask for one.
+        # Other formats are imported on first use, because most clients never need them.
         case "openai":
             from compactd.formats.messages import openai
 
@@ -64,13 +64,14 @@ def render(
     *,
     with_reasoning: bool = False,
 ) -> Rendered:
-    """The next request, `system` prompt and `tools` included, in the shape `format` (by default ours).
+    """Return the next request, including `system` prompt and `tools`, in the format `format` (by default
+    neutral).
 
-    `openai`: the system prompt is the first message. `model` (`provider/id`, or the id alone) is the one that
-    the request is for: what another provider's signed is left out, and rules of one generation are kept;
-    without it, only the rules that all models of the provider share. `with_reasoning`: the endpoint speaks
-    OpenAI's chat shape and wants its models' thinking back (`core/models/lookup.py`).
-    Raises `FormatNotSupported` with the list of those that are. Cost: O(bytes).
+    In `openai`, the system prompt is the first message. `model` (`provider/id`, or the id alone) is the model
+    of the request. If it is known, what another provider signed is left out, and the rules for that
+    generation of models are applied; otherwise only the rules that all models of the provider share.
+    `with_reasoning`: the endpoint uses OpenAI's chat format and wants its models' thinking back
+    (`core/models/lookup.py`). Raise `FormatNotSupported` with the list of formats. O(bytes).
     """
     match format or "neutral":
         case "neutral":

@@ -1,4 +1,4 @@
-"""Messages that a client gives without naming their shape: read, or refused if they would lose something."""
+"""Read messages that a client sends without naming their format; refuse them if something would be lost."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Document, Image, Message, Thinking, ToolCall, Unknown
 
 _OTHER_CALLS = frozenset(("toolCall", "toolResult", "tool-call", "tool-result"))
-"""Blocks of pi's and of Vercel's AI SDK, which no provider's API takes."""
+"""Block types of pi and of Vercel's AI SDK, which no provider's API accepts."""
 _LOST_KEYS = (b'"tool_calls"', b'"function_call"', b'"reasoning_content"')
-"""Fields beside an answer's `content` that compactd's own shape does not read."""
+"""Fields next to an answer's `content` that the neutral format does not read."""
 
 
 def read_given(
     raws: Sequence[Raw], format: str | None = None, path: str = "$.messages"
 ) -> list[tuple[Message, Raw]]:
-    """As `read_messages`, for messages of a client: without `format`, one in a provider's shape is refused.
+    """Read messages of a client, like `read_messages`. If `format` is None, refuse a message in a provider's
+    format.
 
-    compactd's own shape keeps blocks that it does not know and passes over unknown fields, so a client that
-    leaves `format` out would lose its provider's tool calls. Raises `InvalidParams`, which names the `format`
-    to give. A message from which nothing is lost passes, and so does everything with `format: "neutral"`.
+    The neutral format keeps unknown blocks and ignores unknown fields, so a client that omits `format` would
+    lose its provider's tool calls. Raise `InvalidParams`, which names the `format` to give. A message from
+    which nothing is lost is accepted, and so is everything with `format: "neutral"`.
     """
     if format is not None:
         return read_messages(raws, format, path)
@@ -43,20 +44,19 @@ def read_given(
 
 
 def refuse_other_shape(raw: Raw, path: str, read: Message | None = None) -> None:
-    """Raises `InvalidParams` if `other_shape` names a shape: it says which `format` to give."""
+    """Raise `InvalidParams` with the `format` to give, if `other_shape` names one."""
     shape = other_shape(raw, path, read)
     if shape is not None:
-        raise InvalidParams(
-            f'this message is in {NAMES[shape]}: give `format: "{shape}"`', path, format=shape
-        )
+        raise InvalidParams(f'this message is in {NAMES[shape]}: add `format: "{shape}"`', path, format=shape)
 
 
 def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
-    """The provider's shape that `raw` is in, a name of `NAMES`, if compactd's own shape loses part of it.
+    """Return the provider's format of `raw`, a name of `NAMES`, if the neutral format would lose part of it;
+    otherwise None.
 
-    `read` is the message as compactd's own shape reads it, None if it could not be read. Raises
-    `InvalidParams` for tool calls in a shape that no `format` reads. Cost: a look at the blocks of `read`; a
-    message with unknown blocks or fields is read a second time.
+    `read` is the message as the neutral format reads it; None if it could not be read. Raise `InvalidParams`
+    for tool calls in a form that no `format` reads. Only a message with unknown blocks or fields is parsed a
+    second time.
     """
     if read is not None and not _may_lose(read, raw):
         return None
@@ -72,15 +72,15 @@ def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
         tag = text_in(block, "type")
         if tag in _OTHER_CALLS:
             raise InvalidParams(
-                f"a block of type `{tag}` is in no shape that can be read: a tool call is a block of type "
-                "`tool_call`, a result one of type `tool_result`",
+                f"a block of type `{tag}` is in no known format. Send a tool call as a block of type "
+                "`tool_call`, and a result as a block of type `tool_result`",
                 path,
             )
     return None
 
 
 def _loses(read: Message, raw: Raw, shape: str) -> bool:
-    """Whether the shape's own reader finds more in `raw` than stands in `read`."""
+    """Return whether the reader of the format `shape` finds other content in `raw` than `read` contains."""
     try:
         other = read_messages((raw,), shape)[0][0]
     except CompactdError:

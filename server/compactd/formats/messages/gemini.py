@@ -1,4 +1,4 @@
-"""Gemini's contents (`generateContent`): read into ours."""
+"""Read messages in Gemini's format (`generateContent`), which calls them contents."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _ROLES: dict[str, Role] = {
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Each of `raws` as (message, the same in neutral shape); one for one.
+    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A call without an id is known by its function's name: its result names that too. A thought's signature is
-    kept for Gemini beside its part. Raises `InvalidParams` with the path of the bad field, `LimitExceeded`.
-    Cost: O(bytes).
+    A call without an id is identified by its function's name, which its result also has. A thought signature
+    becomes a block of its own before the block of its part, so that it can be sent back to Gemini. Raise
+    `InvalidParams` with the path of the bad field, and `LimitExceeded`.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -48,7 +48,9 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
 
 
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """One content. Raises `InvalidParams` with the path of the bad field."""
+    """Return one content of a request or response as a message. Raise `InvalidParams` with the path of the
+    bad field.
+    """
     given = fields(raw, path, "a content")
     # A content without a role is the user's (API reference, `Content.role`).
     role = _ROLES.get(string(given["role"], f"{path}.role") if "role" in given else "user")
@@ -61,7 +63,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
         content.extend(_part(part, f"{path}.parts[{at}]"))
     is_function = given.get("role") == Raw(b'"function"')
     if is_function or (role == "user" and any(isinstance(block, ToolResult) for block in content)):
-        # What stands beside a function's answer came with it: a user's words are a content of their own.
+        # Other parts next to a function's result came with it: a user's text is a content of its own.
         content = [_by_tool(block) for block in content]
     if role == "user" and content and all(isinstance(block, ToolResult) for block in content):
         role = "tool"
@@ -80,7 +82,7 @@ def _part(raw: Raw, path: str) -> list[Block]:
     if "text" in given:
         text = string(given["text"], f"{path}.text")
         if given.get("thought") == Raw(b"true"):
-            # With its signature, it goes back to Gemini as it came.
+            # A thought with a signature is also kept unchanged, so that it can be sent back to Gemini.
             kept = () if signature is None else (Opaque(provider="gemini", raw=raw),)
             return [Thinking(text=text), *kept]
         return [*_signed(signature), Text(text=text)]

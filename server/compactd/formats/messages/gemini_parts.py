@@ -1,4 +1,4 @@
-"""Our blocks as parts of Gemini's contents; a block that has no counterpart there becomes text."""
+"""Convert blocks to parts of Gemini's contents. A block without an equivalent becomes text."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ _MEDIA = re.compile(
 _IN_RESULT = ("image/png", "image/jpeg", "image/webp", "application/pdf")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _CODE = {"executableCode": "code", "codeExecutionResult": "outcome"}
-"""Parts of Gemini's own that go back as they came, and what each cannot be without."""
+"""Gemini's own parts that are sent back unchanged, and the field that each must have."""
 
 
 def response_of(text: str, is_error: bool) -> Json | Raw:
-    """A result as the object that Gemini wants: itself where it is one, else as `output` or `error`."""
+    """Return the text of a tool result as the object that Gemini requires. If the text is JSON of an object,
+    it stays unchanged; otherwise it is the value of `output` or `error`.
+    """
     given = _decoded(text)
     if given is not None and ("error" in given) == is_error:
         return Raw(text.encode())
@@ -51,7 +53,9 @@ def _decoded(text: str) -> dict[str, Raw] | None:
 
 
 def signature_of(block: Opaque) -> str | None:
-    """The signature of the part that follows, as our reader keeps it; None for any other block."""
+    """Return the thought signature if `block` contains nothing else; otherwise None. The reader (`gemini.py`)
+    puts such a block before the block that the signature belongs to.
+    """
     if block.provider != GEMINI or first_byte(block.raw) != b"{":
         return None
     given = fields(block.raw, "$", "a part")
@@ -60,12 +64,14 @@ def signature_of(block: Opaque) -> str | None:
 
 
 def is_signature(signature: str) -> bool:
-    """True for text that Gemini can decode: it is base64, with either alphabet."""
+    """Return whether Gemini can decode the text: it must be base64, in either alphabet."""
     return _BASE64.fullmatch(signature) is not None and len(signature.rstrip("=")) % 4 != 1
 
 
 def own_part(block: Opaque) -> Raw | None:
-    """A part of Gemini's own, as it came: a signed thought, or code that it ran."""
+    """Return the unchanged JSON of `block` if only Gemini has such a part: a signed thought, or code that
+    Gemini ran. Return None for any other block.
+    """
     if block.provider != GEMINI or first_byte(block.raw) != b"{":
         return None
     given = fields(block.raw, "$", "a part")
@@ -78,7 +84,7 @@ def own_part(block: Opaque) -> Raw | None:
 
 
 def user_parts(block: Block) -> list[Json | Raw]:
-    """`block` in a user's content; none for a result, or where nothing stands for it."""
+    """Return `block` as parts of a user's content; empty for a tool result, and if it has no text form."""
     if isinstance(block, ToolResult):
         return []
     media = media_of(block)
@@ -89,7 +95,7 @@ def user_parts(block: Block) -> list[Json | Raw]:
 
 
 def media_of(block: Block) -> Json | None:
-    """A picture or file as a part; None where only text can stand for it."""
+    """Return an image or file as a part; None if only text can represent it."""
     if not isinstance(block, Image | Document) or (isinstance(block, Document) and block.text):
         return None
     inline = (block.media_type, block.data) if block.data else data_url(block.url or "")
@@ -102,7 +108,7 @@ def media_of(block: Block) -> Json | None:
     return None
 
 
-# Ends of paths whose type is plain; the block's own type is often only our default.
+# Endings of a URL's path that show the media type. A block's own `media_type` is often only the default.
 _ENDINGS = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -121,13 +127,15 @@ def _type_of(block: Image | Document) -> str:
 
 
 def in_system_tags(parts: list[Json | Raw]) -> list[Json | Raw]:
-    """The parts of a system message in the middle, its texts as one text of the user's."""
+    """Return the parts of a system message that is between other messages. Its texts become one text of a
+    user message, in tags.
+    """
     texts = [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
     others = [part for part in parts if not (isinstance(part, dict) and "text" in part)]
     return [{"text": system_message_text(texts)}, *others] if texts else others
 
 
 def stands_in_result(part: Json | Raw) -> bool:
-    """True for what a Gemini 3 takes inside a `functionResponse` (guide, seen 2026-11)."""
+    """Return whether Gemini 3 accepts the part inside a `functionResponse` (guide, seen 2026-11)."""
     inline = part.get("inlineData") if isinstance(part, dict) else None
     return isinstance(inline, dict) and inline.get("mimeType") in _IN_RESULT

@@ -1,13 +1,19 @@
-"""A request in Gemini's shape (`generateContent`): `systemInstruction` and `contents`.
+"""Render a request in Gemini's format (`generateContent`): `systemInstruction` and `contents`.
 
-The rules (Gemini API reference, its guides to function calling and thought signatures, and its error texts):
-roles are user and model, the first content is the user's, and so is the last ("Requests ending with a model
-turn are not supported", seen 2026-07); parts are never empty; the `functionResponse` parts of a turn's calls,
-as many, with their names, stand in the very next content ("Please ensure that the number of function response
-parts is equal to the number of function call parts") and nothing else stands there (seen 2026-07 with text,
-2026-01 with pictures), so that a user's words follow in a content of their own; a `response` is an object,
-which from Gemini 3 on may have pictures with it; a name begins with a letter or `_` and has at most 64 of
-letters, digits, `_`, `.`, `-`; a thought's signature goes back with its part as it came, or not at all.
+The rules come from Gemini's API reference, its guides to function calling and thought signatures, and its
+error messages:
+
+- Roles are user and model. The first and the last content are the user's ("Requests ending with a model turn
+  are not supported", seen 2026-07). Parts are never empty.
+- The `functionResponse` parts of a turn's calls, as many and with the same names, are in the very next
+  content ("Please ensure that the number of function response parts is equal to the number of function call
+  parts"). That content contains nothing else (seen 2026-07 with text, 2026-01 with images), so a user's text
+  follows in its own content.
+- A `response` is an object. From Gemini 3 on, it may come with images.
+- A name begins with a letter or `_` and has at most 64 letters, digits, `_`, `.` or `-`.
+- The signature of a thought is sent back unchanged with its part, or not at all.
+
+
 """
 
 from __future__ import annotations
@@ -55,8 +61,9 @@ from compactd.protocol.messages import (
 )
 
 SIGNATURE_OF_ANOTHER = "skip_thought_signature_validator"
-"""What Gemini's guide to thought signatures (FAQ, seen 2026-11) says to send for a call of the current turn
-that another model made, where Gemini 3 wants a signature."""
+"""The signature for a call of the current turn that another model made. Gemini 3 requires a signature, and
+Gemini's guide to thought signatures (FAQ, seen 2026-11) says to send this one.
+"""
 
 _LONGEST_NAME = 64
 
@@ -64,7 +71,7 @@ _LONGEST_NAME = 64
 def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
-    """The request as Gemini's API takes it, to `model` where it is known. Cost: O(bytes)."""
+    """Return the request in Gemini's format, for `model` if it is known. O(bytes)."""
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools), dotted=True)
     written = _Written(names, model)
     leading = leading_system([projected.message for projected in projection.messages])
@@ -92,15 +99,15 @@ def _tools(tools: Sequence[Tool], names: SafeNames) -> Raw:
 
 
 class _Content:
-    """One content: the user's words, the model's, or the results of the model's calls."""
+    """One content: the user's text, the model's, or the results of the model's calls."""
 
     def __init__(self, role: str) -> None:
         self.role = role
         self.parts: list[Json | Raw] = []
         self.results: dict[str, Json] = {}
-        """By the id of their call; nothing else stands where these do."""
+        """Results by the id of their call. A content with results contains nothing else."""
         self.order: Sequence[str] = ()
-        """The calls that `results` answer: some servers match them by their place."""
+        """The calls that `results` answer, in order: some servers match them by position."""
 
     @property
     def written(self) -> list[Json | Raw]:
@@ -111,21 +118,22 @@ class _Content:
 
 
 class _Written:
-    """The contents so far, and the pictures that wait until a user's content may stand."""
+    """The contents that were added so far, and images that wait for the next content of the user."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self._contents: list[_Content] = []
         self._names = names
         self._model = model
         self._is_third = is_third_generation(model)
-        # "Unknown name "id"" (400, Vertex AI; pi left it out for that, seen 2025-12): it matches by place.
+        # "Unknown name "id"" (400, Vertex AI; pi omits it for that reason, seen 2025-12): Vertex matches by
+        # position.
         self._has_ids = "vertex" not in (model or "").lower()
         self._named: dict[str, str] = {}
         self._calls: list[str] = []
         self._waiting: list[Json | Raw] = []
 
     def add(self, projected: Projected) -> None:
-        """The contents of one message, results first."""
+        """Add the contents of one message, results first."""
         message = projected.message
         for block in message.content:
             if isinstance(block, ToolResult):
@@ -143,7 +151,7 @@ class _Written:
             self._content("user").parts.extend(parts)
 
     def contents(self) -> list[Raw]:
-        """What was written; the user has the first word and the last."""
+        """Return the contents. The first and the last are the user's."""
         self._flush()
         contents = self._contents
         if contents and contents[0].role == "model":
@@ -181,7 +189,7 @@ class _Written:
                     args = arguments_object(block.arguments)
                     part = {"functionCall": {**self._id(block.call_id), "name": name, "args": args}}
                 case Text() if signature is not None or text_of(block):
-                    # A signature may come with a text that is empty: it goes back with it.
+                    # A signature may come with an empty text and is sent back with it.
                     part = {"text": block.text}
                 case Thinking(text=text, signature=str(signed)) if is_own and is_signature(signed):
                     part = {"text": text, "thought": True, "thoughtSignature": signed}
@@ -206,7 +214,8 @@ class _Written:
             self._flush()
             self._content("model").parts.extend(parts)
             self._calls = calls
-        # A model's own pictures stand in its turn only with their signature, else in the user's.
+        # A model's own images may only be in its turn with their signature; otherwise they go into the
+        # user's.
         self._waiting.extend(pictures)
 
     def _id(self, call_id: str) -> Json:
@@ -248,7 +257,8 @@ def _continuing() -> _Content:
 
 
 def _sign_current_turn(contents: Sequence[_Content]) -> None:
-    """Gives the first call of each model's content after the user's last words a signature, if it has none.
+    """Add a signature to the first call of each model content after the user's last text, unless the call has
+    one.
 
     "Function call is missing a thought_signature in functionCall parts" (400, Gemini 3, seen 2026-03).
     """

@@ -1,11 +1,11 @@
-"""A tool's JSON schema as Gemini's `parameters`, a subset of OpenAPI's.
+"""Convert a tool's JSON schema to Gemini's `parameters`, a subset of OpenAPI's schema.
 
-The subset (API reference, `Schema`, seen 2026-11) refuses a request for what it does not know: "Unknown name
-\"additionalProperties\" … Cannot find field", "type: must be specified when not using one_of, any_of or
-all_of fields", "enum: only allowed for STRING type", "enum[1]: cannot be empty", "items: missing field",
-"required[0]: property is not defined", "properties: only allowed for OBJECT type", "properties: should be
-non-empty for OBJECT type" (400s, seen 2025-04 to 2026-09). What has no counterpart is left out: the tool
-itself still checks its arguments.
+Gemini (API reference, `Schema`, seen 2026-11) rejects a request that contains anything outside the subset:
+"Unknown name "additionalProperties" … Cannot find field", "type: must be specified when not using one_of,
+any_of or all_of fields", "enum: only allowed for STRING type", "enum[1]: cannot be empty", "items: missing
+field", "required[0]: property is not defined", "properties: only allowed for OBJECT type", "properties:
+should be non-empty for OBJECT type" (400s, seen 2025-04 to 2026-09). What has no equivalent is left out; the
+tool itself still checks its arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compactd.formats.messages.rendering import Json
 
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 
-# (field, what its value is) of any type, and of each type.
+# (field, type of its value) for any type, and for each type.
 _ANY = (("title", str), ("description", str))
 _OF_TYPE: dict[str, tuple[tuple[str, type], ...]] = {
     "string": (("pattern", str), ("minLength", int), ("maxLength", int)),
@@ -34,13 +34,15 @@ _FORMATS = {
 }
 
 _DEEPEST = 24
-"""Levels that a schema may have once its references are followed: a schema may hold itself."""
+"""The most levels of a schema after following its references. A schema may contain itself."""
 _LARGEST = 4000
-"""Nodes that a schema may have once its references are followed."""
+"""The most nodes of a schema after following its references."""
 
 
 def parameters(schema: Raw) -> Json | None:
-    """`schema` as Gemini's `parameters`; None for a tool without any. O(nodes), at most `_LARGEST`."""
+    """Return `schema` as Gemini's `parameters`; None for a tool without parameters. O(nodes), at most
+    `_LARGEST`.
+    """
     given = _object(schema)
     if given is None:
         return None
@@ -58,12 +60,12 @@ def _object(raw: Raw) -> Json | None:
 
 
 def _json(value: object) -> Json | None:
-    """`value` where it is an object; every key of JSON is a string."""
+    """Return `value` if it is an object. All keys of JSON are strings."""
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None
 
 
 class _Converting:
-    """One schema: its root, for references, and how much of it was written."""
+    """The conversion of one schema: its root, for references, and the number of nodes written."""
 
     def __init__(self, root: Json) -> None:
         self._root = root
@@ -71,7 +73,9 @@ class _Converting:
         self._open: list[str] = []
 
     def whole(self) -> Json:
-        """The root: an object, whatever it says; of alternatives, the properties of all."""
+        """Return the root schema as one object schema. If the root has alternatives, the result has the
+        properties of all of them.
+        """
         given, _ = self._merged(self._root)
         branches = _alternatives(given)
         if "properties" not in given and branches:
@@ -83,7 +87,7 @@ class _Converting:
         return self.node({**given, "type": "object"}, 0)
 
     def node(self, given: Json, depth: int) -> Json:
-        """One schema; never empty, always with a type or `anyOf`."""
+        """Return the schema `given` in Gemini's form. It is never empty and always has a type or `anyOf`."""
         self._nodes += 1
         given, references = self._merged(given)
         is_again = any(reference in self._open for reference in references)
@@ -100,7 +104,7 @@ class _Converting:
         }
         types, nullable = _types(given)
         branches = _alternatives(given)
-        # Beside a type, alternatives only narrow it.
+        # If a schema has a type too, its alternatives only narrow the type, and are left out.
         if branches and not isinstance(given.get("type"), str) and "properties" not in given:
             converted, has_null = self._branches(branches, depth)
             nullable = nullable or has_null
@@ -119,7 +123,9 @@ class _Converting:
         return node
 
     def _merged(self, given: Json) -> tuple[Json, list[str]]:
-        """`given` with what it refers to, and with all parts of its `allOf`, in one; and the references."""
+        """Return (`given` merged with the schemas that it refers to and with all parts of its `allOf`, the
+        references that were followed).
+        """
         seen: list[str] = []
         while isinstance(reference := given.get("$ref"), str):
             found = None if reference in seen else self._referred(reference)
@@ -141,7 +147,7 @@ class _Converting:
         return given, seen
 
     def _referred(self, reference: str) -> Json | None:
-        """What `#/$defs/name` stands for; None for what is elsewhere."""
+        """Return the schema that a reference such as `#/$defs/name` means; None for an external reference."""
         at: object = self._root
         if not reference.startswith("#"):
             return None
@@ -152,12 +158,14 @@ class _Converting:
         return _json(at)
 
     def _branches(self, branches: list[Json], depth: int) -> tuple[list[Json], bool]:
-        """The branches, and whether one of them was null."""
+        """Return (the converted branches without those of the type null, whether there was one)."""
         kept = [one for one in branches if one.get("type") != "null"]
         return [self.node(one, depth + 1) for one in kept], len(kept) < len(branches)
 
     def _typed(self, given: Json, kind: str, depth: int) -> Json:
-        """What `given` says of a value of the type `kind`."""
+        """Return the part of the schema `given` that applies to values of the type `kind`, in
+        Gemini's form.
+        """
         values = given.get("enum", [given["const"]] if "const" in given else None)
         if isinstance(values, list) and kind in ("string", "number", "integer"):
             # Only strings may be enumerated.
@@ -191,7 +199,7 @@ class _Converting:
 
 
 def _types(given: Json) -> tuple[list[str], bool]:
-    """(types but null, at least one; whether null is one of them)."""
+    """Return (types except null, at least one; whether null is one of them)."""
     named = given.get("type")
     listed = named if isinstance(named, list) else [named]
     kinds = [kind.lower() for kind in listed if isinstance(kind, str) and kind.lower() in _TYPES]
@@ -206,7 +214,7 @@ def _types(given: Json) -> tuple[list[str], bool]:
 
 
 def _alternatives(given: Json) -> list[Json]:
-    """The branches of `anyOf` or `oneOf`."""
+    """Return the branches of `anyOf` or `oneOf`."""
     branches = given.get("anyOf") or given.get("oneOf")
     if not isinstance(branches, list):
         return []
@@ -214,12 +222,14 @@ def _alternatives(given: Json) -> list[Json]:
 
 
 def _names(value: object) -> list[str]:
-    """The strings of a list; none of anything else."""
+    """Return the strings of a list; empty for anything else."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
 def _together(one: Json, other: Json) -> Json:
-    """Two schemas that both hold: properties and requirements of both, else the later word."""
+    """Merge two schemas that both apply. The result has the properties and required names of both. Every
+    other field is taken from `other` if it has the field.
+    """
     merged = {**one, **other}
     both = (_json(one.get("properties")), _json(other.get("properties")))
     if both[0] is not None and both[1] is not None:
@@ -231,5 +241,5 @@ def _together(one: Json, other: Json) -> Json:
 
 
 def _word(value: object) -> str:
-    """An enumerated value as the string that it is written as."""
+    """Return an enumerated value as a string."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

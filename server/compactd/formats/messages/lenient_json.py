@@ -1,7 +1,7 @@
-"""Fields of JSON that nobody promised: what is missing or of another kind is none, never an error.
+"""Read fields of JSON leniently: a field that is missing or has another type gives a default, never an error.
 
-Session files of other programs change with every release of theirs; a reader takes what it knows of a record
-and leaves the rest.
+Other programs change their session files with every release. A reader uses what it knows and ignores the
+rest.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ Given = dict[str, Raw]
 
 
 def object_in(given: Given, name: str) -> Given:
-    """The fields of the object `given[name]`; none where it is missing or something else."""
+    """Return the fields of the object `given[name]`; empty if it is missing or something else."""
     raw = given.get(name, NULL)
     return fields(raw, f"$.{name}", name) if first_byte(raw) == b"{" else {}
 
 
 def list_in(given: Given, name: str) -> tuple[Raw, ...]:
-    """The elements of the list `given[name]`; none where it is missing or something else."""
+    """Return the elements of the list `given[name]`; empty if it is missing or something else."""
     raw = given.get(name, NULL)
     return elements(raw, f"$.{name}") if first_byte(raw) == b"[" else ()
 
 
 def objects_in(given: Given, name: str) -> list[Given]:
-    """The objects in the list `given[name]`; other elements are left out."""
+    """Return the objects in the list `given[name]`. Other elements are skipped."""
     return [fields(raw, f"$.{name}", name) for raw in list_in(given, name) if first_byte(raw) == b"{"]
 
 
 def texts_in(given: Given, name: str) -> tuple[str, ...]:
-    """The strings in the list `given[name]`; other elements are left out."""
+    """Return the strings in the list `given[name]`. Other elements are skipped."""
     return tuple(string(raw, f"$.{name}") for raw in list_in(given, name) if first_byte(raw) == b'"')
 
 
 def text_in(given: Given, name: str) -> str:
-    """The string `given[name]`; empty where it is missing or something else."""
+    """Return the string `given[name]`; empty if it is missing or something else."""
     return text_field(given, name) or ""
 
 
 def number_in(given: Given, name: str) -> float | None:
-    """The number `given[name]`; none where it is missing or something else."""
+    """Return the number `given[name]`; None if it is missing or something else."""
     raw = bytes(given.get(name, NULL))
     try:
         return msgspec.json.decode(raw, type=float) if raw[:1] in b"-0123456789" and raw else None
@@ -52,30 +52,32 @@ def number_in(given: Given, name: str) -> float | None:
 
 
 def count_in(given: Given, name: str) -> int:
-    """The whole number `given[name]`; 0 where it is missing, negative or something else."""
+    """Return the whole number `given[name]`; 0 if it is missing, negative or something else."""
     number = number_in(given, name)
     return int(number) if number is not None and number > 0 else 0
 
 
 def is_list(raw: Raw) -> bool:
-    """True for a JSON list."""
+    """Return whether the JSON is a list."""
     return first_byte(raw) == b"["
 
 
 def is_object(raw: Raw) -> bool:
-    """True for a JSON object."""
+    """Return whether the JSON is an object."""
     return first_byte(raw) == b"{"
 
 
 def is_text(raw: Raw) -> bool:
-    """True for a JSON string."""
+    """Return whether the JSON is a string."""
     return first_byte(raw) == b'"'
 
 
 def usage_of(
     input_tokens: int, output_tokens: int, *, read: int = 0, written: int = 0, reasoning: int = 0
 ) -> Raw | None:
-    """A report under our names, `input_tokens` without the cache; none where it counted nothing."""
+    """Return a usage report in neutral form; None if all counts are 0. `input_tokens` must not include the
+    tokens that were `read` from or `written` to the cache.
+    """
     report = {
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
@@ -90,5 +92,5 @@ def usage_of(
 
 
 def json_text(value: object) -> Raw:
-    """`value` as compact JSON."""
+    """Encode `value` as compact JSON."""
     return Raw(msgspec.json.encode(value))

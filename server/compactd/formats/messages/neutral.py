@@ -1,7 +1,7 @@
-"""Our own message shape: in from the wire, out to it.
+"""compactd's own message format ("neutral"): decoding from and encoding to JSON.
 
-`decode_message` takes one message's JSON; `encode_message` gives one back. What the user sent as JSON (tool
-arguments, usage reports, blocks of a type we do not know) stays the bytes it was.
+`decode_message` reads the JSON of one message; `encode_message` writes it. JSON that the user sent (tool
+arguments, usage reports, blocks of an unknown type) keeps its bytes.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class _Result(Struct, frozen=True, kw_only=True, tag="tool_result"):
 
 
 _Inner = Text | Thinking | Image | Document | Opaque
-"""What may stand in any message, and in a tool result."""
+"""Blocks that may be in any message, and in a tool result."""
 _Known = _Inner | ToolCall | _Result
 
 
 class _TypedResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
-    # `ToolResult` itself cannot be decoded: `Unknown`, one of its blocks, has no tag of its own.
+    # `ToolResult` itself cannot be decoded, because `Unknown`, one of its blocks, has no tag of its own.
     call_id: str
     content: str | tuple[_Inner, ...] = ""
     name: str | None = None
@@ -61,7 +61,9 @@ class _TypedResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result
 
 
 class _Rest(Struct, frozen=True, kw_only=True, gc=False):
-    """What stands beside role and content. `Raw | None` would refuse an object (msgspec 0.22): `NULL`."""
+    """The fields of a message other than role and content. `usage` cannot be `Raw | None`, because that would
+    reject an object (msgspec 0.22).
+    """
 
     id: str | None = None
     created_at: float | None = None
@@ -79,7 +81,7 @@ class _Assistant(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", t
 
 
 class _Tool(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="tool"):
-    # Opaque is refused later: a struct with no other beside it may come without its `type` (msgspec 0.22).
+    # Opaque is rejected later. With only one struct, msgspec 0.22 would not require its `type`.
     content: tuple[_TypedResult | Opaque, ...]
 
 
@@ -117,10 +119,10 @@ _IN_RESULTS = frozenset(("text", "thinking", "image", "document", "opaque"))
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Each message of `raws` with its own copy of the bytes it came as, unchanged.
+    """Return each of `raws` as (message, a copy of its bytes). O(bytes).
 
-    The copy frees the frame they arrived in. Raises `InvalidParams` with the path of the bad field for the
-    first message that is wrong; `LimitExceeded` where one is nested too deep. Cost: O(bytes).
+    The copy makes it possible to free the frame in which the bytes arrived. Raise `InvalidParams` with the
+    path of the bad field for the first wrong message, and `LimitExceeded` for too deep nesting.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -130,17 +132,17 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
 
 
 def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """The message that `raw`, a JSON object in neutral shape, holds.
+    """Decode a message from `raw`, a JSON object in neutral form.
 
-    A string `content` is one text block; an empty one is kept. Null for an optional field is absent. A block
-    of an unknown type is kept as `Unknown`. `path` is where the message stands, for errors.
+    A string `content` is one text block, even if empty. Null for an optional field means that it is missing.
+    A block of an unknown type is kept as `Unknown`. `path` is the message's path, for errors.
 
-    Raises `InvalidParams` (`data.path` names the field) for a wrong role, a missing content, a tool call
-    outside an assistant message, a tool result outside a tool or user message, anything else in a tool
-    message; `LimitExceeded` for nesting beyond the decoder's depth. Cost: one pass; more where a
-    block is unknown, a field null or a tool result neither text nor blocks.
+    Raise `InvalidParams` (`data.path` names the field) for a wrong role, a missing content, a tool call
+    outside an assistant message, a tool result outside a tool or user message, and anything but tool results
+    in a tool message. Raise `LimitExceeded` for nesting beyond the decoder's depth. The JSON is read once;
+    more often if a block is unknown, a field is null, or a tool result is neither text nor blocks.
     """
-    # msgspec skips over what stays Raw, and over unknown fields, without looking at their encoding (0.22).
+    # msgspec (0.22) does not check the encoding of what stays Raw and of unknown fields.
     try:
         str(raw, "utf-8")
     except UnicodeDecodeError as error:
@@ -162,10 +164,10 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
 
 
 def _of_typed(wire: _Typed) -> Message | None:
-    """The message, unless something in it is for `_of_wire` or `_of_parts` to read or refuse.
+    """Return the message; None if `_of_wire` or `_of_parts` must read or reject it.
 
-    The time to read a stored session again is spent here: the decoder sees to it that each role holds only
-    its own blocks, and what can be kept as it was decoded is.
+    Most of the time to read a stored session is spent in this function. The decoder ensures that each role
+    contains only its own blocks, and decoded values are used without copying.
     """
     usage = None if wire.usage is NULL else wire.usage
     if usage is not None and first_byte(usage) != b"{":
@@ -202,7 +204,9 @@ def _given_back(wire: _TypedResult) -> ToolResult:
 
 
 def _of_wire(wire: _Wire, path: str) -> Message:
-    """Reads what `_of_typed` leaves: tool results of other JSON, a null for arguments."""
+    """Return a message that `_of_typed` does not read: its tool results may be any JSON, its
+    arguments null.
+    """
     content: tuple[Block, ...]
     if isinstance(wire.content, str):
         content = _of_string(wire.role, wire.content, f"{path}.content")
@@ -224,7 +228,7 @@ def _of_known(block: _Known, path: str) -> Block:
 def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
     if role == "tool":
         raise InvalidParams(
-            "a tool message holds tool_result blocks, each with its call_id, not a string", path
+            "a tool message contains tool_result blocks, each with its call_id, not a string", path
         )
     return (Text(text=text),)
 
@@ -232,7 +236,7 @@ def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
 def _whole(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
     usage = None if rest.usage == NULL else rest.usage
     if usage is not None and first_byte(usage) != b"{":
-        raise InvalidParams("usage is an object", f"{path}.usage")
+        raise InvalidParams("usage must be an object", f"{path}.usage")
     return Message(
         role=rest.role,
         content=content,
@@ -245,7 +249,9 @@ def _whole(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message
 
 
 def _of_parts(raw: bytes | Raw, path: str) -> Message:
-    """As `_of_wire`, part by part: for messages with unknown blocks or nulls, and to say what is wrong."""
+    """Return the message, decoded part by part. This is for messages with unknown blocks or nulls, and to
+    find the field that is wrong.
+    """
     given = fields(raw, path, "a message")
     content = given.pop("content", None)
     if "meta" in given:
@@ -258,14 +264,15 @@ def _of_parts(raw: bytes | Raw, path: str) -> Message:
 
 def _rest(given: dict[str, Raw], path: str) -> _RoleAndRest:
     if bytes(given.get("role", NULL)) not in _ROLES:
-        raise InvalidParams("role is one of user, assistant, tool, system", f"{path}.role")
+        raise InvalidParams("role must be one of user, assistant, tool, system", f"{path}.role")
     return decoded(_decode_rest, _encode(given), path)
 
 
 def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], path: str) -> Message:
-    """A message read from another shape: its blocks, and of its other fields those that are ours by name.
+    """Return a message that was read from another format: its blocks, and those other fields that have the
+    same name.
 
-    `given` are the fields of the message at `path`, without nulls. Raises as `decode_message`.
+    `given`: the fields of the message at `path`, without nulls. Raise like `decode_message`.
     """
     ours = {name: value for name, value in given.items() if name in _OURS}
     if "meta" in ours:
@@ -281,7 +288,7 @@ def _content(role: Role, raw: Raw, path: str) -> tuple[Block, ...]:
     if first == b'"':
         return _of_string(role, string(raw, path), path)
     if first != b"[":
-        raise InvalidParams("content is a string or a list of blocks", path)
+        raise InvalidParams("content must be a string or a list of blocks", path)
     return tuple(_block(part, f"{path}[{index}]") for index, part in enumerate(elements(raw, path)))
 
 
@@ -305,7 +312,9 @@ def _result(wire: _Result, path: str) -> ToolResult:
 
 
 def result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
-    """What a tool gave back: a string as it is, a list of blocks as blocks, other JSON as its own text."""
+    """Return the content of a tool result: a string unchanged, a list of blocks as blocks, and other JSON as
+    the text of that JSON.
+    """
     first = first_byte(raw)
     if first == b'"':
         return string(raw, path)
@@ -330,20 +339,21 @@ def result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
 
 
 def kept_block(tag: str, raw: Raw, provider: str) -> Opaque | Unknown:
-    """A block of another shape that has no counterpart of ours, as it came.
+    """Return a block of another format without a neutral equivalent, unchanged.
 
-    Where its type is a name that ours use for something else, it is `opaque`, so that it can be read back.
+    If its type is a name that the neutral format uses for something else, it becomes an `opaque` block, so
+    that the neutral reader does not mistake it for its own.
     """
     return Opaque(provider=provider, raw=raw) if tag in _TAGS else Unknown(type=tag, raw=raw)
 
 
 def has_type(raw: Raw) -> bool:
-    """True for a JSON object whose `type` is a string, as a block's is."""
+    """Return whether the JSON is an object whose `type` is a string, as in a block."""
     return first_byte(raw) == b"{" and first_byte(fields(raw, "$", "a block").get("type", NULL)) == b'"'
 
 
 def _inner(raw: Raw, path: str) -> Block:
-    """A block inside a tool result. Calls and results have no meaning there and stay as they came."""
+    """Return a block inside a tool result. Calls and results have no meaning there and are kept unchanged."""
     tag = string(fields(raw, path, "a block")["type"], path)
     return _block(raw, path) if tag in _IN_RESULTS else Unknown(type=tag, raw=raw)
 
@@ -354,17 +364,17 @@ def _check_blocks(message: Message, path: str) -> None:
         if isinstance(block, ToolCall):
             if role != "assistant":
                 raise InvalidParams(
-                    f"a tool_call stands in an assistant message, not in a {role} one",
+                    f"a tool_call belongs in an assistant message, not in a {role} message",
                     f"{path}.content[{index}]",
                 )
         elif isinstance(block, ToolResult):
             if role not in ("tool", "user"):
                 raise InvalidParams(
-                    f"a tool_result stands in a tool or user message, not in a {role} one",
+                    f"a tool_result belongs in a tool or user message, not in a {role} message",
                     f"{path}.content[{index}]",
                 )
         elif role == "tool":
             raise InvalidParams(
-                "a tool message holds tool_result blocks only; put anything else in a user message",
+                "a tool message may contain only tool_result blocks; put anything else in a user message",
                 f"{path}.content[{index}]",
             )

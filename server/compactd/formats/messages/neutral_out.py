@@ -1,4 +1,4 @@
-"""Our own message shape, going out: what was kept as raw JSON goes out as its own bytes."""
+"""Encode messages in compactd's neutral format. Raw JSON keeps its bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _OutResult(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="too
 
 
 def encode_message(message: Message) -> bytes:
-    """`message` as compact JSON in neutral shape; what was kept as raw JSON goes out as its own bytes."""
+    """Encode `message` as compact JSON in neutral form. Raw JSON keeps its bytes."""
     return _encode(
         _Out(
             role=message.role,
@@ -44,8 +44,10 @@ def encode_message(message: Message) -> bytes:
 
 
 def _meta(meta: Meta | None) -> object:
-    """A summary's `meta` has both lists of files, empty ones too (docs/specs.md, "opal.md", "4. Replace
-    Messages")."""
+    """Return `meta` in the form to encode. For a summary, both lists of files are included even if empty.
+
+    (docs/specs.md, "opal.md", "4. Replace Messages")
+    """
     if meta is None or meta.type != "compaction_summary":
         return meta
     given: dict[str, object] = msgspec.to_builtins(meta)
@@ -63,7 +65,7 @@ def _out(block: Block) -> object:
             is_error=block.is_error,
         )
     if isinstance(block, Image | Document):
-        # `omit_defaults` would leave a media type out where it is the default.
+        # `omit_defaults` would omit a media type that equals the default.
         given = msgspec.structs.asdict(block).items()
         tag = "image" if isinstance(block, Image) else "document"
         return {"type": tag, **{name: value for name, value in given if value is not None}}
@@ -71,9 +73,10 @@ def _out(block: Block) -> object:
 
 
 def render_neutral(projection: Projection) -> list[Raw]:
-    """The projected messages, each with `entry_id` as its last field; a result we wrote for a call has none.
+    """Return the projected messages, each with `entry_id` as its last field.
 
-    A message that was projected unchanged is the client's own bytes.
+    A result that compactd added for a call has no `entry_id`. A message that was projected unchanged keeps
+    the client's bytes.
     """
     return [_rendered(projected) for projected in projection.messages]
 
@@ -83,7 +86,7 @@ def _rendered(projected: Projected) -> Raw:
         data = encode_message(projected.message)
     else:
         data = bytes(projected.source).strip()
-        # A client may give back what it was given: one entry_id is enough.
+        # A client may send back what it received: one entry_id is enough.
         if b'"entry_id"' in data:
             given = msgspec.json.decode(data, type=dict[str, Raw])
             given.pop("entry_id", None)

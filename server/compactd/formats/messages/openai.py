@@ -1,4 +1,4 @@
-"""OpenAI's chat messages (`/v1/chat/completions`), which many servers speak: read into ours."""
+"""Read messages in OpenAI's chat format (`/v1/chat/completions`), which many servers use."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ _PROGRAM = re.compile(
     r"|system|assistant|agents?|bot|search|browser|retrieve[rs]?|retrieval|interpreter|terminal|shell|python"
     r"|critic|planner)(?![a-z])"
 )
-"""Names of those who are no person. `name` tells apart the participants of one role: agents' frameworks give
-a tool or another agent a name in role `user`; other names are people's."""
+"""A pattern for the `name` of a participant who is not a person. Agent frameworks send what a tool or another
+agent says in the role `user`, with such a name. Other names belong to people.
+"""
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Each of `raws` as (message, the same in neutral shape); one for one.
+    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A call's `arguments` string stays a string, byte for byte. `developer` is system; the older
-    `function_call` and the role `function` are read too; an assistant's null content is empty. Raises
-    `InvalidParams` with the path of the bad field, `LimitExceeded`. Cost: O(bytes).
+    A call's `arguments` string stays unchanged. `developer` is read as system. The older `function_call` and
+    the role `function` are supported. An assistant's null content is empty. Raise `InvalidParams` with the
+    path of the bad field, and `LimitExceeded`.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -60,7 +61,7 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
 
 
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """One chat message. Raises `InvalidParams` with the path of the bad field."""
+    """Return one chat message. Raise `InvalidParams` with the path of the bad field."""
     given = fields(raw, path, "a message")
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
@@ -78,7 +79,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
 
 
 def _of_named(message: Message, given: dict[str, Raw], path: str) -> Message:
-    """`message`, with the author `unknown` if it is a user's with a `name` that is a program's."""
+    """Return the message. A user message whose `name` in `given` is a program's gets the author `unknown`."""
     if message.role != "user" or "name" not in given or (message.meta and message.meta.author):
         return message
     if _PROGRAM.search(string(given["name"], f"{path}.name")) is None:
@@ -100,8 +101,7 @@ def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:
 
 
 def _thinking(given: dict[str, Raw], path: str) -> tuple[Block, ...]:
-    # DeepSeek, vLLM and others give the reasoning next to the content. `core/models/lookup.py` says which of
-    # them want it back.
+    # DeepSeek, vLLM and others send reasoning next to the content; few want it back (core/models/lookup.py).
     for field in ("reasoning_content", "reasoning"):
         if first_byte(given.get(field, Raw(b"0"))) == b'"':
             text = string(given[field], f"{path}.{field}")
@@ -193,5 +193,5 @@ def _function(given: dict[str, Raw], path: str, call_id: str | None) -> ToolCall
         raise InvalidParams("a function needs a name", f"{path}.name")
     name = string(given["name"], f"{path}.name")
     arguments = given.get("arguments", given.get("input", Raw(b'"{}"')))
-    # The older `function_call` has no id: its result names the function.
+    # The older `function_call` has no id; its result has the function's name.
     return ToolCall(call_id=name if call_id is None else call_id, name=name, arguments=arguments)

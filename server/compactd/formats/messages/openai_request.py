@@ -1,9 +1,14 @@
-"""A request in OpenAI's chat shape (`/v1/chat/completions`), which many servers speak.
+"""Render a request in OpenAI's chat format (`/v1/chat/completions`), which many servers use.
 
-The rules (OpenAI's API reference, "Create chat completion", and its error texts): the system prompt is the
-first message; an assistant message with `tool_calls` is followed at once by one tool message a call; system,
-assistant and tool messages hold text only; a function's name matches `^[a-zA-Z0-9_-]{1,64}$`; a call's id has
-at most 40 characters ("Invalid 'messages[1].tool_calls[0].id': string too long").
+The rules come from OpenAI's API reference ("Create chat completion") and its error messages:
+
+- The system prompt is the first message.
+- An assistant message with `tool_calls` is directly followed by one tool message per call.
+- System, assistant and tool messages contain only text.
+- A function's name matches `^[a-zA-Z0-9_-]{1,64}$`.
+- A call's id has at most 40 characters ("Invalid 'messages[1].tool_calls[0].id': string too long").
+
+
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ from compactd.protocol.messages import (
 )
 
 _USER_PARTS = {"input_audio": ("input_audio",), "file": ("file",)}
-"""Parts of a user message that we keep as they came."""
+"""Parts of a user message that are kept unchanged."""
 
 _LONGEST_ID = 40
 _LONGEST_NAME = 64
@@ -57,8 +62,11 @@ def render(
     *,
     with_reasoning: bool = False,
 ) -> Rendered:
-    """The request as OpenAI's chat API takes it. Thinking is left out; `with_reasoning`, for endpoints that
-    want it back, that of the same model stands beside what it said. Cost: O(bytes)."""
+    """Return the request in OpenAI's chat format. O(bytes).
+
+    Thinking is left out. If `with_reasoning` is set, for endpoints that want thinking back, the thinking of
+    the same model is sent next to its answer.
+    """
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
     written = _Written(names)
     if system and not system.isspace():
@@ -86,7 +94,7 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
 
 
 class _Written:
-    """The messages so far, and the pictures that wait until a user message may stand."""
+    """The messages so far, and images that wait for a user message."""
 
     def __init__(self, names: SafeNames) -> None:
         self.messages: list[Raw] = []
@@ -98,11 +106,13 @@ class _Written:
         self.messages.append(Raw(encode(message)))
 
     def add(self, message: Message, reasoning: str | None) -> None:
-        """`reasoning`: what an assistant's message shows of it; none where the endpoint wants none."""
+        """Add a message. `reasoning`: the thinking to send with an assistant message; None if the endpoint
+        takes none.
+        """
         for block in message.content:
             if isinstance(block, ToolResult):
                 self._result(block)
-        # Beside a result a blank text says nothing: the result of another call may follow.
+        # A blank text next to a result is dropped. As a message, it could separate calls from their results.
         rest = [each for each in message.content if not (isinstance(each, ToolResult) or is_blank(each))]
         if not rest:
             return
@@ -113,7 +123,9 @@ class _Written:
             self._user(message.role, rest)
 
     def flush(self) -> None:
-        """Writes what waits as a user message: between calls and their results none may stand."""
+        """Write the waiting images as a user message. Do not call this between calls and their results,
+        because no user message may be there.
+        """
         if self._waiting:
             parts, self._waiting = self._waiting, []
             self.put({"role": "user", "content": parts})
@@ -140,8 +152,9 @@ class _Written:
             if calls:
                 message["tool_calls"] = calls
             if reasoning or (calls and reasoning is not None):
-                # Beside calls an empty one too: "Missing `reasoning_content` field in the assistant message
-                # at message index 46" (400, DeepSeek, github.com/continuedev/continue/issues/11285).
+                # An answer with calls needs the field even if it is empty: "Missing `reasoning_content`
+                # field in the assistant message at message index 46" (400, DeepSeek,
+                # github.com/continuedev/continue/issues/11285).
                 message["reasoning_content"] = reasoning
             self.put(message)
         self._waiting.extend(_parts(block for block in content if _is_picture(block)))
@@ -152,7 +165,7 @@ class _Written:
 
     def _user(self, role: Role, content: Sequence[Block]) -> None:
         if any(_part(block) is not None for block in content):
-            # A system message holds text only; a user's may hold the rest.
+            # A system message contains only text; a user message may contain the rest.
             self.put({"role": "user", "content": _parts(content)})
         elif text := _text(content):
             self.put({"role": "system" if role == "system" else "user", "content": text})
@@ -171,7 +184,7 @@ def _text(blocks: Iterable[Block]) -> str:
 
 
 def _parts(blocks: Iterable[Block]) -> list[object]:
-    """The blocks as parts of a user message, none of them empty."""
+    """Return the blocks as parts of a user message. Empty blocks are left out."""
     parts: list[object] = []
     for block in blocks:
         part = _part(block)
@@ -183,7 +196,7 @@ def _parts(blocks: Iterable[Block]) -> list[object]:
 
 
 def _part(block: Block) -> object | None:
-    """`block` as a part of its own type; none where only text can stand for it."""
+    """Return `block` as a part of its own type; None if only text can represent it."""
     match block:
         case Image():
             inline = picture(block)

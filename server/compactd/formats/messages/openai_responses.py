@@ -1,9 +1,9 @@
-"""OpenAI's Responses items (`/v1/responses`): read into ours.
+"""Read items in the format of OpenAI's Responses API (`/v1/responses`).
 
-One element is one message: an input item, or a whole response object, whose `output` items are one
-assistant's message, so that calls made together stay together. Reasoning that OpenAI can take back (it has
-its encrypted content) is kept for it as it came, beside its summary; other items that have no counterpart of
-ours are kept as they came.
+One element is one message: an input item, or a complete response object, whose `output` items form one
+assistant message so that parallel calls stay together. Reasoning that can be sent back to OpenAI (it has its
+encrypted content) is kept unchanged next to its summary. Other items without a neutral equivalent are kept
+unchanged.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Each of `raws` as (message, the same in neutral shape); one for one.
+    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A call's `arguments` string stays a string, byte for byte. Raises `InvalidParams` with the path of the bad
-    field, also for an `item_reference`: what it refers to is OpenAI's alone. `LimitExceeded` for nesting.
-    Cost: O(bytes).
+    A call's `arguments` string stays unchanged. Raise `InvalidParams` with the path of the bad field, also
+    for an `item_reference`, because only OpenAI knows what it refers to; `LimitExceeded` for too deep
+    nesting.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -57,7 +57,7 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
 
 
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """One input item, or a whole response. Raises `InvalidParams` with the path of the bad field."""
+    """Return one input item, or a complete response. Raise `InvalidParams` with the path of the bad field."""
     given = fields(raw, path, "an item")
     if "type" not in given and first_byte(given.get("output", NULL)) == b"[":
         content: list[Block] = []
@@ -65,7 +65,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
             place = f"{path}.output[{at}]"
             role, blocks = _item(item, fields(item, place, "an item"), place)
             if role != "assistant":
-                raise InvalidParams("a response holds the model's items only", place)
+                raise InvalidParams("a response may contain only items of the model", place)
             content.extend(blocks)
         return message_of("assistant", tuple(content), given, path)
     role, blocks = _item(Raw(bytes(raw)), given, path)
@@ -91,7 +91,9 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
             media_type = f"image/{string_field(given, 'output_format') or 'png'}"
             return "assistant", (Image(media_type=media_type, data=string_field(given, "result")),)
         case "item_reference":
-            raise InvalidParams("a reference says nothing here: give the item itself", f"{path}.type")
+            raise InvalidParams(
+                "an item reference cannot be resolved here; send the item itself", f"{path}.type"
+            )
         case _:
             return ("user" if tag.endswith("_output") else "assistant"), (kept_block(tag, raw, RESPONSES),)
 

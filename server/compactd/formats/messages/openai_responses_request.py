@@ -1,17 +1,23 @@
-"""A request in the shape of OpenAI's Responses API (`/v1/responses`): `instructions` and `input` items.
+"""Render a request in the format of OpenAI's Responses API (`/v1/responses`): `instructions` and `input`
+items.
 
-The rules (OpenAI's API reference, "Create a model response", its guides to reasoning and function calling,
-and its error texts): a user's parts are `input_text`, `input_image`, `input_file`, an assistant's
-`output_text`; each `function_call` has its `function_call_output`, whose output is a string or input parts,
-pictures included; a `call_id` has at most 64 characters ("Invalid 'input[95].call_id': string too long",
-seen 2026-06), a name matches `^[a-zA-Z0-9_-]{1,64}$`.
+The rules come from OpenAI's API reference ("Create a model response"), its guides to reasoning and function
+calling, and its error messages:
 
-Reasoning goes back as it came or not at all: only with its id, summary and encrypted content (without that
-"Item with id 'rs_…' not found. Items are not persisted when `store` is set to false"), without plain
-`content` ("Invalid 'input[1].content': array too long", seen 2026-08), once ("Duplicate item found with id"),
-and before the item that it led to ("Item 'rs_…' of type 'reasoning' was provided without its required
-following item"). No other item names its id: "Item 'msg_…' was provided without its required 'reasoning'
-item" comes of those (seen 2026-04).
+- A user's parts are `input_text`, `input_image` and `input_file`; an assistant's are `output_text`.
+- Each `function_call` has its `function_call_output`, whose output is a string or input parts, including
+  images.
+- A `call_id` has at most 64 characters ("Invalid 'input[95].call_id': string too long", seen 2026-06); a name
+  matches `^[a-zA-Z0-9_-]{1,64}$`.
+- Reasoning is sent back unchanged or not at all: only with its id, summary and encrypted content (without
+  that "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false"), without plain
+  `content` ("Invalid 'input[1].content': array too long", seen 2026-08), once ("Duplicate item found with
+  id"), and before the item that it led to ("Item 'rs_…' of type 'reasoning' was provided without its required
+  following item").
+- No other item has its id, because that causes "Item 'msg_…' was provided without its required 'reasoning'
+  item" (seen 2026-04).
+
+
 """
 
 from __future__ import annotations
@@ -53,12 +59,12 @@ from compactd.protocol.messages import (
 
 _OWN = (RESPONSES, OPENAI)
 _PARTS = {"input_image": ("file_id",), "input_file": ("file_id",)}
-"""Parts of a user's message that we keep as they came."""
+"""Parts of a user's message that are kept unchanged."""
 _ITEMS = {"compaction": ("encrypted_content",)}
-"""Items that we keep as they came: OpenAI's own summary of a conversation."""
+"""Items that are kept unchanged: OpenAI's own summary of a conversation."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-# OpenAI's guide to file inputs (seen 2026-11); texts go as text.
+# From OpenAI's guide to file inputs (seen 2026-11). Text files are sent as text.
 _FILES = {
     "application/pdf": "pdf",
     f"{_OFFICE}wordprocessingml.document": "docx",
@@ -73,7 +79,9 @@ _LONGEST_NAME = 64
 def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
-    """The request as the Responses API takes it; `system` is its `instructions`. Cost: O(bytes)."""
+    """Return the request in the format of the Responses API; `system` becomes its `instructions`.
+    O(bytes).
+    """
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
     written = _Written(names, model)
     for projected in projection.messages:
@@ -91,12 +99,14 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
     given: Json = {"type": "function", "name": names.of(tool.name)}
     if tool.description is not None:
         given["description"] = tool.description
-    # Left out, `strict` is true here, and most schemas are not made for it.
+    # The default of `strict` is true, and most schemas do not meet its conditions.
     return Raw(encode({**given, "parameters": object_schema(tool.input_schema), "strict": False}))
 
 
 class _Written:
-    """The items so far; reasoning that waits for what it led to, and pictures for a user's message."""
+    """The items so far, reasoning that waits for the item it led to, and images that wait for a user's
+    message.
+    """
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self.items: list[Raw] = []
@@ -109,12 +119,12 @@ class _Written:
         self._pictures: list[Json | Raw] = []
 
     def add(self, projected: Projected) -> None:
-        """The items of one message, results first."""
+        """Add the items of one message, results first."""
         message = projected.message
         for block in message.content:
             if isinstance(block, ToolResult):
                 self._result(block)
-        # Beside a result a blank text says nothing: the result of another call may follow.
+        # A blank text next to a result is dropped. As a message, it could separate calls from their results.
         rest = [each for each in message.content if not (isinstance(each, ToolResult) or is_blank(each))]
         if not rest:
             return
@@ -128,7 +138,7 @@ class _Written:
             self._user(message.role, rest)
 
     def flush(self) -> None:
-        """Writes the pictures that wait as a user's message: an assistant's may hold none."""
+        """Write the waiting images as a user's message, because an assistant's message may contain none."""
         if self._pictures:
             parts, self._pictures = self._pictures, []
             self._put({"type": "message", "role": "user", "content": parts})
@@ -140,7 +150,7 @@ class _Written:
         self.items.append(Raw(encode(item)))
 
     def _say(self) -> None:
-        """Writes what the assistant said so far."""
+        """Write the assistant's texts that were collected so far as one message."""
         if self._said:
             parts, self._said = self._said, []
             self._put({"type": "message", "role": "assistant", "content": parts}, by_model=True)
@@ -159,7 +169,7 @@ class _Written:
                     by_model=True,
                 )
             case Thinking(signature=str(signature)) if is_own and signature[:1] == "{":
-                # pi keeps the whole item as the signature.
+                # pi stores the complete item as the signature.
                 self._reason(Raw(signature.encode()))
             case Opaque() if block.provider in _OWN:
                 own = own_block(block, block.provider, _ITEMS)
@@ -185,7 +195,7 @@ class _Written:
     def _user(self, role: Role, content: Sequence[Block]) -> None:
         parts = _parts(content)
         if parts:
-            # A system message holds text only.
+            # A system message contains only text.
             is_text = all(isinstance(part, dict) and part["type"] == "input_text" for part in parts)
             name = "system" if role == "system" and is_text else "user"
             self._put({"type": "message", "role": name, "content": parts})
@@ -207,7 +217,9 @@ class _Written:
 
 
 def reasoning_item(raw: Raw) -> tuple[str, Raw] | None:
-    """(its id, the item) of reasoning that OpenAI takes back; None for anything else."""
+    """Return (the item's id, the item) if `raw` is a reasoning item that OpenAI takes back;
+    otherwise None.
+    """
     if first_byte(raw) != b"{":
         return None
     given = fields(raw, "$", "an item")
@@ -227,7 +239,7 @@ def _is_empty_list(raw: Raw) -> bool:
 
 
 def _parts(blocks: Iterable[Block]) -> list[Json | Raw]:
-    """The blocks as parts of a user's message or of a result, none of them empty."""
+    """Return the blocks as parts of a user message or of a tool result. Empty blocks are left out."""
     parts: list[Json | Raw] = []
     for block in blocks:
         part = _part(block)
@@ -239,7 +251,7 @@ def _parts(blocks: Iterable[Block]) -> list[Json | Raw]:
 
 
 def _part(block: Block) -> Json | Raw | None:
-    """`block` as a part of its own type; None where only text can stand for it."""
+    """Return `block` as a part of its own type; None if only text can represent it."""
     match block:
         case Image():
             inline = picture(block)

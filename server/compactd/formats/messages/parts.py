@@ -1,4 +1,4 @@
-"""JSON read part by part, so that what is not ours stays its own bytes and each error knows its place."""
+"""Decode JSON part by part, so that user JSON keeps its bytes and each error has a path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _decode_string = msgspec.json.Decoder(str).decode
 
 
 def first_byte(raw: bytes | Raw) -> bytes:
-    """The byte that tells a JSON value's kind: `{`, `[`, `"`, a digit …; empty where there is none.
+    """Return the byte that shows a JSON value's type: `{`, `[`, `"`, a digit …; empty if there is none.
 
     O(1) unless white space comes first.
     """
@@ -30,7 +30,7 @@ def first_byte(raw: bytes | Raw) -> bytes:
 
 
 def decoded(decode: Callable[[bytes | Raw], T], raw: bytes | Raw, path: str) -> T:
-    """What `decode` makes of `raw`, which stands at `path`; raises as `refuse`."""
+    """Return `decode(raw)`. `path` is the path of `raw`. Raise like `refuse`."""
     try:
         return decode(raw)
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -38,27 +38,29 @@ def decoded(decode: Callable[[bytes | Raw], T], raw: bytes | Raw, path: str) -> 
 
 
 def fields(raw: bytes | Raw, path: str, what: str) -> dict[str, Raw]:
-    """The fields of the JSON object `raw`, without those that are null. `what` names it in the error."""
+    """Return the fields of the JSON object `raw`, without those that are null. `what` names the object in an
+    error. Raise like `refuse`, and `InvalidParams` if `raw` is not an object.
+    """
     if first_byte(raw) != b"{":
-        raise InvalidParams(f"{what} is an object", path)
+        raise InvalidParams(f"{what} must be an object", path)
     return {name: value for name, value in decoded(_decode_object, raw, path).items() if value != NULL}
 
 
 def elements(raw: bytes | Raw, path: str) -> tuple[Raw, ...]:
-    """The elements of the JSON list `raw`."""
+    """Return the elements of the JSON list `raw`."""
     return decoded(_decode_list, raw, path)
 
 
 def string(raw: bytes | Raw, path: str) -> str:
-    """The JSON string `raw`."""
+    """Return the JSON string `raw`."""
     return decoded(_decode_string, raw, path)
 
 
 def refuse(error: Exception, path: str) -> NoReturn:
-    """Raises what `error`, from msgspec, is on the wire.
+    """Raise the protocol's error for `error`, which msgspec raised.
 
-    `LimitExceeded` for nesting; else `InvalidParams` at `path` followed by msgspec's own path, which for a
-    missing field is that of the object: the field's name is added.
+    It is `LimitExceeded` for too deep nesting, otherwise `InvalidParams`. The path in it is `path` followed
+    by msgspec's own path and, for a missing field, by the field's name.
     """
     if isinstance(error, RecursionError):
         raise LimitExceeded(f"JSON nested deeper than the limit - at `{path}`", path=path) from None
@@ -74,9 +76,9 @@ def refuse(error: Exception, path: str) -> NoReturn:
 
 
 def one_line(data: bytes) -> bytes:
-    """`data`, valid JSON, with its line breaks turned into spaces, for a peer that reads one value a line.
+    """Return valid JSON with its line breaks replaced by spaces, for a peer that reads one value per line.
 
-    Only between tokens can there be any: inside a string they are escaped.
+    Line breaks can only be between tokens, because they are escaped inside strings.
     """
     if b"\n" in data or b"\r" in data:
         return data.replace(b"\n", b" ").replace(b"\r", b" ")

@@ -1,9 +1,9 @@
-"""Who signed a model's reasoning: only that provider takes it back.
+"""Decide whether signed reasoning of one model may be sent to another.
 
-A signature of another provider is refused: "Invalid `signature` in `thinking` block" (400, Messages API),
+A provider rejects a signature of another one: "Invalid `signature` in `thinking` block" (400, Messages API),
 "Invalid value at 'thought_signature' (TYPE_BYTES), Base64 decoding failed" (400, Gemini), "The encrypted
-content for item … could not be verified" (400, Responses API). What only one of them can have made says so
-itself (`opaque`, a reasoning item); for the rest, the model that the session was on when the message came.
+content for item … could not be verified" (400, Responses API). Some blocks name their provider (`opaque`, a
+reasoning item). The other blocks belong to the provider of the model that the session used at that time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _GEMINI = re.compile(r"gemini-(\d{1,4})")
 
 
 def maker(model: str | None) -> str | None:
-    """The maker of `model` (`provider/id`, or the id alone) where it is one of the three; else the model's
-    own name, so that a change of models shows. None for no model."""
+    """Return the maker of `model` (`provider/id`, or the id alone): Anthropic, OpenAI or Gemini. For any
+    other model, return the model's own name, so that a change of models is noticed. Return None for no model.
+    """
     if not model:
         return None
     name = model.lower()
@@ -33,9 +34,10 @@ def maker(model: str | None) -> str | None:
 
 
 def goes_back(shape: str, wrote: str | None, now: str | None) -> bool:
-    """True where what the model `wrote` signed may be sent to the model `now`, in the shape of `shape`.
+    """Return whether signed reasoning of the model `wrote` may be sent to the model `now` in the format
+    `shape`.
 
-    Either model may be unknown: then it is taken for one of `shape`'s own.
+    If a model is unknown, it is assumed to be of the format's own provider.
     """
     by, to = maker(wrote), maker(now)
     if by is None:
@@ -46,12 +48,15 @@ def goes_back(shape: str, wrote: str | None, now: str | None) -> bool:
 
 
 def is_same_model(wrote: str | None, now: str | None) -> bool:
-    """True where the model `now` may read what `wrote` thought as its own; one that is unknown may."""
+    """Return whether thinking of the model `wrote` may be sent to the model `now` as its own: if both have
+    the same maker, or one of them is unknown.
+    """
     return wrote is None or now is None or maker(wrote) == maker(now)
 
 
 def refuses_prefill(model: str | None) -> bool:
-    """True for a Claude that takes no request ending with an assistant message: from 4.6 on.
+    """Return whether the model is a Claude that rejects requests ending with an assistant message: 4.6 and
+    later.
 
     "This model does not support assistant message prefill. The conversation must end with a user message."
     (400, Messages API, seen 2026-03; "What's new in Claude 4.6", breaking changes.)
@@ -61,7 +66,10 @@ def refuses_prefill(model: str | None) -> bool:
 
 
 def is_third_generation(model: str | None) -> bool:
-    """True for Gemini 3 and later: they want the signature of a call of the current turn, and take pictures
-    in a call's result (guides to thought signatures and to function calling, seen 2026-11)."""
+    """Return whether the model is Gemini 3 or later.
+
+    Those require the signature of a call of the current turn, and accept images in a call's result (guides to
+    thought signatures and to function calling, seen 2026-11).
+    """
     found = _GEMINI.search(model.lower()) if model else None
     return found is not None and int(found[1]) >= 3

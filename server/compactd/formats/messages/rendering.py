@@ -1,4 +1,4 @@
-"""What the provider shapes share when a request goes out: ids, names, schemas, pictures, unknown blocks."""
+"""Helpers that all request formats share: safe ids and names, schemas, images, unknown blocks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from compactd.formats.messages.parts import fields, first_byte, string
 from compactd.formats.messages.tools import NO_PARAMETERS
 from compactd.protocol.messages import Block, Document, Image, Message, Opaque, Text, Unknown
 
-# OpenAI's and Anthropic's vision guides name the same four (seen 2026-11).
+# OpenAI's and Anthropic's vision guides name the same four types (seen 2026-11).
 _IMAGE_TYPES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 
 _NOT_SAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _DOTTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]*")
 
 CONTINUES = "(conversation continues)"
-"""The user message that is written where a provider wants one and the view has none."""
+"""The text of the user message that is added where a provider requires one and the view has none."""
 
 ERROR_WITHOUT_OUTPUT = "[error without output]"
-"""What a failed tool said where it said nothing."""
+"""The text for a failed tool that returned nothing."""
 
 Json = dict[str, object]
 
@@ -34,29 +34,33 @@ encode = msgspec.json.Encoder().encode
 
 
 class Rendered(Struct, frozen=True, kw_only=True):
-    """A request in a provider's shape."""
+    """A request in a provider's format."""
 
     system: str | None
-    """Where the shape keeps the system prompt apart."""
+    """The system prompt, if the format keeps it separate."""
     messages: list[Raw]
     tools: list[Raw] | None
-    """None where there are none."""
+    """The tools that are offered to the model; None if there are none."""
     names: dict[str, str] = {}
-    """What the model calls a tool whose own name its provider refuses: that name → the tool's own."""
+    """The name sent to the model -> the tool's own name, for tools whose name the provider would reject."""
 
 
 class SafeNames:
-    """Names and ids as a provider accepts them: of characters it knows, up to a length; one for one.
+    """A converter of names and ids to unique ones that a provider accepts, by their characters and length.
 
-    A name that is fine stays as it is. Another gets its bad characters replaced and a checksum of the whole,
-    so that the same name always becomes the same. O(length) each.
+    A valid name stays unchanged. In any other, bad characters are replaced and a checksum is added, so that
+    the same name always gives the same result. O(length) each.
     """
 
     def __init__(
         self, longest: int, known: Iterable[str] = (), *, any_character: bool = False, dotted: bool = False
     ) -> None:
-        """`known` names that are fine are never given to another; `any_character`: only the length counts;
-        `dotted`: dots are fine too, and the first character is a letter or `_`."""
+        """Create a converter for names of at most `longest` characters.
+
+        `known`: names that no other name may be converted to; those that are invalid are ignored.
+        `any_character`: only the length is limited. `dotted`: dots are allowed, and the first character is a
+        letter or `_`.
+        """
         self._longest = longest
         self._any_character = any_character
         self._dotted = dotted
@@ -64,7 +68,7 @@ class SafeNames:
         self._used = set(self._safe)
 
     def of(self, name: str) -> str:
-        """The accepted form of `name`."""
+        """Return the accepted form of `name`."""
         safe = self._safe.get(name)
         if safe is None:
             safe = name if self._is_safe(name) and name not in self._used else self._made(name)
@@ -73,7 +77,7 @@ class SafeNames:
         return safe
 
     def made(self) -> dict[str, str]:
-        """The names that were made, each with the one that it stands for."""
+        """Return accepted name -> original name, for all names that were changed so far."""
         return {safe: name for name, safe in self._safe.items() if safe != name}
 
     def _is_safe(self, name: str) -> bool:
@@ -95,10 +99,10 @@ class SafeNames:
 
 
 def object_schema(schema: Raw) -> Raw:
-    """`schema` with the `type` and `properties` that providers demand of a tool's parameters.
+    """Return `schema` with the `type` and `properties` that providers require of a tool's parameters.
 
     OpenAI: "schema must be a JSON Schema of 'type: "object"'" and "object schema missing properties";
-    Anthropic: "input_schema.type: Field required". A schema that has both is unchanged, byte for byte.
+    Anthropic: "input_schema.type: Field required". A schema that has both is unchanged.
     """
     try:
         given = msgspec.json.decode(schema, type=dict[str, Raw])
@@ -110,7 +114,7 @@ def object_schema(schema: Raw) -> Raw:
 
 
 def arguments_text(arguments: Raw) -> str:
-    """A call's arguments as the JSON text they are; OpenAI's string is that text already."""
+    """Return a call's arguments as JSON text. A string, as in OpenAI's format, already contains that text."""
     first = first_byte(arguments)
     if first == b'"':
         return msgspec.json.decode(arguments, type=str)
@@ -119,7 +123,7 @@ def arguments_text(arguments: Raw) -> str:
 
 
 def arguments_object(arguments: Raw) -> Raw:
-    """A call's arguments as a JSON object, byte for byte where they are one; else `{"_raw": text}`."""
+    """Return a call's arguments as a JSON object, unchanged if they are one; otherwise `{"_raw": text}`."""
     text = arguments_text(arguments).strip()
     if not text:
         return Raw(b"{}")
@@ -134,7 +138,7 @@ def arguments_object(arguments: Raw) -> Raw:
 
 
 def text_of(block: Block) -> str:
-    """What stands for `block` where a shape takes only text; empty where nothing does."""
+    """Return the text form of `block`; empty if it has none."""
     match block:
         case Text():
             return "" if is_blank(block) else block.text
@@ -161,10 +165,11 @@ def _document_text(document: Document) -> str:
 
 
 def own_block(block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[str, ...]]) -> Raw | None:
-    """`block` as JSON that `provider` takes; None where it would not know it.
+    """Return the unchanged JSON of `block` if `provider` accepts it; otherwise None.
 
-    `known`: the provider's types that may stand here, and the fields each cannot be without: another
-    program's block may have the same type, and a client may call anything opaque.
+    `known`: the provider's block types that are allowed at this place, and the required fields of each. The
+    fields are checked because another program's block may have the same type, and a client may mark anything
+    as opaque.
     """
     if isinstance(block, Opaque):
         if block.provider != provider or first_byte(block.raw) != b"{":
@@ -180,13 +185,15 @@ def own_block(block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[
 
 
 def string_field(given: Mapping[str, Raw], name: str) -> str:
-    """The string that an object has under `name`; empty where it has none."""
+    """Return the string `given[name]`; empty if it is missing or something else."""
     raw = given.get(name, Raw(b"0"))
     return string(raw, f"$.{name}") if first_byte(raw) == b'"' else ""
 
 
 def leading_system(messages: Sequence[Message]) -> list[str]:
-    """The texts of the system messages that come before anything else: they join the system prompt."""
+    """Return the texts of the system messages before any other message. They are added to the
+    system prompt.
+    """
     texts: list[str] = []
     for message in messages:
         if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
@@ -196,34 +203,40 @@ def leading_system(messages: Sequence[Message]) -> list[str]:
 
 
 def joined_prompts(system: str | None, leading: Iterable[str]) -> str | None:
-    """System prompt and leading system messages as one text; None where there is none."""
+    """Return the system prompt and leading system messages as one text; None if there is none."""
     prompts = [prompt for prompt in (system or "", *leading) if prompt and not prompt.isspace()]
     return "\n\n".join(prompts) or None
 
 
 def from_result(call_id: str) -> str:
-    """The text before what a tool result held and its shape has no place for."""
+    """Return the line that introduces images and files of a tool result, for formats that cannot have them
+    inside the result.
+    """
     return f"[from the result of tool call {call_id}]"
 
 
 def system_message_text(texts: Iterable[str]) -> str:
-    """A system message in the middle, as a user's text (docs/dev/behaviour.md, "Time travel")."""
+    """Return a system message between other messages as a user's text (docs/dev/behaviour.md,
+    "Time travel").
+    """
     return "\n".join(("<system-message>", *texts, "</system-message>"))
 
 
 def picture(image: Image) -> tuple[str, str] | None:
-    """(media type, base64) of an image that comes with its data, where providers take its type."""
+    """Return (media type, base64) of an image that contains its data; None if it does not, or if providers do
+    not accept its type.
+    """
     inline = (image.media_type, image.data) if image.data else data_url(image.url or "")
     return inline if inline is not None and inline[0] in _IMAGE_TYPES else None
 
 
 def web_url(url: str | None) -> str | None:
-    """`url` where a provider can fetch it."""
+    """Return `url` if a provider can fetch it; otherwise None."""
     return url if url and url.startswith(("http://", "https://")) else None
 
 
 def data_url(url: str) -> tuple[str, str] | None:
-    """(media type, base64) of a `data:` URL in base64; None for any other."""
+    """Return (media type, base64) of a `data:` URL in base64; None for any other."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
         return None

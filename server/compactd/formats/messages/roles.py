@@ -1,4 +1,6 @@
-"""Lists of messages whose roles are not their format's: other programs' names, calls of the user's."""
+"""Repair lists of messages with wrong roles: role names that other programs use, and roles that cannot have
+all blocks of their message, such as a user message with a tool call.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,21 @@ NAMES = {
     "tool_result": "tool",
     "developer_message": "system",
 }
-"""What programs call the roles that OpenAI's and Anthropic's messages know (LangChain, ShareGPT, Gemini)."""
+"""Name of a role in other programs (LangChain, ShareGPT, Gemini) -> its name in OpenAI's and Anthropic's
+messages.
+"""
 
 _CALLS = ("tool_use", "tool_call")
 _RESULTS = ("tool_result",)
 
 Changed = tuple[int, str]
-"""(the message's number, what its role is)."""
+"""(the message's number, what is wrong with its role)."""
 
 
 def with_roles(data: bytes) -> tuple[bytes, tuple[Changed, ...]]:
-    """(the list with the roles that its messages can have, what was changed). O(bytes).
+    """Return (the list of messages with valid roles, what was changed). O(bytes).
 
-    Raises `InvalidParams` where there is no list.
+    Raise `InvalidParams` if there is no list.
     """
     about, messages = _opened(data)
     changed: list[Changed] = []
@@ -53,14 +57,14 @@ def _opened(data: bytes) -> tuple[Given, list[Raw]]:
 
 
 def _unsaid(text: str) -> None:
-    """The reader told it."""
+    """Ignore a warning, because the file's reader has already reported it."""
 
 
 def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
     name = text_in(given, "role")
     role = NAMES.get(name.lower(), name.lower())
     if role != name:
-        changed.append((number, f"the role {name!r} is {role!r} here"))
+        changed.append((number, f"the role {name!r} is called {role!r} here"))
     content = given.get("content", NULL)
     runs: list[tuple[str, list[Raw]]] = []
     for block in elements(content, "$.content") if is_list(content) else ():
@@ -71,7 +75,7 @@ def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
     if len(runs) <= 1 and (not runs or runs[0][0] == role):
         yield Raw(msgspec.json.encode({**given, "role": role}))
         return
-    changed.append((number, f"{role!r} cannot say all that stands in it"))
+    changed.append((number, f"the role {role!r} cannot have all of its blocks"))
     for needed, blocks in runs:
         yield Raw(msgspec.json.encode({**given, "role": needed, "content": blocks}))
 

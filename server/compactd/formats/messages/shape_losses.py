@@ -1,4 +1,4 @@
-"""What of a session a list of messages in a provider's shape does not hold, by entry."""
+"""List what a session contains and its request in a provider's format does not, message by message."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from compactd.protocol.messages import Block, Document, Image, Message, Thinking
 
 
 def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) -> Iterator[Loss]:
-    """What `messages` have and `made`, the request of them in the shape `format`, has not; in order.
+    """Yield what `messages` contain and `made`, their request in the format `format`, does not, in order.
+    O(bytes).
 
-    What the projection mended is not told here: it says so itself. O(bytes).
+    Repairs by the projection are not included; the projection reports them itself.
     """
     left = _held(made, format)
     for place, message in enumerate(messages):
@@ -31,11 +32,11 @@ def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) 
                 yield place, _NAMES[type(block)]
 
 
-_NAMES: dict[type[Block], str] = {Thinking: "its thinking", Image: "a picture", Document: "a document"}
+_NAMES: dict[type[Block], str] = {Thinking: "the thinking", Image: "an image", Document: "a document"}
 
 
 def _held(made: Sequence[Raw], format: str) -> Counter[str]:
-    """How often the request holds each thought, picture and document."""
+    """Return how often the request `made` contains each thought, image and document, by `_key`."""
     try:
         read = [message for message, _ in read_messages(made, format)]
     except CompactdError:
@@ -57,7 +58,7 @@ def _key(block: Block) -> str | None:
 
 
 def _beside(message: Message) -> Iterator[str]:
-    """What stands beside a message's words: no provider's request has a place for it."""
+    """Yield the fields next to a message's content that no provider's request can contain."""
     if message.id is not None:
         yield "the message's id"
     if message.created_at is not None:
@@ -68,4 +69,4 @@ def _beside(message: Message) -> Iterator[str]:
         yield "the stop reason"
     meta = message.meta
     if meta is not None and (meta.synthetic or meta.kind is not None or meta.pinned):
-        yield "what programs say about it"
+        yield "what programs recorded about the message"

@@ -1,4 +1,4 @@
-"""Which message shape a single message has: compactd's own, or that of one provider's API."""
+"""Detect the format of a single message: compactd's neutral format, or that of a provider's API."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from compactd.formats.messages.lenient_json import Given, is_list, objects_in, t
 from compactd.formats.messages.parts import NULL, elements, fields
 
 NAMES: Final = {
-    "openai": "OpenAI's chat shape",
-    "openai_responses": "OpenAI's Responses shape",
-    "anthropic": "Anthropic's shape",
-    "gemini": "Gemini's shape",
+    "openai": "OpenAI's chat format",
+    "openai_responses": "OpenAI's Responses format",
+    "anthropic": "Anthropic's format",
+    "gemini": "Gemini's format",
 }
-"""The providers' shapes by their `format`."""
+"""The providers' formats, by the value of `format`."""
 
 _OPENAI_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content")
 _OPENAI_BLOCKS = frozenset(("image_url", "input_audio", "refusal"))
@@ -28,11 +28,13 @@ _ITEMS = {
     "custom_tool_call_output": {"call_id", "output"},
     "local_shell_call": {"action"},
 }
-"""Items of OpenAI's Responses API, and what each cannot be without."""
+"""Items of OpenAI's Responses API, and the required fields of each."""
 
 
 def is_responses_item(record: Given) -> bool:
-    """True for an item of OpenAI's Responses API, as rollouts of 2025 hold them bare."""
+    """Return whether the record is an item of OpenAI's Responses API. Codex files of 2025 contain such items
+    directly, one per line.
+    """
     kind = text_in(record, "type")
     if kind == "message":
         content = record.get("content", NULL)
@@ -42,9 +44,9 @@ def is_responses_item(record: Given) -> bool:
 
 
 def shape_of_message(message: Given) -> str | None:
-    """The shape that only this message's fields belong to; None if it looks the same in several.
+    """Return the format that this message's fields belong to; None if it is valid in several. O(bytes).
 
-    Raises `InvalidParams` for content that is no valid JSON. Cost: O(bytes).
+    Raise `InvalidParams` for content that is not valid JSON.
     """
     if any(key in message for key in _OPENAI_KEYS) or text_in(message, "role") == "developer":
         return "openai"
@@ -64,7 +66,9 @@ def shape_of_message(message: Given) -> str | None:
 
 
 def shape_in(message: Given) -> str | None:
-    """The shape of a message or item; None if it looks the same in several. Raises `InvalidParams`."""
+    """Return the format of a message or item; None if it is valid in several. Raise `InvalidParams` for
+    content that is not valid JSON.
+    """
     if is_responses_item(message):
         return "openai_responses"
     if is_list(message.get("parts", NULL)):

@@ -1,4 +1,4 @@
-"""Tools offered to the model: read from any provider's shape, given out in each."""
+"""Read tool definitions in any provider's format, and encode them in neutral form."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Tool
 
 NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
-"""The schema of a tool that was given without one: every provider accepts it."""
+"""The schema of a tool without one. Every provider accepts it."""
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _SCHEMAS = ("input_schema", "parameters", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 
 
 def decode_tool(raw: bytes | Raw, path: str = "$") -> Tool:
-    """The one tool that `raw` describes: ours, OpenAI's (chat or responses), Anthropic's, MCP's, or Gemini's.
+    """Return the one tool that `raw` describes: neutral, OpenAI (chat or Responses), Anthropic, MCP or
+    Gemini.
 
-    Raises `InvalidParams` with the path of the bad field, also where a Gemini list holds several: those are
-    read by `decode_tools`. The schema stays its own bytes.
+    Raise `InvalidParams` with the path of the bad field, also if a Gemini list declares several; use
+    `decode_tools` for those. The schema keeps its bytes.
     """
     tools = decode_tools(raw, path)
     if len(tools) != 1:
-        raise InvalidParams(f"one tool is wanted here, {len(tools)} are declared", path)
+        raise InvalidParams(f"give exactly one tool here; {len(tools)} are declared", path)
     return tools[0]
 
 
 def decode_tools(raw: bytes | Raw, path: str = "$") -> tuple[Tool, ...]:
-    """The tools that `raw` describes, as `decode_tool`; one element of Gemini's `tools` declares many."""
+    """Return all tools that `raw` describes, in the same formats as `decode_tool`. One element of Gemini's
+    `tools` may declare several.
+    """
     given = fields(raw, path, "a tool")
     for name in _DECLARATIONS:
         if name in given:
             if first_byte(given[name]) != b"[":
-                raise InvalidParams("a list of declarations is wanted", f"{path}.{name}")
+                raise InvalidParams("the declarations must be a list", f"{path}.{name}")
             return tuple(
                 _tool(fields(part, place, "a declaration"), place)
                 for index, part in enumerate(elements(given[name], f"{path}.{name}"))
@@ -51,16 +54,16 @@ def _tool(given: dict[str, Raw], path: str) -> Tool:
         raise InvalidParams("a tool needs a name", f"{path}.name")
     name = string(given["name"], f"{path}.name")
     if not name:
-        raise InvalidParams("a tool's name is not empty", f"{path}.name")
+        raise InvalidParams("a tool's name must not be empty", f"{path}.name")
     description = string(given["description"], f"{path}.description") if "description" in given else None
     for key in _SCHEMAS:
         if key in given:
             if first_byte(given[key]) != b"{":
-                raise InvalidParams("a JSON schema, an object, is wanted", f"{path}.{key}")
+                raise InvalidParams("the schema must be a JSON object", f"{path}.{key}")
             return Tool(name=name, description=description, input_schema=given[key])
     return Tool(name=name, description=description, input_schema=NO_PARAMETERS)
 
 
 def encode_tool(tool: Tool) -> Raw:
-    """`tool` in our own shape, the schema byte for byte."""
+    """Encode `tool` in neutral form. The schema keeps its bytes."""
     return Raw(msgspec.json.encode(tool))

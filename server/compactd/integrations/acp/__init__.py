@@ -1,1 +1,3 @@
-"""A proxy between an ACP client and an ACP agent that adds the daemon's context."""
+"""The Agent Client Protocol (ACP): compactd as an agent for editors, and as a proxy in front of another
+agent.
+"""

@@ -1,4 +1,4 @@
-"""`compactd acp`: the daemon's own loop as an ACP agent, for editors that speak it."""
+"""`compactd acp`: an ACP agent for editors that runs the daemon's own agent loop."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ STOPS = {
     "refusal": "refusal",
     "steps": "max_turn_requests",
 }
-"""The daemon's reasons, as ACP names them; any other is the end of the turn."""
+"""The daemon's stop reasons -> ACP's. Every other reason is the normal end of the turn."""
 
 
 class OwnAgent:
-    """Answers one client."""
+    """The agent side of one ACP connection. Its peer is an editor, the ACP client."""
 
     def __init__(self, client: AsyncClient, start: Mapping[str, object], system: str | None) -> None:
-        """`start`: the model, as params of `session/start`; `system`: the prompt, else our own."""
+        """Create the agent. `client`: the connection to the daemon. `start`: the model, as params of
+        `session/start`. `system`: the system prompt; None for the default.
+        """
         self._client = client
         self._start = start
         self._system = system
@@ -51,7 +53,9 @@ class OwnAgent:
         self.peer: Peer | None = None
 
     async def execute(self, params: dict[str, Json]) -> object:
-        """The daemon asks for a tool."""
+        """Run a tool call in the editor and return its result. `params`: those of the daemon's
+        `tool/execute`.
+        """
         tools = self._tools.get(str(params.get("session_id")))
         arguments = _arguments(params.get("arguments"))
         if tools is None or arguments is None:
@@ -59,7 +63,7 @@ class OwnAgent:
         return await tools.run(str(params.get("call_id")), str(params.get("name")), arguments)
 
     async def watch(self) -> None:
-        """Tells the client what the daemon tells; until the daemon is closed."""
+        """Forward the daemon's events to the editor until the daemon is closed."""
         async for event in self._client.events():
             if self.peer is None or event.session_id not in self._tools:
                 continue
@@ -88,7 +92,9 @@ class OwnAgent:
                 return ()
 
     async def handle(self, method: str, params: dict[str, Json]) -> object:
-        """A request or notification. Raises `Refused`, and what the daemon's client raises."""
+        """Return the answer to a request or notification of the editor. Raise `Refused`, and what the
+        daemon's client raises.
+        """
         match method:
             case "initialize":
                 self._initialize = params
@@ -110,7 +116,7 @@ class OwnAgent:
                 await self._client.session_close(session_id=name)
                 return {}
             case _:
-                raise Refused(wire.METHOD_NOT_FOUND, f"compactd does not answer {method}")
+                raise Refused(wire.METHOD_NOT_FOUND, f"compactd does not support {method}")
 
     async def _new(self, params: dict[str, Json]) -> object:
         started = await self._opened(params, None)
@@ -131,18 +137,18 @@ class OwnAgent:
         given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
         if session_id is None:
             given |= self._start
-            # A folder's name comes with a repository: on one line, and no more than a name.
+            # The folder's name may come from a repository, so it is quoted on one line.
             given["system_prompt"] = self._system or SYSTEM.format(folder=quoted_line(folder, "assistant"))
         else:
             given = {"session_id": session_id, "tools": given["tools"]}
             stored = {one.session_id for one in (await self._client.session_list()).sessions}
             if session_id not in stored:
-                raise Refused(wire.INVALID_PARAMS, f"no session has the id {session_id!r}")
+                raise Refused(wire.INVALID_PARAMS, f"there is no stored session with the id {session_id!r}")
         started = await self._client.ask("session/start", given, StartResult)
         peer = self._peer()
         self._tools[started.session_id] = Tools(peer, started.session_id, folder)
         name, ours = started.session_id, {"availableCommands": commands.COMMANDS}
-        # A client knows the session by the answer.
+        # Sent after the answer, because the editor learns the session's id from the answer.
         peer.after((wire.update(name, "available_commands_update", ours), *_gauge(name, started.token_usage)))
         return started
 
@@ -154,7 +160,7 @@ class OwnAgent:
             return {"stopReason": "end_turn"}
         content = prompt_content(blocks)
         if not any(str(block["text"]).strip() for block in content):
-            raise Refused(wire.INVALID_PARAMS, "the prompt holds no text")
+            raise Refused(wire.INVALID_PARAMS, "the prompt contains no text")
         prompted = await self._client.agent_prompt(session_id=name, content=content)
         try:
             event = await self._end(name, prompted.turn_id)
@@ -175,7 +181,7 @@ class OwnAgent:
                 return await commands.sessions(self._client, name)
 
     async def _replay(self, name: str) -> None:
-        """What was said, as the client showed it."""
+        """Send the stored messages of the session to the editor, as updates."""
         start: str | None = None
         while True:
             page = await self._client.session_history(session_id=name, from_=start, limit=PAGE)
@@ -196,17 +202,21 @@ class OwnAgent:
     def _known(self, params: dict[str, Json]) -> str:
         name = params.get("sessionId")
         if not isinstance(name, str) or name not in self._tools:
-            raise Refused(wire.INVALID_PARAMS, f"no session {name!r} is open: session/new, session/load")
+            raise Refused(
+                wire.INVALID_PARAMS, f"session {name!r} is not open; open it with session/new or session/load"
+            )
         return name
 
     def _peer(self) -> Peer:
         if self.peer is None:
-            raise Refused(wire.INTERNAL, "there is no client")
+            raise Refused(wire.INTERNAL, "no client is connected")
         return self.peer
 
 
 def _arguments(given: Json) -> dict[str, Json] | None:
-    """A model's arguments; they may come as a string of JSON. None for what is no object."""
+    """Return a model's arguments, which may be a string that contains JSON. None if they are not
+    an object.
+    """
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given)

@@ -1,4 +1,4 @@
-"""`/compact`, `/context`, `/sessions`: what the person asks us, not the agent."""
+"""The slash commands `/compact`, `/context` and `/sessions`, which compactd answers instead of the agent."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from compactd.protocol.messages import CompactionResult
 
 Name = Literal["compact", "context", "sessions"]
 COMPACT_S = 600.0
-"""A model of this machine may write the summary."""
+"""Timeout of a compaction in seconds: a model on this machine may write the summary."""
 LISTED = 20
 
 COMMANDS: Final[tuple[dict[str, Json], ...]] = (
     {
         "name": "compact",
         "description": "Replace older messages by a summary; nothing is deleted",
-        "input": {"hint": "what the summary must not lose"},
+        "input": {"hint": "what the summary should focus on"},
     },
-    {"name": "context", "description": "How full the context is, and what was compacted"},
-    {"name": "sessions", "description": "The conversations that are stored here"},
+    {"name": "context", "description": "Show how full the context is, and what was compacted"},
+    {"name": "sessions", "description": "List the conversations that are stored on this machine"},
 )
-"""As `available_commands_update` has them."""
+"""The commands in the form of `available_commands_update`."""
 
 
 def command_of(text: str) -> tuple[Name, str] | None:
-    """(command, what follows it) if a prompt that begins with `text` is one of ours."""
+    """Return (command, the text after it) if the prompt `text` starts with one of `COMMANDS`;
+    otherwise None.
+    """
     word, _, rest = text.strip().partition(" ")
     match word:
         case "/compact":
@@ -42,14 +44,14 @@ def command_of(text: str) -> tuple[Name, str] | None:
 
 
 async def compacted(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
-    """Compacts the session; `focus` is what must not be lost, or empty."""
+    """Compact the session. `focus`: what the summary should focus on; may be empty."""
     if not focus:
         return await client.session_compact(session_id=session_id, timeout_s=COMPACT_S)
     return await client.session_compact(session_id=session_id, instructions=focus, timeout_s=COMPACT_S)
 
 
 def told(result: CompactionResult) -> str:
-    """What `/compact` says."""
+    """Return the text that answers `/compact`."""
     if not result.compacted:
         return f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}"
     removed = f"{result.messages_removed:,} message{'' if result.messages_removed == 1 else 's'}"
@@ -58,7 +60,9 @@ def told(result: CompactionResult) -> str:
 
 
 async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] | None = None) -> str:
-    """What `/context` says. `gauge`: (used, window) in tokens where the agent tells them itself."""
+    """Return the text that answers `/context`. `gauge`: (used, window) in tokens, if the agent reports them
+    itself.
+    """
     state = await client.agent_state(session_id=session_id)
     usage = state.token_usage
     used, window = gauge or (usage.current_context_tokens or 0, usage.context_window or 0)
@@ -66,17 +70,17 @@ async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] |
         f"Context: {used:,} tokens" + (f" of {window:,} ({100 * used / window:.0f} %)" if window else "")
     ]
     if gauge is None and window and usage.context_window_confidence == "guess":
-        lines[0] += ", the window is a guess"
+        lines[0] += "; the window is a guess"
     if gauge is None and usage.threshold_tokens:
         lines.append(f"Compaction due at {usage.threshold_tokens:,} tokens")
-    lines.append(f"Messages: {state.message_count:,} · model: {state.model or 'not named'}")
+    lines.append(f"Messages: {state.message_count:,} · model: {state.model or 'unknown'}")
     saved = f", {state.compaction.tokens_saved:,} tokens saved" if state.compaction.count else ""
     lines.append(f"Compactions: {state.compaction.count}{saved}")
     return plain("\n\n".join(lines))
 
 
 async def sessions(client: AsyncClient, here: str) -> str:
-    """What `/sessions` says; `here` is the one that asks."""
+    """Return the text that answers `/sessions`. `here`: the id of the session in which it was typed."""
     stored = sorted((await client.session_list()).sessions, key=lambda one: one.updated_at, reverse=True)
     rows = []
     for one in stored[:LISTED]:

@@ -1,7 +1,7 @@
-"""The prompt that carries a compacted conversation into an agent's new session.
+"""The text that carries a compacted conversation into a new session of an ACP agent.
 
-An agent reads all of it as the user's message. So lines that nothing quoted can hold say who said what:
-`[user]`, `[assistant]`, `[tool]`, and `[compactd]` at both ends.
+An agent reads all of it as the user's message. Therefore each part starts with a line that says who speaks:
+`[user]`, `[assistant]`, `[tool]`, and `[compactd]` at both ends. Quoted text can never contain such a line.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ _SPEAKS: Final = re.compile(
     r"|^\W*(?:user|human|assistant|tool|system|developer)\W*:",
     re.IGNORECASE,
 )
-"""In a summary, whose other lines compactd composed: what could pass for a speaker here."""
+"""Text in a summary that could be mistaken for a line that says who speaks. A line with such text
+is changed.
+"""
 
 
 def handover_text(messages: Sequence[Message]) -> str:
-    """The context after a compaction as one text, every message quoted. O(characters)."""
+    """Return `messages`, the context after a compaction, as one text in which each message is quoted.
+    O(characters).
+    """
     parts = [BEGIN]
     for message in messages:
         if author_of(message) == SUMMARY:
@@ -43,7 +47,9 @@ def handover_text(messages: Sequence[Message]) -> str:
 
 
 def _speaker(message: Message) -> str:
-    """`user` only for a message with words that a person typed."""
+    """Return who speaks in a message: `user`, `assistant` or `tool`. `user` requires words that a person
+    typed.
+    """
     if any(stretch.author == USER for stretch in stretches(message)):
         return "user"
     return "assistant" if author_of(message) == "assistant" else "tool"
@@ -56,7 +62,7 @@ def _lines(message: Message) -> Iterator[str]:
             yield quoted_line(f"{block.name} {arguments}", "assistant")
             continue
         for stretch in stretches_of(message, block):
-            # What a user's message holds of another conversation is not this one's summary.
+            # A summary inside a user's message belongs to another conversation, so its author is unknown.
             author = UNKNOWN if stretch.author == SUMMARY else stretch.author
             text = quote(stretch.text, author).strip("\n")
             if text:

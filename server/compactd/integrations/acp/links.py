@@ -1,7 +1,7 @@
-"""Under which id a session of an ACP agent is stored, and which of the agent's sessions it goes on in.
+"""Store in which session of the agent a compacted ACP session continues, and choose the id of its mirror.
 
-After a compaction that is another one of the agent's: a small file for each such session below the data
-folder, in `acp/`, for the owner alone.
+After a compaction, the session continues in another session of the agent. For each such session there is a
+small file in `acp/` below the data folder, readable by its owner only.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from compactd.storage.paths import data_folder, file_stem, real_folder
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """What is known of a session that was compacted."""
+    """What is known about a session that was compacted."""
 
     agent_id: str
-    """The agent's session."""
+    """The id of the agent's session in which it continues."""
     is_due: bool
-    """The summary was not handed to it yet."""
+    """Whether the summary must still be sent to the agent."""
 
 
 class _Opening(Struct, frozen=True):
@@ -33,10 +33,12 @@ class _Opening(Struct, frozen=True):
 
 
 def mirror_of(environ: Mapping[str, str], session_id: str, opened: Raw) -> str:
-    """The id under which the agent's session is stored. `opened`: the params of the request that opened it.
+    """Return the id of the mirror, the copy of the agent's session in compactd. `opened`: the params of the
+    request that opened the session.
 
-    The agent chooses `session_id`, and many agents begin with the same one in each process. If it is stored
-    already for another folder, the folder becomes a part of the id: nobody is handed another project's words.
+    The agent chooses `session_id`, and many agents start with the same one in each process. If that id is
+    already stored for another folder, the folder becomes part of the id, so that no project sees another
+    project's text.
     """
     mirror = mirror_id("acp", session_id)
     sessions = data_folder(environ) / "sessions"
@@ -57,7 +59,9 @@ def _folder_of(opened: Raw) -> str | None:
 
 
 def read(environ: Mapping[str, str], mirror: str) -> Link | None:
-    """None if the session was never compacted. `mirror`: as `mirror_of` gives it."""
+    """Return the stored link of a session; None if the session was never compacted. `mirror`: the id that
+    `mirror_of` returned.
+    """
     try:
         return msgspec.json.decode(_file(environ, mirror).read_bytes(), type=Link)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -65,7 +69,9 @@ def read(environ: Mapping[str, str], mirror: str) -> Link | None:
 
 
 def write(environ: Mapping[str, str], mirror: str, link: Link) -> None:
-    """All or nothing. Raises `OSError`."""
+    """Store the link of a session. Raise `OSError` if it cannot be stored; an older link then stays
+    unchanged.
+    """
     path = _file(environ, mirror)
     files.make_folder(path.parent)
     files.write_beside(path, (msgspec.json.encode(link),), durable=False)

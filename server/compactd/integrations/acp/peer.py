@@ -1,4 +1,6 @@
-"""A client of ACP as our own agent sees it: what it asks, and what it is asked."""
+"""The connection to an ACP client. It sends requests to the client and runs a task for each of
+its requests.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Handler = Callable[[str, dict[str, Json]], Awaitable[object]]
 
 
 class Peer:
-    """Requests go out, and those of the client become tasks."""
+    """An ACP client on the other end of two pipes."""
 
     def __init__(self, reader: asyncio.StreamReader, out: wire.Out, handler: Handler) -> None:
         self._reader = reader
@@ -30,15 +32,15 @@ class Peer:
         self._behind: dict[asyncio.Task[None] | None, list[bytes]] = {}
 
     async def send(self, line: bytes) -> None:
-        """Writes a line that `acp_wire` made."""
+        """Send a line that a function of `wire` encoded."""
         await self._out.write(line)
 
     def after(self, lines: Iterable[bytes]) -> None:
-        """Lines that go out behind the answer to the request that is handled now."""
+        """Queue lines to be sent after the answer to the request that the current task handles."""
         self._behind.setdefault(asyncio.current_task(), []).extend(lines)
 
     async def ask(self, method: str, params: object) -> dict[str, Json]:
-        """The client's answer. Raises `Refused` where that is an error."""
+        """Send a request and return the answer. Raise `Refused` if the client answers with an error."""
         self._last_id += 1
         waiting: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
         self._waiting[self._last_id] = waiting
@@ -46,16 +48,16 @@ class Peer:
         line = await waiting
         if line.error is not UNSET:
             failure = wire.table(line.error)
-            raise Refused(wire.INTERNAL, str(failure.get("message", "the client refused it")))
+            raise Refused(wire.INTERNAL, str(failure.get("message", "the client refused {method}")))
         return wire.table(line.result)
 
     async def serve(self) -> None:
-        """Until the client ends, or does not read any more."""
+        """Read and handle messages until the client closes its output or stops reading."""
         try:
             while data := await wire.next_line(self._reader):
                 line, _ = wire.read_line(data)
                 if line is None:
-                    self._log.write(f"a line of {len(data):,} bytes is no message and is left out")
+                    self._log.write(f"a line of {len(data):,} bytes is not a valid message and is ignored")
                     continue
                 if isinstance(line.method, str):
                     task = asyncio.create_task(self._handle(line, line.method))
@@ -80,9 +82,9 @@ class Peer:
         except (DaemonGone, TimeoutError) as error:
             said = wire.Failure(wire.INTERNAL, str(error))
         except Exception as error:
-            # A request gets an answer, whatever its params hold.
-            self._log.write(f"{type(error).__name__} at a request; it is answered with an error")
-            said = wire.Failure(wire.INTERNAL, f"compactd could not do that: {type(error).__name__}")
+            # Every request is answered, whatever its params contain.
+            self._log.write(f"{type(error).__name__} while handling a request; it is answered with an error")
+            said = wire.Failure(wire.INTERNAL, f"compactd failed: {type(error).__name__}")
         if not isinstance(line.id, int | str):
             return
         try:

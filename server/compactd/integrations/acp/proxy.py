@@ -1,10 +1,11 @@
-"""`compactd acp -- AGENT`: between an ACP client and an ACP agent.
+"""`compactd acp -- AGENT`: a proxy between an ACP client and an ACP agent.
 
-Lines pass as they are. Looked at are prompts, updates and what opens a session; changed are ids of sessions
-that were compacted, prompts that carry a summary, and lists of commands, which ours are added to.
+Most lines pass unchanged. The proxy reads prompts, updates and requests that open sessions. It changes the
+ids of sessions that were compacted, prompts that carry a summary, and lists of commands, to which it adds its
+own.
 
-An agent cannot be told to forget. `/compact` opens a new session in it, and the next prompt carries our
-summary and the newest messages there; the client goes on with the id it knows.
+ACP has no way to tell an agent to forget. `/compact` therefore opens a new session in the agent, and the next
+prompt carries compactd's summary and the newest messages into it. The client keeps using the id it knows.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from compactd.protocol.messages import TokenUsage
 CHOICES = ("session/set_mode", "session/set_config_option", "session/set_model")
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 FAILURES = (CompactdError, RpcError, DaemonGone, TimeoutError, OSError)
-"""What the daemon, or the way to it, may answer with."""
+"""Errors of the daemon, or of the connection to it."""
 NEW_SESSION_S = 60.0
 END_S = 10.0
-"""How long an agent may take to end once its input has."""
+"""Seconds that an agent may take to exit after its input is closed."""
 
 
 class _Asked(Struct, frozen=True):
-    """A request of the client's that the agent has not answered."""
+    """A request of the client that the agent has not answered yet."""
 
     method: str
     params: Raw
@@ -48,7 +49,7 @@ class _Asked(Struct, frozen=True):
 
 
 class Proxy:
-    """Two pipes, and what is known of the sessions that pass through them."""
+    """The proxy's connections to the ACP client and to the agent, and the sessions that pass through them."""
 
     def __init__(
         self,
@@ -57,7 +58,9 @@ class Proxy:
         start: Mapping[str, object],
         environ: Mapping[str, str],
     ) -> None:
-        """`start`: what is told of each session's model, as params of `session/start`."""
+        """Create the proxy. `client`: the connection to the daemon. `to_client`: the pipe to the ACP client.
+        `start`: the model of each session, as params of `session/start`.
+        """
         self._client = client
         self._to_client = to_client
         self._start = start
@@ -66,7 +69,7 @@ class Proxy:
         self._asked: dict[Id, _Asked] = {}
         self._own: dict[str, asyncio.Future[Line]] = {}
         self._last_own = 0
-        # No request of the client's has such an id.
+        # The random part ensures that no request of the client has the same id.
         self._own_id = f"compactd-{secrets.token_hex(8)}-"
         self._log = wire.Log()
         self._by_client: dict[str, Mirrored] = {}
@@ -76,7 +79,9 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, command: Sequence[str], from_client: asyncio.StreamReader) -> int:
-        """Until the agent ends; its exit code. Raises `OSError` where it cannot be started."""
+        """Start the agent `command` and pass lines on until it exits. Return its exit code. Raise `OSError`
+        if the agent cannot be started.
+        """
         program = resolved_command(command[0], self._environ.get("PATH"), Path.cwd())
         process = await asyncio.create_subprocess_exec(
             program,
@@ -113,18 +118,22 @@ class Proxy:
             try:
                 passed = await self._looked_at(data)
             except Exception as error:
-                # Whatever a line holds, the session of the editor's goes on.
-                self._log.write(f"{type(error).__name__} at a line of the editor's; it goes on as it came")
+                # Whatever a line contains, the editor's session continues.
+                self._log.write(
+                    f"{type(error).__name__} while reading a line from the editor; it is passed on unchanged"
+                )
                 passed = data
             if passed:
                 await self._pass(passed)
 
     async def _looked_at(self, data: bytes) -> bytes:
-        """What goes on to the agent instead of a line; nothing where it is ours to answer."""
+        """Return the line to send to the agent for `data`, a line of the client; empty if compactd answers
+        the line itself.
+        """
         line, readable = wire.read_line(data)
         if line is None:
             self._log.write(
-                f"a line of the editor's of {len(data):,} bytes is no message; it goes on as it came"
+                f"a line of {len(data):,} bytes from the editor is no valid message; it is passed on"
             )
             return data
         if not isinstance(line.method, str) or not isinstance(line.params, Raw):
@@ -133,7 +142,7 @@ class Proxy:
         return data if passed is readable else passed
 
     async def _from_client(self, line: Line, method: str, params: Raw, data: bytes) -> bytes:
-        """What goes on to the agent: `data` itself where nothing is changed."""
+        """Return the line to send to the agent: `data` itself if nothing is changed."""
         given = wire.fields(params)
         name = wire.string(given.get("sessionId"))
         session = None if name is None else self._by_client.get(name)
@@ -163,7 +172,9 @@ class Proxy:
             return b""
         if session.is_compacting:
             self._asked.pop(request_id, None)
-            busy = wire.Failure(wire.INTERNAL, "a compaction is running: ask again when it has ended")
+            busy = wire.Failure(
+                wire.INTERNAL, "a compaction is running; send the prompt again when it has ended"
+            )
             self._soon(self._to_client.write(wire.refusal(request_id, busy)))
             return b""
         session.asked(prompt_content(blocks or ()))
@@ -175,7 +186,9 @@ class Proxy:
         try:
             before = {"type": "text", "text": await session.handover(self._client)}
         except FAILURES as error:
-            self._log.write(f"{type(error).__name__} at the summary; the next prompt carries it")
+            self._log.write(
+                f"{type(error).__name__} while reading the summary; the next prompt will carry it"
+            )
             return wire.changed(data, changes)
         passed = wire.changed(data, {**changes, "prompt": [before, *blocks]})
         with contextlib.suppress(OSError):
@@ -189,18 +202,22 @@ class Proxy:
             try:
                 passed = await self._heard(data)
             except Exception as error:
-                # Whatever a line holds, the session of the editor's goes on.
-                self._log.write(f"{type(error).__name__} at a line of the agent's; it goes on as it came")
+                # Whatever a line contains, the editor's session continues.
+                self._log.write(
+                    f"{type(error).__name__} while reading a line from the agent; it is passed on unchanged"
+                )
                 passed = (data,)
             for line in passed:
                 await self._to_client.write(line)
 
     async def _heard(self, data: bytes) -> tuple[bytes, ...]:
-        """What goes on to the client instead of a line; nothing for an answer to the proxy's own request."""
+        """Return the lines to send to the client for `data`, a line of the agent; none if the line answers
+        one of the proxy's own requests.
+        """
         line, readable = wire.read_line(data)
         if line is None:
             self._log.write(
-                f"a line of the agent's of {len(data):,} bytes is no message; it goes on as it came"
+                f"a line of {len(data):,} bytes from the agent is no valid message; it is passed on"
             )
             return (data,)
         if isinstance(line.method, str):
@@ -214,7 +231,7 @@ class Proxy:
         return await self._answered(line, data)
 
     def _from_agent(self, line: Line, method: str, data: bytes) -> bytes:
-        """What goes on to the client: `data` itself where nothing is changed."""
+        """Return the line to send to the client: `data` itself if nothing is changed."""
         if not isinstance(line.params, Raw):
             return data
         given = named(line.params)
@@ -227,7 +244,7 @@ class Proxy:
         if method == "session/update":
             update = update_of(given.update)
             if update is None:
-                self._log.write("an update that cannot be read is not mirrored; it goes on as it came")
+                self._log.write("an update that cannot be read is not stored; it is passed on unchanged")
             else:
                 session.take(update)
                 if update.session_update == "available_commands_update":
@@ -235,7 +252,9 @@ class Proxy:
         return wire.changed(data, changes) if changes else data
 
     async def _answered(self, line: Line, data: bytes) -> tuple[bytes, ...]:
-        """The lines that go on to the client, `data` among them."""
+        """Return the lines to send to the client for `data`, an answer of the agent. `data` is
+        one of them.
+        """
         asked = self._asked.pop(line.id, None) if isinstance(line.id, int | str) else None
         if asked is None or line.error is not UNSET:
             if asked is not None and asked.session is not None and asked.method == "session/prompt":
@@ -259,7 +278,9 @@ class Proxy:
                 return (data,)
 
     async def _ended(self, session: Mirrored) -> TokenUsage | None:
-        """Stores the turn that ended. None, and a line in the log, where that could not be done in time."""
+        """Store the turn that ended in the session's mirror, and return the mirror's token usage. If that
+        fails or takes too long, write a log line and return None.
+        """
         try:
             return await session.ended(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
@@ -279,13 +300,13 @@ class Proxy:
                 usage = await session.open(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
             self._log.write(
-                f"{type(error).__name__} at the beginning of a session; it is mirrored from its next turn on"
+                f"{type(error).__name__} while opening a session; it is stored from its next turn on"
             )
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
         told = wire.update(session.id, "available_commands_update", ours)
         return (data, told, *self._gauge(session, usage))
 
-    # --- what is ours ---------------------------------------------------------------------------------
+    # --- commands and requests of compactd ------------------------------------------------------------
 
     async def _command(self, session: Mirrored, request_id: Id, name: commands.Name, rest: str) -> None:
         try:
@@ -297,13 +318,13 @@ class Proxy:
                 case "sessions":
                     text = await commands.sessions(self._client, session.mirror)
         except (*FAILURES, ValueError, wire.Refused) as error:
-            text = f"compactd could not do that: {plain(str(error))}"
+            text = f"compactd failed: {plain(str(error))}"
         await self._to_client.write(wire.said(session.id, text))
         await self._to_client.write(wire.answer(request_id, {"stopReason": "end_turn"}))
 
     async def _compact(self, session: Mirrored, focus: str) -> str:
         if session.is_running or session.is_compacting:
-            return "The agent is at work: ask again when it has ended."
+            return "The agent is working. Use /compact again when it has finished."
         session.is_compacting = True
         try:
             result = await commands.compacted(self._client, session.mirror, focus)
@@ -331,13 +352,13 @@ class Proxy:
         return commands.told(result)
 
     async def _move(self, session: Mirrored) -> None:
-        """To a new session of the agent's, with the same modes and settings."""
+        """Continue `session` in a new session of the agent, with the same modes and settings."""
         opened = wire.fields(session.opened)
         opened.pop("sessionId", None)
         answer = await self._ask_agent("session/new", opened)
         agent_id = answer.get("sessionId")
         if not isinstance(agent_id, str):
-            raise wire.Refused(wire.INTERNAL, "the agent opened no new session")
+            raise wire.Refused(wire.INTERNAL, "the agent did not open a new session")
         old = session.agent_id
         session.moved(agent_id, is_due=True)
         self._know(session)
@@ -365,7 +386,7 @@ class Proxy:
         return wire.table(line.result)
 
     def _gauge(self, session: Mirrored, usage: TokenUsage | None) -> tuple[bytes, ...]:
-        """A line that tells how full the context is, unless the agent does it itself."""
+        """Return an update that shows how full the context is; empty if the agent itself reports that."""
         if session.gauge is not None or usage is None or not usage.context_window:
             return ()
         return (wire.usage(session.id, usage.current_context_tokens or 0, usage.context_window),)

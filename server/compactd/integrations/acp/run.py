@@ -1,4 +1,4 @@
-"""Where `compactd acp` starts: the daemon, the client's pipes, and what stands between them."""
+"""Run `compactd acp`: start the daemon, and connect it and the ACP client's pipes to the agent or proxy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from compactd.integrations.acp.wire import standard_streams
 
 
 async def proxied(command: Sequence[str], start: Mapping[str, object], environ: Mapping[str, str]) -> int:
-    """Between the client on our pipes and the agent `command`; its exit code.
+    """Run the proxy between the client on stdin and stdout and the agent `command`. Return the agent's exit
+    code.
 
-    Raises `OSError` where it cannot be started, `DaemonGone` where the daemon cannot.
+    Raise `OSError` if the agent cannot be started, and `DaemonGone` if the daemon cannot be started.
     """
     async with AsyncClient(env=environ) as client:
         reader, out = await standard_streams()
@@ -23,7 +24,9 @@ async def proxied(command: Sequence[str], start: Mapping[str, object], environ: 
 
 
 async def served(start: Mapping[str, object], system: str | None, environ: Mapping[str, str]) -> None:
-    """Our own agent, until the client ends. Raises `DaemonGone`."""
+    """Run compactd's own agent until the client closes the connection. Raise `DaemonGone` if the daemon
+    cannot be started.
+    """
     client = AsyncClient(env=environ, answers={"tool/execute": lambda params: agent.execute(params)})
     agent = OwnAgent(client, start, system)
     async with client:

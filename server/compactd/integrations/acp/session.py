@@ -1,4 +1,4 @@
-"""One session that passes through the proxy, mirrored in the daemon."""
+"""One ACP session that passes through the proxy, and its mirror in the daemon."""
 
 from __future__ import annotations
 
@@ -20,36 +20,39 @@ from compactd.protocol.errors import SessionLocked
 from compactd.protocol.messages import TokenUsage
 
 DAEMON_S = 5.0
-"""The agent's answer waits no longer for the mirror."""
+"""The longest time in seconds that an answer of the agent waits for the mirror."""
 MOST_TOKENS = 2**53
-"""An agent that tells more, or less than none, is not believed."""
+"""Usage numbers outside 0 to this are ignored."""
 
 
 class Mirrored:
-    """What the proxy knows of one session, by the id that the client knows it by."""
+    """What the proxy knows about one session. `id` is its id for the ACP client, `agent_id` its id for the
+    agent, and `mirror` the id of its copy in the daemon.
+    """
 
     def __init__(self, session_id: str, opened: Raw, environ: Mapping[str, str]) -> None:
-        """`opened`: the params of the client's request that opened it."""
+        """Create the record of a session. `opened`: the params of the ACP client's request that opened it."""
         self.id = session_id
         self.mirror = links.mirror_of(environ, session_id, opened)
         self.opened = opened
         self.choices: dict[str, tuple[str, dict[str, Raw]]] = {}
-        """Mode, model and settings as they were chosen last: (method, params)."""
+        """The mode, model and settings that were chosen last: (method, params)."""
         self._environ = environ
         link = links.read(environ, self.mirror)
         self.agent_id = session_id if link is None else link.agent_id
         self.is_due = link is not None and link.is_due
         self.gauge: tuple[int, int] | None = None
-        """(used, size) as the agent told them last. Tokens."""
+        """(used, size) in tokens, as the agent reported last."""
         self.is_running = False
         self.is_compacting = False
         self._is_open = False
         self._turns = 0
         self._turn: Turn | None = None
         self._replay = Turn(is_replay=True)
-        """What an agent replays of a session that it loads. It is left out if an earlier run mirrored the
-        session, because then the prompts are stored as the person gave them. So the proxy never saw a prompt
-        of the replay that is stored: who typed it is the agent's account alone."""
+        """The messages that the agent replays when it loads a session. They are ignored if an earlier run
+        mirrored the session, because then the prompts are stored as the user typed them. The proxy never saw
+        the prompts of a replay, so only the agent says who typed them.
+        """
 
     @property
     def holds_turn(self) -> bool:
@@ -57,9 +60,10 @@ class Mirrored:
         return self._turn is not None
 
     async def open(self, client: AsyncClient, start: Mapping[str, object]) -> TokenUsage:
-        """Opens the mirror. Stores what the agent replayed, unless an earlier run mirrored it.
+        """Open the mirror and return its token usage. Store what the agent replayed, unless an earlier run
+        mirrored the session.
 
-        Raises what the client raises. It can be called again after that.
+        Raise what `client` raises. It can be called again after an error.
         """
         folder = wire.string(wire.fields(self.opened).get("cwd"))
         more = {} if folder is None else {"working_dir": folder}
@@ -74,13 +78,13 @@ class Mirrored:
         return usage
 
     def asked(self, content: list[dict[str, Json]]) -> None:
-        """A prompt goes to the agent; `content` as `prompt_content` gives it."""
+        """Record a prompt that is sent to the agent. `content`: the result of `prompt_content`."""
         self._turn = self._turn or Turn()
         self._turn.asked(content)
         self.is_running = True
 
     def take(self, update: Update) -> None:
-        """The agent said something."""
+        """Record an update of the agent."""
         if update.session_update == "usage_update":
             used, size = update.used, update.size
             if used is not None and size is not None and 0 <= used < MOST_TOKENS and 0 < size < MOST_TOKENS:
@@ -91,10 +95,10 @@ class Mirrored:
             self._replay.take(update)
 
     async def ended(self, client: AsyncClient, start: Mapping[str, object]) -> TokenUsage:
-        """The turn is over: stores it. If the mirror could not be opened for writing before, it is opened now
-        and gets the turns since then.
+        """Store the turn that ended in the mirror, and return the mirror's token usage.
 
-        Raises what the client raises, `TimeoutError` after `DAEMON_S`.
+        If the mirror could not be opened for writing before, it is opened now and gets the turns that are not
+        stored yet. Raise what `client` raises, and `TimeoutError` after `DAEMON_S`.
         """
         self.is_running = False
         async with asyncio.timeout(DAEMON_S):
@@ -114,16 +118,20 @@ class Mirrored:
             return appended.token_usage
 
     def moved(self, agent_id: str, *, is_due: bool) -> None:
-        """Another session of the agent's stands behind it. Raises `OSError` where that cannot be kept."""
+        """Record that the session continues in another session of the agent. Raise `OSError` if it cannot be
+        stored.
+        """
         links.write(self._environ, self.mirror, links.Link(agent_id=agent_id, is_due=is_due))
         self.agent_id, self.is_due = agent_id, is_due
 
     def delivered(self) -> None:
-        """The summary went out with a prompt."""
+        """Record that a prompt has carried the summary to the agent. Raise `OSError` like `moved`."""
         self.moved(self.agent_id, is_due=False)
 
     async def handover(self, client: AsyncClient) -> str:
-        """The context after the compaction, as text for an agent's new session. Raises what the client
-        raises, and `CompactdError`."""
+        """Return the context after the compaction as text for a new session of the agent.
+
+        Raise what `client` raises, and `CompactdError`.
+        """
         context = await client.session_context(session_id=self.mirror)
         return handover_text([decode_message(bytes(raw)) for raw in context.messages])

@@ -1,7 +1,7 @@
-"""Tools that our own agent offers its model: they run in the editor, which asks the person where it must.
+"""The tools of compactd's ACP agent. They run in the editor, which asks the user for permission if needed.
 
-Files in the session's folder are read without asking, but no link leads out of it. All else is asked for, and
-"always" allows that one command or that one file again, nothing more.
+Files in the session's folder are read without asking, but not through links that lead out of it. Everything
+else needs permission. "Always" allows exactly that command or that file again, nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compactd.integrations.acp.wire import Refused
 from compactd.integrations.mcp.recall_text import plain
 
 OUTPUT_BYTES = 100_000
-"""Of a command's output: its end."""
+"""The most bytes of a command's output; only the end is kept."""
 
 _PATH: Final = {"type": "string", "description": "Absolute path."}
 
@@ -61,18 +61,18 @@ _ALWAYS = {
 
 
 class Read(Struct, frozen=True):
-    """A file to be read."""
+    """A file to read."""
 
     name = "read_file"
     path: str
-    """Absolute, without links below the session's folder."""
+    """The absolute path of the file, with links resolved below the session's folder."""
     is_inside: bool
     part: dict[str, Json]
-    """First line and number of lines, as far as they were given."""
+    """The fields `line` (the first line) and `limit` (the number of lines), if the model gave them."""
 
 
 class Write(Struct, frozen=True):
-    """A file to be written whole."""
+    """A file to write."""
 
     name = "write_file"
     path: str
@@ -80,7 +80,7 @@ class Write(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """A command to be run."""
+    """A command to run."""
 
     name = "run_command"
     command: str
@@ -90,7 +90,9 @@ Work = Read | Write | Run
 
 
 def offered(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
-    """The tools that a client with these capabilities can run."""
+    """Return the tools that an editor can run. `initialize`: its params of that request, which contain its
+    capabilities.
+    """
     capabilities = initialize.get("clientCapabilities")
     given = capabilities if isinstance(capabilities, dict) else {}
     fs = given.get("fs")
@@ -103,10 +105,11 @@ def offered(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
 
 
 def place_of(folder: str, path: str) -> tuple[str, bool]:
-    """Where `path` leads, links followed, and whether that is in `folder`. Looks at the disk.
+    """Return (the path to which `path` leads after following links, whether that is in `folder`). The call
+    reads the file system, so it may block.
 
-    A path in the folder begins as `folder` does, which may be a link itself: the editor knows its files so.
-    Raises `Refused` for what is no path, and where links lead in a circle.
+    A path in the folder keeps the spelling of `folder`, which may itself be a link: the editor knows its
+    files by it. Raise `Refused` if `path` is not a path or its links form a circle.
     """
     try:
         root = Path(folder).resolve()
@@ -121,17 +124,17 @@ def place_of(folder: str, path: str) -> tuple[str, bool]:
 
 
 class Tools:
-    """Of one session."""
+    """The tools of one session."""
 
     def __init__(self, peer: Peer, session_id: str, folder: str) -> None:
         self._peer = peer
         self._id = session_id
         self._folder = folder
         self._allowed: set[tuple[str, str]] = set()
-        """(tool, the whole command or the file's place) that the person allowed for the session."""
+        """(tool, the whole command or the file's path) for each tool call that the user always allows."""
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Json]) -> dict[str, object]:
-        """A tool's result as the daemon takes it; shown in the editor while it runs."""
+        """Run a tool and return its result in the daemon's form. The editor shows it while it runs."""
         given = str(arguments.get("command" if name == "run_command" else "path", ""))
         call: dict[str, object] = {
             "toolCallId": call_id,
@@ -163,7 +166,7 @@ class Tools:
         return {"content": text}
 
     async def _work(self, name: str, arguments: Mapping[str, Json]) -> Work:
-        """What a call asks for. Raises `Refused` where its arguments do not say that."""
+        """Return the work that a tool call asks for. Raise `Refused` if its arguments are wrong."""
         match name, arguments:
             case "read_file", {"path": str(path)}:
                 place, is_inside = await asyncio.to_thread(place_of, self._folder, path)
@@ -206,7 +209,7 @@ class Tools:
         return f"{cut}{output.get('output', '')}\n[{f'signal {signal}' if signal else f'exit code {code}'}]"
 
     async def _ask(self, work: Work, call: Mapping[str, object]) -> None:
-        """Raises `Refused` where the person does not want it."""
+        """Ask the user for permission if `work` needs it. Raise `Refused` if the user does not allow it."""
         if isinstance(work, Read) and work.is_inside:
             return
         allowed = (work.name, work.command if isinstance(work, Run) else work.path)

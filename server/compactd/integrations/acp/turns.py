@@ -1,7 +1,7 @@
-"""A turn as it passes between an ACP client and an agent, put together as messages of ours.
+"""Collect a turn between an ACP client and an agent, and convert it to messages.
 
-What the person typed is the text of a prompt. Files that an editor embeds or links are documents, and what an
-agent replays as the user's words is its own account: it has the author `unknown`.
+What the user typed is the text of a prompt. Files that an editor embeds or links become documents. What an
+agent replays as the user's words is only the agent's claim, so it gets the author `unknown`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from compactd.integrations.acp.updates import Update
 from compactd.integrations.acp.wire import UNREADABLE
 
 MOST_OUTPUT = 200_000
-"""Characters of one tool's output that are kept: its beginning and its end."""
+"""The most characters of one tool's output: its beginning and its end are kept."""
 MOST_ARGUMENTS = 1_000_000
-"""Bytes of one call's arguments that are kept as they are; of longer ones, and of those that cannot be read,
-the beginning is kept as text."""
+"""The most bytes of one call's arguments. Of longer ones, and of those that cannot be read, the beginning is
+kept as text.
+"""
 MOST_TURN = 8_000_000
-"""Characters of a turn; what the agent says after that is not mirrored."""
+"""The most characters of a turn. What the agent says after that is not stored."""
 CALL_CHARS = 200
-"""What a call counts towards `MOST_TURN` before it says anything."""
+"""How many characters each tool call counts towards `MOST_TURN`, in addition to its texts."""
 MAX_ID_CHARS = 200
 MAX_DEPTH = 100
-"""Lists and objects inside each other in arguments: far below what any reader of JSON takes."""
+"""The deepest nesting of lists and objects in arguments, well below the limit of any JSON reader."""
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-"""What a tool's kind looks like; the protocol's own are `read`, `edit`, `execute` and the like."""
+"""A valid kind of tool. The protocol's own kinds are `read`, `edit`, `execute` and similar."""
 
 
 class _Content(Struct, frozen=True, rename="camel"):
@@ -72,8 +73,11 @@ class _Asked(Struct):
 
 
 def prompt_content(blocks: Sequence[Raw]) -> list[dict[str, Json]]:
-    """A prompt's blocks as those of a user's message. Only text blocks become text: that is what the person
-    typed. Files, embedded or linked, become documents; pictures and sounds are named in one."""
+    """Convert a prompt's blocks to the content of a user's message.
+
+    Only text blocks become text, because that is what the user typed. Embedded and linked files become
+    documents. Images and audio are named in a document.
+    """
     content: list[dict[str, Json]] = []
     for raw in blocks:
         block = _content(raw)
@@ -89,13 +93,13 @@ def prompt_content(blocks: Sequence[Raw]) -> list[dict[str, Json]]:
 
 
 def typed_text(blocks: Sequence[Raw]) -> str:
-    """The text that a prompt begins with; empty where it begins with something else."""
+    """Return the text that a prompt starts with; empty if it starts with something else."""
     block = _content(blocks[0]) if blocks else None
     return block.text or "" if block is not None and block.type == "text" else ""
 
 
 class Turn:
-    """What was said since the last answer to a prompt, or what an agent replayed of a session."""
+    """The prompt and the agent's updates of one turn, or all updates that an agent replayed."""
 
     def __init__(self, *, is_replay: bool = False) -> None:
         self._is_replay = is_replay
@@ -104,7 +108,9 @@ class Turn:
         self._chars = 0
 
     def take(self, update: Update) -> None:
-        """Adds what an update tells. An agent speaks for the user only in a replay, and as `unknown`."""
+        """Add the text or tool call of an update. Only in a replay may the agent repeat the user's words, and
+        then their author is `unknown`.
+        """
         match update.session_update:
             case "user_message_chunk" if self._is_replay:
                 self._add(_Replayed, _text(update.content))
@@ -116,13 +122,15 @@ class Turn:
                 pass
 
     def asked(self, content: list[dict[str, Json]]) -> None:
-        """The person's prompt, as `prompt_content` gives it."""
+        """Add the user's prompt. `content`: the result of `prompt_content`."""
         if content:
             self._parts.append(_Asked(content))
 
     def messages(self, name: str) -> list[Json]:
-        """In neutral shape, oldest first; each call has its answer. The ids of calls begin with `name`:
-        agents count anew in each turn."""
+        """Return the turn as messages in neutral form, oldest first. Each call has a result.
+
+        The ids of calls start with `name`, because agents reuse ids in each turn.
+        """
         found: list[Json] = []
         said: list[Json] = []
         results: list[Json] = []
@@ -146,7 +154,7 @@ class Turn:
                     found.append({"role": "user", "content": list(content)})
                 case _Replayed(texts=texts):
                     flush()
-                    # Nobody but the agent says that a person typed it.
+                    # Only the agent claims that the user typed it.
                     found.append(
                         {"role": "user", "content": [_text_block(texts)], "meta": {"author": "unknown"}}
                     )
@@ -214,7 +222,7 @@ def _result(call: _Call, call_id: str) -> Json:
 
 
 def _clipped(text: str) -> str:
-    """Its beginning and its end, where it is longer than `MOST_OUTPUT`."""
+    """Return the text, or its beginning and end if it is longer than `MOST_OUTPUT`."""
     if len(text) <= MOST_OUTPUT:
         return text
     half = MOST_OUTPUT // 2
@@ -222,10 +230,11 @@ def _clipped(text: str) -> str:
 
 
 def _arguments(raw: Raw) -> dict[str, Json]:
-    """An object that every reader of JSON takes: as it came, or its beginning as text in a field `raw`.
+    """Return a call's arguments as an object that every JSON reader accepts: unchanged, or the beginning of
+    their JSON as text in a field `raw`.
 
-    An integer of 4,301 digits, deep nesting and what is no JSON are kept as text. Empty for what is no
-    object.
+    JSON that is too long, invalid or deeply nested, or has an integer of more than 4,300 digits, is kept as
+    text. The result is empty if the JSON is not an object.
     """
     data = bytes(raw)
     if len(data) <= MOST_ARGUMENTS:
@@ -259,7 +268,7 @@ def _content(raw: Raw) -> _Content | None:
 
 
 def _name(block: _Content) -> str | None:
-    """What a file is called in a prompt."""
+    """Return the name of the file in a block of a prompt; None if it has none."""
     if block.type == "resource":
         inner = _content(block.resource)
         return None if inner is None else inner.uri
@@ -267,7 +276,7 @@ def _name(block: _Content) -> str | None:
 
 
 def _text(raw: Raw) -> str:
-    """Of one content block."""
+    """Return the text of one content block; for other content, a text in brackets that names it."""
     block = _content(raw)
     if block is None:
         return ""
@@ -284,7 +293,7 @@ def _text(raw: Raw) -> str:
 
 
 def _texts(raw: Raw) -> str:
-    """Of a tool call's content."""
+    """Return the text of a tool call's content."""
     try:
         parts: Sequence[Raw] = msgspec.json.decode(raw, type=list[Raw])
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""What an agent's `session/update` says, as far as the proxy looks at it. Whatever cannot be read is None."""
+"""Parse an agent's `session/update` notifications, as far as the proxy needs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compactd.integrations.acp import commands, wire
 
 
 class Update(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A `session/update`, as far as it is looked at."""
+    """The fields of a `session/update` that are used."""
 
     session_update: str = ""
     content: Raw = Raw(b"null")
@@ -24,7 +24,7 @@ class Update(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Named(Struct, frozen=True, rename="camel"):
-    """The params of a request or notification, as far as they say which session is meant."""
+    """The params of a request or notification, as far as they name the session."""
 
     session_id: str = ""
     update: Raw = Raw(b"null")
@@ -35,7 +35,7 @@ class _Command(Struct, frozen=True):
 
 
 def named(params: Raw) -> Named:
-    """With an empty id where no session is named."""
+    """Return the fields of `params` that are used. The session's id is empty if they name no session."""
     try:
         return msgspec.json.decode(params, type=Named)
     except wire.UNREADABLE:
@@ -43,7 +43,7 @@ def named(params: Raw) -> Named:
 
 
 def update_of(raw: Raw) -> Update | None:
-    """None where it cannot be read."""
+    """Return the decoded update; None if it cannot be read."""
     try:
         return msgspec.json.decode(raw, type=Update)
     except wire.UNREADABLE:
@@ -51,7 +51,9 @@ def update_of(raw: Raw) -> Update | None:
 
 
 def with_ours(update: Raw) -> dict[str, object]:
-    """A list of commands with compactd's after the agent's; of two with one name, compactd's."""
+    """Return the fields of an `available_commands_update`, with compactd's commands added at the end of its
+    list. If the agent has a command of the same name, that command is left out.
+    """
     ours = [one["name"] for one in commands.COMMANDS]
     found: dict[str, object] = {**wire.fields(update)}
     theirs = wire.elements(wire.fields(update).get("availableCommands")) or ()

@@ -1,7 +1,7 @@
-"""The Agent Client Protocol's lines, and the updates that tell a client of its context.
+"""Read and write messages of the Agent Client Protocol (ACP).
 
-One JSON-RPC message a line on stdin and stdout (agentclientprotocol.com, "Transports", read 2026-11). A
-message is decoded as far as it is looked at; the rest stays the bytes it was.
+The protocol sends one JSON-RPC message per line on stdin and stdout (agentclientprotocol.com, "Transports",
+read 2026-11). Only the needed parts of a message are decoded; the rest keeps its bytes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from compactd.client.frames import Json
 
 MOST_LINE = 64 << 20
-"""Bytes. A longer line ends the connection: it would be held whole."""
+"""The most bytes of a line. A longer line ends the connection, because a line is kept in memory
+as a whole.
+"""
 NULL = Raw(b"null")
 MAX_LOGGED = 100
-"""Lines of the log that one proxy writes about lines it could not read."""
+"""The most lines that a proxy logs about lines it could not read."""
 
 UNREADABLE = (ValueError, RecursionError)
-"""What reading another program's JSON raises: msgspec's errors and those of encodings are `ValueError`s."""
+"""What decoding JSON of another program raises: errors of msgspec and of encodings are `ValueError`s."""
 
 Id = int | str
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
-    """An error as JSON-RPC has it."""
+    """An error object of JSON-RPC."""
 
     code: int
     message: str
@@ -73,7 +75,7 @@ INTERNAL = -32603
 
 
 def line_of(data: bytes) -> Line | None:
-    """The message; None for what is none."""
+    """Return the message; None if the line is not a message."""
     try:
         return msgspec.json.decode(data, type=Line)
     except UNREADABLE:
@@ -81,10 +83,10 @@ def line_of(data: bytes) -> Line | None:
 
 
 def read_line(data: bytes) -> tuple[Line | None, bytes]:
-    """The message of a line, and the line as it was read.
+    """Return (the message in a line, the bytes of the line that were decoded).
 
-    A line that is not valid UTF-8, or that escapes half of a surrogate pair, is read with U+FFFD in those
-    places. None, and the line as it came, if it is no message even so. O(bytes).
+    Invalid UTF-8 and escaped halves of surrogate pairs are read as U+FFFD. Return None and the original line
+    if it is not a message even then. O(bytes).
     """
     if data.isascii() or _is_utf8(data):
         line = line_of(data)
@@ -100,7 +102,7 @@ _ESCAPE = re.compile(
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""An escape of a JSON string; the group holds half of a surrogate pair."""
+"""A pattern for an escape in a JSON string. Its group is half of a surrogate pair without the other half."""
 
 
 def _without_halves(escape: re.Match[bytes]) -> bytes:
@@ -116,28 +118,32 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def request(request_id: Id, method: str, params: object) -> bytes:
+    """Encode a request as a line."""
     return _encoded(_Written("2.0", id=request_id, method=method, params=params))
 
 
 def notification(method: str, params: object) -> bytes:
+    """Encode a notification as a line."""
     return _encoded(_Written("2.0", method=method, params=params))
 
 
 def answer(request_id: Id, result: object) -> bytes:
+    """Encode an answer as a line."""
     return _encoded(_Written("2.0", id=request_id, result=result))
 
 
 def refusal(request_id: Id, failure: Failure) -> bytes:
+    """Encode an error answer as a line."""
     return _encoded(_Written("2.0", id=request_id, error=failure))
 
 
 def _encoded(message: _Written) -> bytes:
-    # Raw JSON of others may hold line ends, but only between its tokens.
+    # Raw JSON of other programs may contain line breaks, but only between its tokens.
     return msgspec.json.encode(message).replace(b"\n", b" ") + b"\n"
 
 
 def table(raw: Raw | UnsetType) -> dict[str, Json]:
-    """A JSON object as a table; empty where it is something else, or cannot be read."""
+    """Decode a JSON object; empty if it is something else or cannot be read."""
     if not isinstance(raw, Raw):
         return {}
     try:
@@ -148,7 +154,7 @@ def table(raw: Raw | UnsetType) -> dict[str, Json]:
 
 
 def fields(raw: Raw | UnsetType) -> dict[str, Raw]:
-    """The fields of a JSON object, each as it came; empty where it is something else, or cannot be read."""
+    """Return the fields of a JSON object undecoded; empty if it is something else or cannot be read."""
     if not isinstance(raw, Raw):
         return {}
     try:
@@ -158,7 +164,7 @@ def fields(raw: Raw | UnsetType) -> dict[str, Raw]:
 
 
 def elements(raw: Raw | None) -> list[Raw] | None:
-    """The elements of a JSON array, each as it came; None where it is something else, or cannot be read."""
+    """Return the elements of a JSON array undecoded; None if it is something else or cannot be read."""
     if raw is None:
         return None
     try:
@@ -168,7 +174,7 @@ def elements(raw: Raw | None) -> list[Raw] | None:
 
 
 def string(raw: Raw | None) -> str | None:
-    """The text of a JSON string; None where it is something else, or cannot be read."""
+    """Return the text of a JSON string; None if it is something else or cannot be read."""
     if raw is None:
         return None
     try:
@@ -178,9 +184,9 @@ def string(raw: Raw | None) -> str | None:
 
 
 def changed(data: bytes, params: Mapping[str, object]) -> bytes:
-    """The same line with these params in place of its own of the same names; all else stays as it came.
+    """Return the line with some params replaced. Everything else stays unchanged.
 
-    Raises one of `UNREADABLE` where the line has no params that are an object.
+    Raise one of `UNREADABLE` if the line has no params object.
     """
     whole = msgspec.json.decode(data, type=dict[str, Raw])
     given = msgspec.json.decode(whole["params"], type=dict[str, Raw])
@@ -189,44 +195,48 @@ def changed(data: bytes, params: Mapping[str, object]) -> bytes:
 
 
 def update(session_id: str, kind: str, fields: Mapping[str, object]) -> bytes:
-    """A `session/update`."""
+    """Encode a `session/update` as a line."""
     return notification(
         "session/update", {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
     )
 
 
 def said(session_id: str, text: str, kind: str = "agent_message_chunk") -> bytes:
-    """A piece of what the agent, or the user, says."""
+    """Encode a piece of what the agent says as a line; of what the user says for `user_message_chunk`."""
     return update(session_id, kind, {"content": {"type": "text", "text": text}})
 
 
 def usage(session_id: str, used: int, size: int) -> bytes:
-    """How full the context is. Tokens."""
+    """Encode how full the context is as a line: `used` of `size` tokens."""
     return update(session_id, "usage_update", {"used": used, "size": size})
 
 
 def compaction(session_id: str, compaction_id: str, status: str, **fields: object) -> bytes:
-    """For clients that take it (`clientCapabilities.session.compaction`; stable since 2026-10-09)."""
+    """Encode the state of a compaction as a line. Only clients with `clientCapabilities.session.compaction`
+    understand it (stable since 2026-10-09).
+    """
     return update(
         session_id, "compaction_update", {"compactionId": compaction_id, "status": status, **fields}
     )
 
 
 def takes_compactions(initialize: Mapping[str, Json]) -> bool:
-    """Whether the client that sent these params is told of compactions."""
+    """Return whether the client that sent these params of `initialize` accepts reports of compactions."""
     capabilities = initialize.get("clientCapabilities")
     session = capabilities.get("session") if isinstance(capabilities, dict) else None
     return isinstance(session, dict) and isinstance(session.get("compaction"), dict)
 
 
 class Log:
-    """Lines on stderr. They say what went wrong and with what kind of line, never what it holds."""
+    """A log on stderr. Its lines say what went wrong with which kind of line of the protocol, but never what
+    that line contains.
+    """
 
     def __init__(self) -> None:
         self._left = MAX_LOGGED
 
     def write(self, text: str) -> None:
-        """Writes one line, unless there were `MAX_LOGGED` already."""
+        """Write one line, unless `MAX_LOGGED` lines were written already."""
         if self._left:
             self._left -= 1
             end = "" if self._left else " (this is the last such line that is logged)"
@@ -234,14 +244,16 @@ class Log:
 
 
 class Out:
-    """A pipe that lines are written to, whole and in order."""
+    """A pipe to which lines are written completely and in order."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._turn = asyncio.Lock()
 
     async def write(self, line: bytes) -> None:
-        """Returns when the pipe has it. Raises `OSError` where nobody reads it any more."""
+        """Write a line. Return when the pipe has accepted it. Raise `OSError` if nobody reads the pipe any
+        more.
+        """
         async with self._turn:
             await asyncio.to_thread(self._write, line)
 
@@ -252,7 +264,7 @@ class Out:
 
 
 async def standard_streams() -> tuple[asyncio.StreamReader, Out]:
-    """Our stdin and stdout. What is printed from here on goes to stderr."""
+    """Return stdin and stdout. Afterwards, everything that this process prints goes to stderr."""
     out = os.dup(1)
     os.dup2(2, 1)
     reader = asyncio.StreamReader(limit=MOST_LINE)
@@ -261,13 +273,13 @@ async def standard_streams() -> tuple[asyncio.StreamReader, Out]:
     if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     else:
-        # A file, /dev/null or a terminal cannot be waited for everywhere.
+        # Files, /dev/null and terminals cannot be awaited on every platform, so a thread reads them.
         threading.Thread(target=_feed, args=(reader, loop), daemon=True).start()
     return reader, Out(out)
 
 
 def _feed(reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    # The loop may be closed while this waits.
+    # The loop may be closed while this thread waits.
     with contextlib.suppress(OSError, RuntimeError):
         while data := os.read(0, 65_536):
             loop.call_soon_threadsafe(reader.feed_data, data)
@@ -275,9 +287,11 @@ def _feed(reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None
 
 
 async def next_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line with its end; empty at the end of the input, and for a line that is too long."""
+    """Return the next line with its end; empty at the end of the input and for a line that is too long."""
     try:
         return await reader.readline()
     except ValueError:
-        sys.stderr.write(f"compactd acp: a line of more than {MOST_LINE >> 20} MiB ends the connection\n")
+        sys.stderr.write(
+            f"compactd acp: a line is longer than {MOST_LINE >> 20} MiB; the connection is closed\n"
+        )
         return b""

@@ -1,1 +1,1 @@
-"""Hooks of agents that compact by themselves: what was lost is given back."""
+"""Hooks for agents that compact by themselves: they restore facts that the agent's summary lost."""

@@ -1,8 +1,8 @@
-"""What an agent's hook tells on stdin, whichever agent and version: one `Event`.
+"""Parse the event that an agent passes to a hook on stdin, for every supported agent and version.
 
-Shapes as documented by Claude Code (hooks reference, 2.1.240, 2026-08), Codex (0.169.0, `hooks.json`, seen
-2026-11) and Gemini CLI (0.61.0, hooks reference, seen 2026-11). What is missing or of another kind is empty,
-never an error: each of the three changes its shapes with its releases.
+Forms as documented by Claude Code (hooks reference, 2.1.240, 2026-08), Codex (0.169.0, `hooks.json`, seen
+2026-11) and Gemini CLI (0.61.0, hooks reference, seen 2026-11). A field that is missing or has another type
+is empty, never an error, because all three change their forms between releases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Agent = Literal["claude-code", "codex", "gemini-cli"]
 AGENTS: Final[tuple[Agent, ...]] = ("claude-code", "codex", "gemini-cli")
 
 Kind = Literal["start", "prompt", "before", "after", "end", "other"]
-"""`before` and `after` a compaction; `end` of a turn or session."""
+"""What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, or
+the `end` of a turn or session.
+"""
 
 _KINDS: Final[dict[str, Kind]] = {
     "sessionstart": "start",
@@ -35,13 +37,13 @@ _NAMES: Final = {
     "userpromptsubmit": "UserPromptSubmit",
     "beforeagent": "BeforeAgent",
 }
-"""Events whose answer may hold context, as the agents write them."""
+"""Events whose answer may contain context, spelled as the agents spell them."""
 
 MOST_ID_CHARS: Final = 256
 
 
 def agent_of(name: str) -> Agent | None:
-    """The agent with this name; none where there is none."""
+    """Return the agent with this name; None if there is none."""
     return _BY_NAME.get(name)
 
 
@@ -49,31 +51,31 @@ _BY_NAME: Final[dict[str, Agent]] = {agent: agent for agent in AGENTS}
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One event."""
+    """One event of an agent."""
 
     agent: Agent
     kind: Kind
     name: str = ""
-    """As the answer has to name it; empty where no answer takes context."""
+    """The event's name in the answer; empty if the agent takes no context from the answer."""
     session_id: str = ""
     transcript: str = ""
-    """An absolute path; empty where the agent keeps none."""
+    """The absolute path of the session's transcript; empty if the agent keeps none."""
     cwd: str = ""
     source: str = ""
-    """Of a start: `startup`, `resume`, `clear`, `compact`, `fork`."""
+    """Why the session started: `startup`, `resume`, `clear`, `compact` or `fork`; empty for other events."""
     summary: str = ""
-    """Of an end of a compaction, where the agent tells it."""
+    """The agent's summary, in an event after a compaction; empty if the agent does not pass it."""
     is_inner: bool = False
-    """A sub-agent's: its messages are no part of the session."""
+    """Whether the event is a sub-agent's, whose messages are not part of the session."""
 
     @property
     def takes_context(self) -> bool:
-        """Whether the agent reads context from the answer to this event."""
+        """Whether the agent adds context from the answer to this event."""
         return bool(self.name)
 
 
 def event_of(agent: Agent, data: bytes) -> Event | None:
-    """The event in `data`; none where that is no JSON object. O(bytes)."""
+    """Return the event in `data`; None if it is not a JSON object. O(bytes)."""
     given = _fields(data)
     if given is None:
         return None
@@ -110,7 +112,7 @@ def _fields(data: bytes) -> dict[str, Raw] | None:
         return msgspec.json.decode(bare, type=dict[str, Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    # A lone surrogate, or bytes that are no text: what can be read of it.
+    # The JSON contains a lone surrogate or invalid UTF-8. These are replaced, and the JSON is read again.
     from compactd.formats.files.lines import mend_surrogates
 
     try:
@@ -121,7 +123,7 @@ def _fields(data: bytes) -> dict[str, Raw] | None:
 
 
 def _text(given: dict[str, Raw], *names: str) -> str:
-    """The first of these fields that is a text with something in it."""
+    """Return the first of the fields `names` that is a non-empty string; empty if none is."""
     for name in names:
         raw = bytes(given.get(name, b""))
         if raw.startswith(b'"'):

@@ -1,8 +1,8 @@
-"""`compactd hook AGENT`: run by an agent at its events, it mirrors the session, and after the agent's own
-compaction gives back what that lost.
+"""`compactd hook AGENT`: agents run it at their events. It mirrors the session, and restores lost facts.
 
-The agent comes first: whatever happens here, the exit code is 0, nothing but an answer reaches stdout,
-and the deadline ends it. What went wrong stands in the hooks' log.
+After the agent's own compaction, the hook's answer contains facts that the agent's summary lost. The hook
+must never disturb the agent: its exit code is always 0, only an answer is written to stdout, and a deadline
+ends it. Failures are written to the hooks' log.
 """
 
 from __future__ import annotations
@@ -24,22 +24,28 @@ if TYPE_CHECKING:
 
 DEADLINE_S: Final = 2.0
 MOST_CHARS: Final = 9_500
-"""As `lost.MOST_CHARS`, which is loaded only where something is to be given back."""
+"""The most characters of a restored text. Equal to `lost_facts.MOST_CHARS`, but that module is imported only
+when facts are restored.
+"""
 READING_SHARE: Final = 0.5
-"""Of the deadline, for what is new in the transcript; the rest waits for the next event."""
+"""The share of the deadline for reading new lines of the transcript. Further lines are read at the next
+event.
+"""
 LAG_SHARE: Final = 0.25
-"""Of the deadline, that a transcript is waited for where it does not hold the compaction yet."""
+"""The share of the deadline for waiting until the transcript contains the compaction."""
 MOST_TOKENS: Final = 600_000
-"""Of what was removed that is looked at: about half a second's work; at each further attempt half of it."""
+"""The most tokens of removed messages that are examined, about half a second of work. If a run takes too
+long, the next one examines half as many.
+"""
 MOST_ATTEMPTS: Final = 3
 LAG_STEP_S: Final = 0.02
 LOCK_STEP_S: Final = 0.01
 MOST_EVENT: Final = 1 << 24
-"""Bytes of an event that are looked at; the rest is read and dropped."""
+"""The most bytes of an event. A larger event is read from stdin, but ignored."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """How a hook behaves."""
+    """The options of a hook."""
 
     deadline_s: float = DEADLINE_S
     most_chars: int = MOST_CHARS
@@ -53,11 +59,11 @@ class Done(Struct, kw_only=True):
     did: str = ""
     failed: str = ""
     instead: list[bytes] = []
-    """The answer if the rest fails or takes too long, until somebody takes it."""
+    """The answer to give if the run fails or takes too long; empty if there is none yet."""
 
 
 def main(agent: str, options: Options | None = None) -> int:
-    """One event from stdin; always 0."""
+    """Handle one event of `agent` from stdin, and write the answer to stdout. Always return 0."""
     began = time.monotonic()
     gc.disable()
     options = options if options is not None else Options()
@@ -67,7 +73,7 @@ def main(agent: str, options: Options | None = None) -> int:
         try:
             answer = run(agent, _stdin(), options, began, done, os.environ)
             done.instead.clear()
-        except Exception as error:  # the agent must not be told: it is logged
+        except Exception as error:  # The agent must not see an error, so it is logged.
             done.failed = f"{type(error).__name__}: {_place_of(error)}"
             answer = _instead(done)
         _write(answer)
@@ -81,34 +87,38 @@ def main(agent: str, options: Options | None = None) -> int:
 
 
 def _write(answer: bytes) -> None:
-    """Not through `sys.stdout`, which would complain at the end about an agent that has left."""
+    """Write the answer directly to file descriptor 1. `sys.stdout` would print an error at exit if the agent
+    has closed the pipe.
+    """
     while answer:
         answer = answer[os.write(1, answer) :]
 
 
 def _instead(done: Done) -> bytes:
-    """What is answered if the rest fails: the user's constraints, if they are known by then. Only once."""
+    """Return the answer of a run that failed or took too long: the user's constraints, if they are known by
+    then; otherwise empty. A second call returns nothing.
+    """
     try:
         answer = done.instead.pop()
     except IndexError:
         return b""
-    done.did = "gave back the constraints alone"
+    done.did = "restored only the user's constraints"
     return answer
 
 
 def run(
     agent: str, data: bytes, options: Options, began: float, done: Done, environ: Mapping[str, str]
 ) -> bytes:
-    """The answer to one event; empty for none."""
+    """Return the answer to the event in `data`; empty for none. Record in `done` what was done."""
     from compactd.integrations.hooks.events import agent_of, event_of
 
     known = agent_of(agent)
     if known is None:
-        done.failed = "no such agent"
+        done.failed = "unknown agent"
         return b""
     event = event_of(known, data)
     if event is None:
-        done.failed = "stdin held no event"
+        done.failed = "stdin contained no event"
         return b""
     done.event, done.session = event.kind, event.session_id[:8]
     if event.kind == "other" or event.is_inner or not event.session_id:
@@ -120,7 +130,7 @@ def run(
     files = files_of(environ, agent, event.session_id)
     make_folder(files.folder)
     if exposed := exposure(files.folder):
-        # What is kept here is told to an agent as the user's words.
+        # What is stored here is later shown to an agent as the user's words, so nobody else may write it.
         done.failed = f"not used: {exposed}"
         return b""
     return _locked(event, files, options, began, done)
@@ -131,7 +141,7 @@ def _locked(event: Event, files: Files, options: Options, began: float, done: Do
 
     while not isinstance(lock := take(files.path(".lock")), Lock):
         if time.monotonic() - began > options.deadline_s * READING_SHARE:
-            done.failed = "another hook of this session is at work"
+            done.failed = "another hook of this session is still running"
             return b""
         time.sleep(LOCK_STEP_S)
     try:
@@ -159,9 +169,9 @@ def _answer(event: Event, files: Files, options: Options, began: float, done: Do
         save(files, state)
         if state.attempts <= MOST_ATTEMPTS:
             text = _put_back(mirror, files, event, options, done)
-            done.did = f"gave back {len(text):,} characters" if text else "nothing was lost"
+            done.did = f"restored {len(text):,} characters" if text else "nothing was lost"
         else:
-            done.failed = "what was lost could not be worked out in time"
+            done.failed = "the lost facts could not be determined in time"
         mirror.given_back(text)
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
@@ -170,7 +180,9 @@ def _answer(event: Event, files: Files, options: Options, began: float, done: Do
 
 
 def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done: Done) -> None:
-    """Takes in what is new, and what the event itself tells of a compaction."""
+    """Store new messages of the transcript in the mirror, and what the event itself says about a
+    compaction.
+    """
     from compactd.integrations.hooks.transcripts import Refused, Transcript
 
     until = began + options.deadline_s * READING_SHARE
@@ -179,7 +191,7 @@ def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done
         try:
             transcript = Transcript(event.transcript, mirror.state.place)
         except FileNotFoundError:
-            pass  # an agent may name it before it writes it
+            pass  # An agent may name the file before it writes it.
         except (OSError, Refused) as error:
             done.failed = str(error) if isinstance(error, Refused) else f"transcript: {error.strerror}"
     try:
@@ -201,7 +213,9 @@ def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done
 
 
 def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: float) -> None:
-    """Waits for the transcript to tell of a compaction that is known to have happened, and of its summary."""
+    """Wait until the transcript contains the summary of the compaction that the event reported, for at most
+    `LAG_SHARE` of the deadline.
+    """
     stop = time.monotonic() + options.deadline_s * LAG_SHARE
     while mirror.state.is_pending and not mirror.state.is_told and time.monotonic() < stop:
         if transcript.grown():
@@ -213,7 +227,7 @@ def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: f
 def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done: Done) -> str:
     from compactd.integrations.hooks.state import read_held, save
 
-    # A pool of threads for one small task: 40 ms of its own (OpenBLAS as numpy 2 brings it).
+    # Starting OpenBLAS's thread pool (numpy 2) takes 40 ms and does not pay off here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from compactd.integrations.hooks.lost_facts import characters, newest, size_bytes, what_was_lost
 
@@ -247,7 +261,9 @@ def _with_context(event: Event, text: str) -> bytes:
 
 
 def _stdin() -> bytes:
-    """What the agent says, to its end: an agent whose pipe breaks may fall over it."""
+    """Return the bytes of stdin; empty if there are more than `MOST_EVENT`. All are read in any case, because
+    an agent may fail if its pipe breaks.
+    """
     pieces: list[bytes] = []
     size = 0
     while data := os.read(0, 1 << 16):
@@ -258,7 +274,7 @@ def _stdin() -> bytes:
 
 
 def _end_at(deadline_s: float, agent: str, done: Done) -> None:
-    """Ends the process at the deadline, whatever it does: what it did not finish is done the next time."""
+    """Start a timer that ends the process at the deadline. The next event continues the unfinished work."""
 
     def stop() -> None:
         done.failed = "the deadline passed"
@@ -301,7 +317,9 @@ def _log(agent: str, done: Done, began: float) -> None:
 
 
 def _place_of(error: BaseException) -> str:
-    """Where it was raised: no message of it, which may hold what was said."""
+    """Return where the error was raised. Its message is left out because it may contain text of
+    the session.
+    """
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

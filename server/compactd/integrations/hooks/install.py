@@ -1,7 +1,9 @@
-"""`compactd install AGENT` and `uninstall`: our hooks into an agent's settings, and out of them again.
+"""`compactd install AGENT` and `uninstall`: add compactd's hooks to an agent's settings, and remove them
+again.
 
-Where ours stands is kept until it is taken back, so that every byte is as it was; the settings themselves are
-not: they may hold keys. Nothing is written where nothing would change, and never half.
+The positions of what was added are stored, so that uninstalling restores every byte. The settings themselves
+are not stored, because they may contain keys. A file is written completely or not at all, and only if it
+changes.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ from compactd.storage import files
 from compactd.storage.exposure import exposure
 
 ISOLATION_S = 30.0
-"""How long a Python may take to say whether it finds compactd."""
+"""Seconds that Python may take to show whether it can import compactd with the option `-I`."""
 
 
 class CannotChange(Exception):
-    """The settings cannot be read or written. Says why."""
+    """The settings cannot be read or written. The message says why."""
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,36 +45,38 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     path: str
     folders: tuple[str, ...] = ()
-    """Those that were made, outermost first."""
+    """The folders that were created, outermost first."""
     was_there: bool = False
-    """Whether there were settings before."""
+    """Whether there was a settings file before."""
     digest: str = ""
-    """Of the settings with ours in them."""
+    """A hash of the settings with compactd's additions."""
     ours: tuple[tuple[int, int], ...] = ()
-    """(begin, end) of each stretch of bytes that was put in."""
+    """(start, end) of each range of bytes that was added."""
     commands: tuple[Edit, ...] = ()
-    """Commands of ours that were written anew, by their places without those stretches."""
+    """compactd's commands that were rewritten. Their positions are those without the ranges in `ours`."""
     events: tuple[str, ...] | None = None
-    """Of ours, those that had a place before; None where there were no hooks."""
+    """compactd's events that the settings already contained before; None if there were no hooks."""
     before: str | None = None
-    """Written by 0.1: all of the settings, in base64; none where there was no file."""
+    """Written by version 0.1: the whole previous settings in base64; None if there was no file."""
     after: str = ""
-    """The same of the settings with ours in them."""
+    """Written by version 0.1: the settings with compactd's additions, in base64."""
 
     def is_of(self, data: bytes | None) -> bool:
-        """Whether `data` is what the installation wrote."""
+        """Return whether `data` is what the installation wrote."""
         if data is None:
             return False
         return data == base64.b64decode(self.after) if self.after else _digest(data) == self.digest
 
     def taken_back(self, data: bytes) -> bytes | None:
-        """What was there before `data`, which `is_of` it; None for no file."""
+        """Return the settings before the installation; None for no file. `is_of(data)` must be true."""
         if self.after:
             return None if self.before is None else base64.b64decode(self.before)
         return _without_ours(data, self.ours, self.commands) if self.was_there else None
 
     def outline(self) -> str | None:
-        """What of the settings before tells which of ours may go."""
+        """Return the previous settings as JSON, or as much of them as decides which additions may be removed;
+        None if there were no hooks.
+        """
         if self.after:
             return None if self.before is None else base64.b64decode(self.before).decode()
         return None if self.events is None else json.dumps({"hooks": {key: [] for key in self.events}})
@@ -81,7 +85,9 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def _record_of(
     path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: Wanted
 ) -> Record:
-    """Raises `NotSettings`, `UnicodeDecodeError`."""
+    """Return the record of an installation that changes the settings from `before` to `after`. `folders`:
+    those that it creates. Raise `NotSettings` and `UnicodeDecodeError`.
+    """
     text = "" if before is None else before.decode()
     middle, commands = upgraded(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
     ours = _put_in(middle.encode(), after)
@@ -98,7 +104,9 @@ def _record_of(
 
 
 def _put_in(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
-    """The stretches of `after` that are not in `before`, whose bytes all stand in it in their order."""
+    """Return the ranges of `after` that are not in `before`. All bytes of `before` occur in `after` in the
+    same order.
+    """
     stretches: list[tuple[int, int]] = []
     at = 0
     for begin, byte in enumerate(after):
@@ -125,22 +133,23 @@ def _digest(data: bytes) -> str:
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What would be, or was, done to a file."""
+    """A planned or finished change of a file."""
 
     path: Path
-    """The file itself, where the settings are a link to it."""
+    """The file itself, if the settings are a link to it."""
     before: bytes | None
-    """None where there is no file."""
+    """The contents before the change; None if there is no file."""
     after: bytes | None
-    """None where the file goes."""
+    """The contents after the change; None if the file is removed."""
     notes: tuple[str, ...] = ()
 
     @property
     def is_needed(self) -> bool:
+        """Whether the change would change anything."""
         return self.before != self.after
 
     def diff(self) -> str:
-        """For a person."""
+        """Return the change as a unified diff."""
         import difflib
 
         old, new = (
@@ -157,7 +166,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 def program() -> str:
-    """The command that starts this `compactd`, as a shell takes it."""
+    """Return the command that starts this `compactd`, quoted for a shell."""
     script = _script()
     if script is not None:
         return shlex.quote(str(script))
@@ -165,7 +174,7 @@ def program() -> str:
 
 
 def _script() -> Path | None:
-    """The script `compactd` that was called, otherwise the one next to this Python."""
+    """Return the script `compactd` that was called, otherwise the one next to this Python."""
     called = Path(sys.argv[0])
     ending = ".exe" if sys.platform == "win32" else ""
     beside = Path(sys.executable).with_name(f"compactd{ending}")
@@ -176,10 +185,10 @@ def _script() -> Path | None:
 
 
 def _isolation() -> str:
-    """The option that keeps Python from importing out of the folder an agent works in, where hooks are run.
+    """Return the option that keeps Python from importing from the folder in which the agent runs the hooks.
 
-    `-I` also ignores `PYTHONPATH`, whose empty entries mean that folder, and the user's own packages; if
-    compactd is one of those, `-P` (3.11).
+    `-I` also ignores `PYTHONPATH`, whose empty entries mean that folder, and the user's own packages. If
+    compactd is one of those packages, `-P` (Python 3.11) is used.
     """
     command = [sys.executable, "-I", "-c", "import compactd.__main__, msgspec; print(compactd.__file__)"]
     try:
@@ -190,17 +199,19 @@ def _isolation() -> str:
 
 
 def exposed_program() -> str | None:
-    """Why somebody else may change what the hooks run, in words; None if nobody may."""
+    """Return why somebody else could change the program that the hooks run; None if nobody can."""
     program = _script() or Path(sys.executable)
     for one in (program, program.resolve()):
         project = project_root(one.parent)
         if any((project / mark).exists() for mark in MARKS):
-            return f"{one} is inside the project {project}: whoever changes that project, an agent too"
+            return (
+                f"{one} is inside the project {project}: whoever can change that project, including an agent"
+            )
     return exposure(program)
 
 
 def installation(path: Path, wanted: Wanted) -> Change:
-    """What installing changes. Raises `CannotChange`."""
+    """Return the change that installing would make, without making it. Raise `CannotChange`."""
     place = _place(path)
     before = _read(place)
     text = _text(before, place)
@@ -212,7 +223,9 @@ def installation(path: Path, wanted: Wanted) -> Change:
 
 
 def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
-    """Writes it, after what was there was put aside. Raises `CannotChange`."""
+    """Add the hooks to the settings at `path`, after storing how to undo that. Return the change. Raise
+    `CannotChange`.
+    """
     change = installation(path, wanted)
     if not change.is_needed or change.after is None:
         return change
@@ -237,7 +250,7 @@ def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
 
 
 def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
-    """What uninstalling changes. Raises `CannotChange`."""
+    """Return the change that uninstalling would make, without making it. Raise `CannotChange`."""
     place = _place(path)
     before = _read(place)
     if before is None:
@@ -251,12 +264,14 @@ def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
     except UnicodeDecodeError:
-        raise CannotChange(f"{place} is no UTF-8 text") from None
+        raise CannotChange(f"{place} is not UTF-8 text") from None
     return Change(path=place, before=before, after=text.encode())
 
 
 def uninstall(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
-    """Takes our hooks out: as it was, where nothing else was changed since. Raises `CannotChange`."""
+    """Remove the hooks from the settings at `path`. If nothing else was changed since the installation,
+    restore the original file. Return the change. Raise `CannotChange`.
+    """
     change = removal(path, agent, environ)
     record = _record(environ, agent)
     try:
@@ -280,17 +295,17 @@ def _drop_empty(folder: Path) -> None:
 
 
 def _place(path: Path) -> Path:
-    """The file that is meant: a link is followed, and stays a link."""
+    """Return the file to change. A link is followed and stays a link."""
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:
-        raise CannotChange(f"{path} cannot be read: it is a link to itself") from error
+        raise CannotChange(f"{path} cannot be read: it is a symbolic link to itself") from error
 
 
 def _read(place: Path) -> bytes | None:
     try:
         if place.exists() and not place.is_file():
-            raise CannotChange(f"{place} is no file")
+            raise CannotChange(f"{place} is not a regular file")
         return place.read_bytes()
     except FileNotFoundError:
         return None
@@ -302,17 +317,17 @@ def _text(data: bytes | None, place: Path) -> str:
     try:
         return "" if data is None else data.decode()
     except UnicodeDecodeError:
-        raise CannotChange(f"{place} is no UTF-8 text") from None
+        raise CannotChange(f"{place} is not UTF-8 text") from None
 
 
 def _write(change: Change) -> None:
-    """The whole file or nothing of it, with the permissions that it had."""
+    """Carry out a change: write the whole file or nothing, and keep its permissions. Raise `OSError`."""
     place = change.path
     if change.after is None:
         place.unlink(missing_ok=True)
         return
     if change.before is not None and not place.stat().st_mode & stat.S_IWUSR:
-        # A file beside could take its place all the same; whoever protected it meant what is in it.
+        # Replacing the file would still be possible, but the user who made it read-only wants it unchanged.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     place.parent.mkdir(parents=True, exist_ok=True)
     mode = place.stat().st_mode & 0o777 if change.before is not None else 0o600

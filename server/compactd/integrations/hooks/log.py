@@ -1,7 +1,7 @@
-"""The hooks' own log: what they did and what went wrong, one JSON object a line, with nothing that was said.
+"""The hooks' log: what they did and what failed, one JSON object per line, without any text of the session.
 
-An agent must never see a failure of ours: this file is the only place where it is told. `compactd doctor
---hooks` shows it.
+An agent must never see a failure of compactd, so failures are reported only here. `compactd doctor --hooks`
+shows the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compactd.storage import files
 
 NAME = "hooks.log"
 MOST_BYTES = 262_144
-"""A larger log becomes `hooks.log.1`, in the place of the one before."""
+"""A log with more bytes is renamed to `hooks.log.1`, which replaces the older log of that name."""
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,14 +28,14 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str
     event: str = ""
     session: str = ""
-    """The first characters of its id."""
+    """The first characters of the session's id."""
     ms: int = 0
     did: str = ""
     failed: str = ""
 
 
 def write(environ: Mapping[str, str], line: Line) -> None:
-    """Adds a line; where even that cannot be done, nothing happens."""
+    """Append a line. Do nothing if that fails."""
     try:
         folder = hooks_folder(environ)
         files.make_folder(folder)
@@ -52,7 +52,7 @@ def write(environ: Mapping[str, str], line: Line) -> None:
 
 
 def lines(environ: Mapping[str, str]) -> Iterator[Line]:
-    """What was logged, oldest first; a line that cannot be read is passed over."""
+    """Yield the logged lines, oldest first. Skip lines that cannot be read."""
     folder = hooks_folder(environ)
     for path in (folder / (NAME + ".1"), folder / NAME):
         yield from _lines(path)

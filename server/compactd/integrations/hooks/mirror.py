@@ -1,8 +1,7 @@
-"""An agent's session as it goes on beside the agent: what is new is stored, and weighed for the day on which
-the agent compacts it away.
+"""Mirror an agent's session: store new messages, and keep what is needed to find facts lost in a compaction.
 
-Two files: the *stretch*, messages that the agent's context holds now, each with what is known of it; and what
-is *gone*, the stretch that the last compaction took, until its facts were given back.
+Two files are used. The *stretch* contains the messages that are in the agent's context now, with their facts.
+*gone* contains the stretch that the last compaction removed, until its facts were restored.
 """
 
 from __future__ import annotations
@@ -46,12 +45,15 @@ from compactd.protocol.messages import Message, Meta, Text, ToolResult
 from compactd.storage.hook_files import REDACTED, hashed, key_of, of_all_sessions, with_key
 
 REPEATERS = ("claude-code", "gemini-cli")
-"""They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
-compaction: anthropics/claude-code issues 66947 and 92089, 2026)."""
+"""Agents that write a message again with the same id (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its
+second compaction: anthropics/claude-code issues 66947 and 92089, 2026).
+"""
 HUGE = 4_000_000
-"""Bytes: of a transcript that is as large when it is first seen, only the last stretch is weighed."""
+"""The most bytes of a transcript, when it is first seen, for which all facts are collected. For a larger one,
+they are collected from `Mirror._worth_learning` on.
+"""
 MOST_CARRIED = 65_536
-"""Characters of a person's words that are carried over a compaction."""
+"""The most bytes of messages typed by the user that are kept in the new stretch after a compaction."""
 MOST_SUMMARY = 262_144
 
 Clock = Callable[[], float]
@@ -71,29 +73,38 @@ class Mirror:
         self._stretch: list[bytes] = []
         self._ids: list[int] = []
         self._known: set[int] = set()
-        """Of a transcript that is read again: what was taken in before this run."""
+        """Keys of messages that earlier runs stored. Only filled if the transcript may contain them again."""
         self._met: set[int] = set()
-        """What this run took in."""
+        """Keys of messages that this run stored."""
         self._is_lost = not state.place.path
-        """Nothing is known of the session: what was taken in before is weighed again, not stored again."""
+        """Whether no earlier run saved how far it read. Messages that were stored nevertheless are not stored
+        again, but their facts are collected again.
+        """
         self._passed = 0
-        """Entries that were passed over so, to name the messages by."""
+        """The number of known messages that were skipped; used to compute their entry ids."""
         lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
         self._redacted = hashed(files.folder, *lists)
-        """What was redacted in a mirror of the agent and may stand in the transcript still: in that of a fork
-        too."""
+        """Keys of messages that were redacted in a mirror of this agent. The session's transcript, or that of
+        a fork, may still contain them.
+        """
         self._left: dict[str, Held] = {}
-        """Messages before the compaction that this run met, by their ids: some may have stayed."""
+        """Messages before the newest compaction, by the agent's ids for them. Some may have stayed in the
+        context.
+        """
         self._is_behind = False
-        """What is read now stands behind the record of the last compaction."""
+        """Whether this run has read the record of the newest compaction."""
         self._answers = 0
-        """What the model said since the last compaction that this run met."""
+        """The number of the model's answers since the last compaction that this run read."""
 
     # --- reading --------------------------------------------------------------------------------------
 
     def catch_up(self, transcript: Transcript, until: float, *, is_open: bool, is_over: bool = False) -> None:
-        """Takes in what is new, until the clock says `until`; the rest the next time. `is_open`: the agent is
-        in the middle of a turn. `is_over`: it is at the end of one. O(new bytes)."""
+        """Read new lines of the transcript until the clock reaches `until`. The next run reads further lines.
+        O(new bytes).
+
+        `is_open`: whether the agent is in the middle of a turn. `is_over`: whether it is at the end of a
+        turn.
+        """
         state = self.state
         is_first = not state.is_caught_up
         if transcript.is_other or self._is_lost or self.agent in REPEATERS:
@@ -119,7 +130,7 @@ class Mirror:
             if self._clock() > until:
                 break
         if is_first and state.is_pending and self._answers > 0:
-            # It happened before we were there, and the agent has gone on since.
+            # The compaction happened before compactd was installed, and the agent has continued since.
             self._settle()
         state.is_caught_up |= transcript.is_read
         state.place = transcript.place()
@@ -130,11 +141,13 @@ class Mirror:
         if transcript.place().path.endswith(".json"):
             whole = transcript.whole()
             return () if whole is None else (whole,)
-        # An answer is written again once its calls are done: one read sees its last state.
+        # Gemini CLI writes an answer again after its calls are done. One read sees only the last version.
         return transcript.pieces(MOST_LINE // 2)
 
     def _settled(self, piece: Piece, transcript: Transcript) -> bytes:
-        """Without an answer that will be written again."""
+        """Return the lines of `piece` up to the last answer, if Gemini CLI may still write that answer again.
+        Then move the transcript's read position back to the answer.
+        """
         if self.agent != "gemini-cli" or piece.start == 0 == transcript.place().offset:
             return piece.data
         at = piece.data.rfind(ANSWERS["gemini-cli"])
@@ -145,7 +158,11 @@ class Mirror:
         return piece.data[:begin]
 
     def _worth_learning(self, transcript: Transcript) -> int:
-        """Where the messages begin that a compaction to come, or one that was not told of, takes."""
+        """Return the offset in the transcript from which on facts are collected.
+
+        The next compaction removes the messages after the last one. If no answer followed the last
+        compaction, its own facts may still have to be restored, so the messages before it count too.
+        """
         bounds = transcript.last_of(*BOUNDARIES[self.agent])
         if not bounds:
             return 0
@@ -181,19 +198,23 @@ class Mirror:
             self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
 
     def _without_redacted(self, message: Message, raw: bytes) -> Message:
-        """The message, or a mark in its place where it was redacted."""
+        """Return the message; if it was redacted, a copy with a mark instead of its content."""
         from compactd.core.redaction.blank import blanked, content_of
 
         names = (message.id or raw, raw, encode_message(message), content_of(message))
         return blanked(message) if any(map(self._redacted.holds, map(key_of, names))) else message
 
     def _is_known(self, key: int) -> bool:
-        """Whether an earlier run took it in; the hashes of what was redacted are keyed."""
+        """Return whether an earlier run stored the message or compaction with this key. For redacted
+        messages, keyed hashes are stored instead of keys.
+        """
         secret = self._redacted.secret
         return key in self._known or (bool(secret) and with_key(key, secret) in self._known)
 
     def _is_met(self, key: int, id: str | None) -> bool:
-        """Whether this run took it in before."""
+        """Return whether this run has already stored the message or compaction with this key, and note that
+        it has. Only agents in `REPEATERS` write one twice.
+        """
         is_met = key in self._met
         if id and self.agent in REPEATERS:
             self._met.add(key)
@@ -202,7 +223,7 @@ class Mirror:
     def _held(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> Held:
         item = Item(entry_id=entry_id, body=message, tokens=tokens)
         facts = self._cache.learn(item)
-        # Asked for once; and what is read again may have another's number.
+        # The facts are needed only once, and a message that is read again may get the id of another entry.
         self._cache.forget(entry_id)
         return Held(
             entry_id=entry_id,
@@ -218,12 +239,12 @@ class Mirror:
     # --- compactions ----------------------------------------------------------------------------------
 
     def _recorded(self, step: Compaction) -> None:
-        """The transcript tells of a compaction."""
+        """Handle a compaction that the transcript records."""
         key = key_of(step.id or step.summary)
         if self._redacted:
             from compactd.core.redaction.scrub import MARK
 
-            # What the agent kept word for word may hold what was redacted.
+            # What the agent kept word for word may contain what was redacted.
             is_redacted = self._redacted.holds(key) or self._redacted.holds(key_of(step.summary))
             step = replace(step, summary=MARK if is_redacted else step.summary, stays="")
         if self._is_met(key, step.id):
@@ -243,20 +264,20 @@ class Mirror:
         if self.state.is_pending:
             self._kept(step)
         self._is_behind = True
-        # Gemini CLI has its model say that it has got the summary.
+        # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
 
     def told_after(self, summary: str) -> None:
-        """The agent's event tells of a compaction, and its summary where it knows it."""
+        """Handle an event that reports a compaction, with its summary if the agent passes it."""
         if (self._announced("after") or not self.state.is_told) and summary:
             self._tell(summary, "")
 
     def told_at_start(self) -> None:
-        """The agent begins anew from a compaction."""
+        """Handle the start event that an agent sends after a compaction."""
         self._announced("start")
 
     def cleared(self) -> None:
-        """The agent began with nothing: what was there is not missed."""
+        """Handle the start event of an empty context: nothing of the previous messages has to be restored."""
         self._flush()
         state = self.state
         state.is_pending = False
@@ -264,17 +285,17 @@ class Mirror:
         state.turns = 0
 
     def _announced(self, by: Teller) -> bool:
-        """Notes that `by` told of a compaction; True where nobody else did before."""
+        """Record that `by` reported a compaction. Return True if nobody reported it before."""
         counts, state = self.state.counts, self.state
         if state.compactions and not self._stretch and state.stretch_bytes == state.carried_bytes:
-            # Nothing was said since the last one: it is that one again.
+            # Nothing was said since the last compaction, so this is the same one.
             counts[by] = state.compactions
             return False
         number = counts[by] = counts.get(by, 0) + 1
         if number <= state.compactions:
             return False
         for other in TELLERS:
-            # Whoever did not tell of the last one will not do so any more.
+            # A source that did not report the last compaction will not report it any more.
             counts[other] = max(counts.get(other, 0), number - 1)
         state.compactions = number
         self._rotate()
@@ -286,7 +307,9 @@ class Mirror:
         self._carry(summary, "summary-")
 
     def _rotate(self) -> None:
-        """The stretch is gone; a new one begins with a person's words."""
+        """Move the stretch (the messages in the agent's context so far) to the file *gone*, because they were
+        compacted. Begin a new stretch with the newest messages that the user typed.
+        """
         self._flush()
         state, files = self.state, self._files
         held = read_held(files.path(".stretch"), state.stretch_bytes)
@@ -313,7 +336,9 @@ class Mirror:
         state.carried_bytes = state.stretch_bytes
 
     def _carry(self, summary: str, name: str) -> None:
-        """A summary, or what was put back, belongs to the new stretch: the next compaction takes it."""
+        """Add `summary`, which is the agent's summary or a restored text, to the new stretch, because the
+        next compaction will remove it. `name`: the beginning of its entry id.
+        """
         if not summary:
             return
         message = Message(
@@ -327,10 +352,10 @@ class Mirror:
         self.state.carried_bytes = self.state.stretch_bytes
 
     def _kept(self, step: Compaction) -> None:
-        """What the record says of messages that stayed, by their ids."""
+        """Handle the messages of which the record of a compaction says that they stayed in the context."""
         state = self.state
         if not self._left and state.gone_bytes and self.agent in REPEATERS:
-            # An earlier run was told of it.
+            # An earlier run handled the compaction.
             self._left = by_client_id(read_held(self._files.path(".gone"), state.gone_bytes))
         names = list(self._left)
         kept = list(step.kept)
@@ -342,7 +367,9 @@ class Mirror:
                 self._stayed(self._left.pop(client_id))
 
     def _stayed(self, held: Held) -> None:
-        """A message before the compaction stayed in the context."""
+        """Add a message from before the compaction to the new stretch (the messages in the agent's context
+        now), because it stayed there.
+        """
         state = self.state
         state.stayed.append(held.entry_id)
         self._stretch.append(framed(held))
@@ -350,7 +377,9 @@ class Mirror:
         state.stays = f"{state.stays}\n{text}"[:MOST_SUMMARY] if text else state.stays
 
     def _add_late(self) -> None:
-        """Messages that were written after the compaction was told of, and said before it."""
+        """Move messages from the stretch to *gone* (the removed messages): those that came before the
+        compaction, but that the agent wrote to its transcript after the compaction was reported.
+        """
         self._flush()
         state, files = self.state, self._files
         with files.path(".stretch").open("rb") as file:
@@ -361,7 +390,7 @@ class Mirror:
             state.stretch_bytes = append(files.path(".stretch"), state.carried_bytes, b"")
 
     def given_back(self, text: str) -> None:
-        """The facts of the last compaction were given back, as `text`, or there was nothing to give."""
+        """Record that the facts of the last compaction were restored as `text`, or that there were none."""
         self._carry(quotations(text), "back-")
         self._settle()
 
@@ -375,8 +404,9 @@ class Mirror:
     # --- files ----------------------------------------------------------------------------------------
 
     def write(self) -> bool:
-        """Puts what was taken in on the disk; False where the journal could not be written. Raises
-        `OSError`."""
+        """Write the new messages, their ids and the journal to disk. Return False if the journal could not be
+        written. Raise `OSError` if another file could not.
+        """
         self._flush()
         if self._ids:
             import array
@@ -407,8 +437,11 @@ class Mirror:
 
 
 def _is_of_a_program(message: Message) -> bool:
-    """What an agent's program wrote in the user's role (Claude Code's rows around a command, what Codex puts
-    before each context): never worth giving back."""
+    """Return whether an agent's program wrote the message in the user's role.
+
+    Examples are Claude Code's messages around a command, and what Codex puts before each context. They are
+    never worth restoring.
+    """
     meta = message.meta
     return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
 

@@ -1,8 +1,8 @@
-"""The mirror of an agent's session as a session of ours: `search`, `inspect` and recall find it like any
-other.
+"""Write the mirror of an agent's session as a compactd journal, so that `search`, `inspect` and recall find
+it.
 
-Only ever added to, under the session's own lock. Where somebody else holds that (a daemon that has the mirror
-open), what is new waits in a file beside for the next time.
+The journal is only appended to, under the session's lock. If another process holds the lock (a daemon that
+has the mirror open), new records wait in a separate file until the next run.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ ESTIMATOR = "chars4"
 
 
 _BACK = 64
-"""So many records more than are new are looked through for those that are there already."""
+"""How many of the journal's last records, in addition to the number of new ones, are compared with the new
+ones to find those that are already written.
+"""
 
 
 class _Entry(Struct, frozen=True):
-    """What makes an entry the same one: not when it was written."""
+    """The fields by which two entries are recognised as the same. Their times may differ."""
 
     type: str
     id: str = ""
@@ -46,7 +48,7 @@ _decode = msgspec.json.Decoder(_Entry).decode
 
 
 class MirrorJournal:
-    """Records for a mirror's journal, gathered and then written in one go."""
+    """The new records of a mirror's journal, which are collected and written together."""
 
     def __init__(self, files_: Files, agent: str, state: State, now: float) -> None:
         self._files = files_
@@ -57,10 +59,11 @@ class MirrorJournal:
 
     @property
     def path(self) -> Path:
+        """The journal's path."""
         return self._files.folder.parent / SESSIONS / f"{self._files.stem}.jsonl"
 
     def add(self, message: Message, raw: bytes, tokens: int, client_id: str | None) -> str:
-        """A message; the id of its entry."""
+        """Add a message. Return the id of its entry."""
         entry_id, parent = self._next()
         entry = Appended(
             id=entry_id,
@@ -74,7 +77,7 @@ class MirrorJournal:
         return entry_id
 
     def compacted(self, summary: str, tokens: int) -> str:
-        """A compaction of the agent's: what came before it is history from here on."""
+        """Add a compaction by the agent. Return the id of its entry."""
         entry_id, parent = self._next()
         self._state.epoch += 1
         number = f"{self._state.session_id[:64]}-{self._state.epoch - 1}"
@@ -109,8 +112,11 @@ class MirrorJournal:
         return f"e{number}", f"e{number - 1}" if number > 1 else None
 
     def write(self) -> bool:
-        """Puts what was gathered behind the journal, or beside it where that is somebody else's just now.
-        False where neither was possible. O(new bytes), and O(journal) where it is not as it was left."""
+        """Append the records to the journal, or to the waiting file if another process holds the lock.
+
+        Return False if neither was possible. O(new bytes), and O(journal) if another process changed the
+        journal.
+        """
         if not self._records and not self._waiting_path.exists():
             return True
         files.make_folder(self.path.parent)
@@ -171,7 +177,9 @@ class MirrorJournal:
 
 
 def _behind(new: Sequence[bytes], there: Sequence[bytes]) -> list[bytes]:
-    """`new` without what a run that was killed wrote already, numbered on behind what others added."""
+    """Return the records `new` without those that are already in the journal `there`, numbered after its last
+    entry. A killed run may have written some, and another process may have added others.
+    """
     known = {
         (one.type, one.id, bytes(one.message), one.summary)
         for one in map(_decode, there[-len(new) - _BACK :])
@@ -198,6 +206,6 @@ def _renumbered(record: bytes, entry: _Entry, number: int) -> bytes:
 
 
 def _number(record: bytes) -> int:
-    """Of a record's entry; 0 where it has none."""
+    """Return the number of a record's entry; 0 if it has none."""
     entry = _decode(record)
     return 0 if entry.type == "session" else number_of(entry.id) or 0

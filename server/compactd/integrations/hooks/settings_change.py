@@ -1,6 +1,6 @@
-"""What each agent's settings have to hold for our hooks, and how that gets in and out of them.
+"""The settings that each agent needs for compactd's hooks, and how to add and remove them.
 
-Claude Code: `settings.json` (hooks reference, 2.1.240); Codex: `hooks.json` of the same shape (0.169.0, run
+Claude Code: `settings.json` (hooks reference, 2.1.240); Codex: `hooks.json` of the same form (0.169.0, run
 2026-11); Gemini CLI: `settings.json`, timeouts in milliseconds (0.61.0, run 2026-11).
 """
 
@@ -27,7 +27,7 @@ from compactd.integrations.hooks.settings_text import (
 )
 
 TIMEOUT_S: Final = 10
-"""After which the agent ends the hook; it ends itself long before."""
+"""Seconds after which the agent ends the hook. The hook ends itself long before."""
 
 EVENTS: Final[dict[Agent, tuple[str, ...]]] = {
     "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
@@ -43,21 +43,24 @@ _UNSAFE = re.compile(
     rf"(?<!\S)(?:{_PYTHON}\s+-m\s+compactd|(?<!-m\s)compactd(?:\.exe)?)"
     r"(?=\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b)"
 )
-"""A program as earlier versions wrote it, or as a person may have: a Python that imports from the folder in
-which an agent works, or a name that is looked up on the PATH there."""
+"""A pattern for an unsafe program in a command of compactd that an earlier version or the user wrote: a
+Python that imports from the folder in which the agent works, or a name that is looked up on the PATH.
+"""
 
 
 class Wanted(Struct, frozen=True):
-    """What is to stand in an agent's settings."""
+    """What an agent's settings should contain."""
 
     agent: Agent
     program: str
-    """The command that starts `compactd`, as a shell takes it."""
+    """The command that starts `compactd`, quoted for a shell."""
     with_statusline: bool = True
 
 
 def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
-    """The user's settings of an agent. The file need not be there. Raises `KeyError` without a home."""
+    """Return the user's settings file of an agent. It need not exist. Raise `KeyError` if there is no home
+    folder.
+    """
     home = Path(environ.get("HOME") or environ["USERPROFILE"])
     match agent:
         case "claude-code":
@@ -69,14 +72,19 @@ def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
 
 
 def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
-    """(`text` with our hooks, what was left out and why). The same text where they are there already. Raises
-    `NotSettings`."""
+    """Return (the settings `text` with compactd's hooks, notes for the user about other changes, and about
+    what was left unchanged). The text stays the same if it already has the hooks.
+
+    Raise `NotSettings`.
+    """
     if not text.strip("\ufeff \t\r\n"):
         text = text + "{}\n"
     notes: list[str] = []
     text, edits = upgraded(text, wanted)
     if edits:
-        notes.append(f"{len(edits)} of its commands could run a program of the folder you work in: rewritten")
+        notes.append(
+            f"{len(edits)} of its commands could have run a program in your working folder; now fixed"
+        )
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
     if wanted.agent == "claude-code" and wanted.with_statusline:
@@ -85,25 +93,25 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
             told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
             text = with_member(text, parse(text), "statusLine", told)
         elif not _is_ours(text, present.node):
-            notes.append("there is a status line already: it stays")
+            notes.append("there is already a status line; it was not changed")
     return text, tuple(notes)
 
 
 class Edit(Struct, frozen=True, array_like=True):
-    """A command that was written anew."""
+    """A command that was rewritten."""
 
     start: int
-    """In the text as it is now."""
+    """Where the command begins in the new text."""
     end: int
     old: str
-    """What stood there."""
+    """The text of the command before, as JSON."""
 
 
 def upgraded(text: str, wanted: Wanted) -> tuple[str, tuple[Edit, ...]]:
-    """`text` with the program of our commands where they name it in an unsafe way, and where these stand.
+    """Return (`text` with the unsafe programs in compactd's commands replaced, the commands that were
+    changed).
 
-    Everything else in such a command stays: what stands before the program, and its options. Raises
-    `NotSettings`.
+    The rest of each command stays: what precedes the program, and its options. Raise `NotSettings`.
     """
     if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
         return text, ()
@@ -135,12 +143,12 @@ def _with_hook(text: str, event: str, wanted: Wanted) -> str:
         text = with_member(text, root, "hooks", {})
         hooks = _at(text, ("hooks",))
     if hooks.kind != "object":
-        raise NotSettings("`hooks` is no object")
+        raise NotSettings("`hooks` is not an object")
     groups = at_path(hooks, (event,))
     if groups is None:
         return with_member(text, hooks, event, [_group(wanted)])
     if groups.kind != "array":
-        raise NotSettings(f"`hooks.{event}` is no list")
+        raise NotSettings(f"`hooks.{event}` is not a list")
     if any(_is_ours(text, member.node) for member in groups.members):
         return text
     return with_member(text, groups, "", _group(wanted))
@@ -149,7 +157,7 @@ def _with_hook(text: str, event: str, wanted: Wanted) -> str:
 def _at(text: str, path: Sequence[str]) -> Node:
     found = at_path(parse(text), path)
     if found is None:
-        raise NotSettings(f"`{'.'.join(path)}` is gone")
+        raise NotSettings(f"`{'.'.join(path)}` is missing")
     return found
 
 
@@ -177,9 +185,10 @@ def _is_our_command(text: str) -> bool:
 
 
 def taken_out(text: str, before: str | None = None) -> str:
-    """`text` without our hooks and what is empty without them, but for what was there in `before`.
+    """Return the settings `text` without compactd's hooks. Lists and objects that are empty after that are
+    removed too, unless the earlier settings `before` already contained them.
 
-    Raises `NotSettings`.
+    Raise `NotSettings`.
     """
     root_before = parse(before) if before and before.strip("\ufeff \t\r\n") else None
     while True:
@@ -195,7 +204,7 @@ def taken_out(text: str, before: str | None = None) -> str:
 
 
 class _Found(Struct, frozen=True):
-    """A hook of ours, and what it stands in."""
+    """A hook of compactd and the values that contain it."""
 
     hooks: Node
     event: Member
@@ -205,8 +214,9 @@ class _Found(Struct, frozen=True):
 
 
 def events_in(text: str) -> tuple[str, ...] | None:
-    """The events of ours that have a place in `text` already; None where it has no hooks. Raises
-    `NotSettings`."""
+    """Return the events in the settings `text` that compactd's hooks use too; None if the settings have no
+    `hooks`. Raise `NotSettings`.
+    """
     hooks = at_path(parse(text), ("hooks",)) if text.strip("\ufeff \t\r\n") else None
     if hooks is None:
         return None

@@ -1,7 +1,4 @@
-"""JSON as people keep it: with comments, commas behind the last element, their own spaces.
-
-Read with places, and changed so that every byte that is not ours stays.
-"""
+"""Read and edit JSON with comments, trailing commas and any spacing, without changing other bytes."""
 
 from __future__ import annotations
 
@@ -22,23 +19,27 @@ _INDENT = re.compile(r"\n([ \t]+)")
 
 
 class NotSettings(Exception):
-    """This text is no JSON object, or not one that can be changed safely. Says what is wrong, and where."""
+    """The text is not a JSON object, or cannot be changed safely. The message says what is
+    wrong and where.
+    """
 
 
 class Node(Struct, frozen=True):
-    """A value, where it stands."""
+    """A value and its position."""
 
     kind: str
     """`object`, `array`, `string` or `other`."""
     start: int
     end: int
     members: tuple[Member, ...] = ()
-    """Of an object or array, as they stand."""
+    """The members of an object or array, in order."""
     value: Json = None
-    """Of a string."""
+    """The value of a string."""
 
     def find(self, key: str) -> Member | None:
-        """The member of an object that counts: of several with one name the last."""
+        """Return the member of this object with the name `key`: the last one if there are several, None if
+        there is none.
+        """
         return next((member for member in reversed(self.members) if member.key == key), None)
 
 
@@ -46,12 +47,12 @@ class Member(Struct, frozen=True):
     """A member of an object, or an element of an array."""
 
     key: str
-    """Empty for an element."""
+    """The member's name; empty for an element of an array."""
     start: int
-    """Of the key, or of the element."""
+    """The position of the key, or of the element."""
     node: Node
     comma: int
-    """Where its comma stands; -1 for none."""
+    """The position of the comma after it; -1 if there is none."""
 
 
 class _Reader:
@@ -60,7 +61,7 @@ class _Reader:
         self.at = 0
 
     def space(self) -> None:
-        """Passes over white space and comments."""
+        """Skip white space and comments."""
         while True:
             found = _SPACE.match(self.text, self.at)
             self.at = found.end() if found is not None else self.at
@@ -81,7 +82,7 @@ class _Reader:
 
     def value(self, depth: int = 0) -> Node:
         if depth > DEEPEST:
-            raise self.wrong("nested too deep")
+            raise self.wrong("it is nested too deeply")
         start, text = self.at, self.text
         match text[start : start + 1]:
             case "{" | "[":
@@ -103,7 +104,7 @@ class _Reader:
         try:
             return str(json.loads(quoted))
         except ValueError:
-            raise self.wrong("a string that is none") from None
+            raise self.wrong("a string is invalid") from None
 
     def _container(self, depth: int) -> Node:
         start, text = self.at, self.text
@@ -138,20 +139,20 @@ class _Reader:
 
 
 def parse(text: str) -> Node:
-    """The object that `text` holds. Raises `NotSettings`. O(length)."""
+    """Parse the object in `text`. Raise `NotSettings`. O(length)."""
     reader = _Reader(text)
     reader.space()
     if not text.startswith("{", reader.at):
-        raise reader.wrong("this is no JSON object")
+        raise reader.wrong("this is not a JSON object")
     root = reader.value()
     reader.space()
     if reader.at < len(text):
-        raise reader.wrong("something stands behind the object")
+        raise reader.wrong("there is text after the object")
     return root
 
 
 def at_path(root: Node, path: Sequence[str]) -> Node | None:
-    """The value below these names; none where there is none."""
+    """Return the value that the names in `path` lead to from `root`; None if there is none."""
     node: Node | None = root
     for key in path:
         member = node.find(key) if node is not None and node.kind == "object" else None
@@ -160,18 +161,18 @@ def at_path(root: Node, path: Sequence[str]) -> Node | None:
 
 
 def line_end(text: str) -> str:
-    """How its lines end."""
+    """Return the line end that `text` uses."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def indent_of(text: str) -> str:
-    """What one level is set in by."""
+    """Return the indentation of one level in `text`; two spaces if it shows none."""
     found = _INDENT.search(text)
     return found[1] if found is not None and found.start() < len(text) - 2 else "  "
 
 
 def with_member(text: str, parent: Node, key: str, value: Json) -> str:
-    """`text` with a member, or an element where `parent` is an array, behind the last one of `parent`."""
+    """Return `text` with a member (an element if `parent` is an array) added at the end of `parent`."""
     name = f"{json.dumps(key, ensure_ascii=False)}: " if parent.kind == "object" else ""
     inner = text[parent.start : parent.end]
     if parent.members and "\n" not in inner:
@@ -183,14 +184,14 @@ def with_member(text: str, parent: Node, key: str, value: Json) -> str:
     if parent.members:
         return _after(text, parent, end + deep + name + shown)
     if inner[1:-1].strip():
-        # Only comments: ours stands behind them, on a line of its own.
+        # There are only comments: the member goes on a new line after them.
         last = parent.start + len(inner[:-1].rstrip())
         return text[:last] + end + deep + name + shown + end + outer + text[parent.end - 1 :]
     return text[: parent.start + 1] + end + deep + name + shown + end + outer + text[parent.end - 1 :]
 
 
 def _after(text: str, parent: Node, added: str) -> str:
-    """Behind the last member and what is said about it on its line."""
+    """Insert `added` after the last member of `parent`, and after the comments on that member's line."""
     last = parent.members[-1]
     value_end = last.node.end
     at = last.comma + 1 if last.comma >= 0 else value_end
@@ -200,7 +201,7 @@ def _after(text: str, parent: Node, added: str) -> str:
 
 
 def _behind_comments(text: str, at: int, stop: int) -> int:
-    """Behind the comments that stand on the same line."""
+    """Return the position after the comments that follow `at` on the same line, before `stop`."""
     place = at
     while at < stop:
         if text[at] in " \t":
@@ -220,7 +221,7 @@ def _behind_comments(text: str, at: int, stop: int) -> int:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The white space that the line of `at` begins with."""
+    """Return the white space at the beginning of the line of `at`."""
     begin = text.rfind("\n", 0, at) + 1
     end = begin
     while text[end : end + 1] in (" ", "\t") and end < at:
@@ -229,12 +230,12 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def without(text: str, parent: Node, member: Member) -> str:
-    """`text` without a member of `parent`, the white space before it and one comma."""
+    """Return `text` without a member of `parent`, the white space before it and one comma."""
     bare = _without(text, parent, member, with_space=True)
     try:
         parse(bare)
     except NotSettings:
-        # The line before ends in a comment, which would take in what follows.
+        # The line before ends in a comment, which would swallow what follows.
         return _without(text, parent, member, with_space=False)
     return bare
 

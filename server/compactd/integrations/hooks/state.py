@@ -1,8 +1,8 @@
-"""What a hook knows of a session from its last run: a small file, beside it the messages that a compaction
-would remove, each with what is known of it.
+"""Files in which a hook keeps what it knows about a session between runs: its state, and the messages that a
+compaction would remove.
 
-Below the data folder, in `hooks/`, for the owner alone. A session's id is never a path: it gives a name as a
-journal's does.
+The files are in `hooks/` below the data folder, readable by the owner only. A session's id is never used as a
+path: the file name is computed as for journals.
 """
 
 from __future__ import annotations
@@ -24,131 +24,145 @@ from compactd.storage.hook_files import FOLDER
 from compactd.storage.paths import data_folder, file_stem
 
 VERSION: Final = f"2 {__version__}"
-"""Of what is kept: another release may part a message into other units."""
+"""The version of the stored data. Data of another release is not used, because that release may split
+messages into other units.
+"""
 _ENDINGS: Final = (".json", ".stretch", ".gone", ".ids", ".wait", ".line", ".lock")
-"""Of what is forgotten. What was redacted is not: the transcript may hold it still."""
+"""Endings of the files that `forget_old` removes. The list of redacted messages is kept, because the
+transcript may still contain them.
+"""
 FORGET_S: Final = 45 * 86_400
-"""A session that told nothing for so long is forgotten; its journal stays."""
+"""A session without events for this many seconds is forgotten. Its journal stays."""
 
 _LENGTH: Final = Packing("<I")
 
 
 class Place(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a transcript was read, and how it is known to be the same file still."""
+    """How far a transcript was read, and how to recognise that it is still the same file."""
 
     path: str = ""
     offset: int = 0
-    """Bytes; always the beginning of a line, unless `inside`."""
+    """How many bytes were read. It is the beginning of a line, unless `inside` is set."""
     inside: bool = False
-    """In the middle of a line that is too long to be taken in."""
+    """Whether the position is in the middle of a line that is too long to read."""
     head: str = ""
-    """Of the first bytes, and how many they are."""
+    """A checksum of the first bytes."""
     tail: str = ""
-    """Of the last bytes before `offset`, and how many they are."""
+    """A checksum of the last bytes before `offset`."""
 
 
 Teller = Literal["record", "after", "start"]
-"""Who tells of a compaction: the transcript, the event at its end, the start that follows it."""
+"""What reports a compaction: a record of the transcript, the event after it, or the start of the session that
+follows it.
+"""
 TELLERS: Final[tuple[Teller, ...]] = ("record", "after", "start")
 
 
 class Kept(Struct, frozen=True, array_like=True):
-    """Shares of what was used again, 0 to 1."""
+    """Shares of the details that were used again, 0 to 1."""
 
     summary: float
-    """Of it in the agent's own summary."""
+    """The share that the agent's own summary contains."""
     together: float
-    """In that and what was put back."""
+    """The share that the summary and the restored text contain together."""
 
 
 class State(Struct, kw_only=True, omit_defaults=True):
-    """What is known of one session of one agent."""
+    """The state of one session of one agent."""
 
     v: str = VERSION
     session_id: str = ""
     place: Place = Place()
     is_caught_up: bool = False
-    """All that was there when the session was first seen has been read."""
+    """Whether everything that existed when the session was first seen has been read."""
     learn_from: int = 0
-    """What stands before it in the transcript was compacted away long ago: stored, not weighed."""
+    """An offset in the transcript. Messages before it were compacted away long ago: they are stored, but
+    their facts are not collected.
+    """
     folder: str = ""
-    """The session's working directory, as the first event told it."""
+    """The session's working directory, from its first event."""
     entries: int = 0
-    """Entries in the mirror's journal."""
+    """The number of entries in the mirror's journal."""
     epoch: int = 1
     journal_bytes: int = 0
     journal_records: int = 0
     counts: dict[str, int] = msgspec.field(default_factory=dict)
-    """Compactions by who told of them: the same one is told of by up to three."""
+    """How many compactions each `Teller` has reported. Up to three of them report the same compaction."""
     compactions: int = 0
     is_pending: bool = False
-    """The last compaction's facts were not given back yet."""
+    """Whether the facts that the last compaction removed must still be restored."""
     attempts: int = 0
-    """How often it was begun to work them out: a run that takes too long is ended."""
+    """How many runs tried to restore them. A run that takes too long is ended."""
     are_limits_given: bool = False
-    """The user's constraints were given back by themselves, because the rest took too long."""
+    """Whether the user's constraints were restored alone, because finding the other facts took too long."""
     is_told: bool = False
-    """What the agent kept of it is known."""
+    """Whether `summary` and `stays`, which the agent kept at the last compaction, are known."""
     summary: str = ""
     stays: str = ""
-    """What the agent kept beside its summary."""
+    """What the agent kept in addition to its summary."""
     stayed: list[str] = msgspec.field(default_factory=list)
-    """Those of the messages that are gone whose ids the agent says it kept."""
+    """Entry ids of the removed messages that the agent says it kept."""
     kept: Kept | None = None
-    """Of the last compaction whose facts were given back."""
+    """How much of the details the last compaction kept whose facts were restored."""
     turns: int = 0
-    """Prompts since the last compaction."""
+    """The number of prompts since the last compaction."""
     calls: dict[str, str] = msgspec.field(default_factory=dict)
-    """Names of calls whose results did not come yet, by their ids."""
+    """Call id -> name of calls whose results have not arrived."""
     between: Between | None = None
-    """What is to be known of the part of the transcript that was read."""
+    """What the next piece of the transcript needs to know about the part that was read."""
     stretch_bytes: int = 0
     carried_bytes: int = 0
-    """Of those, what stands there from before the last compaction."""
+    """How many bytes at the beginning of the stretch (see `mirror.py`) are from before the last
+    compaction.
+    """
     gone_bytes: int = 0
 
 
 class Held(Struct, frozen=True, array_like=True):
-    """A message and what is known of it."""
+    """A message of the agent's session and its facts, as stored in the stretch and in *gone*
+    (`mirror.py`).
+    """
 
     entry_id: str
     message: bytes
-    """In neutral shape."""
+    """The message in neutral form."""
     tokens: int
     client_id: str
     facts: Facts
     is_typed: bool
-    """A person's words."""
+    """Whether a person typed the message."""
     is_summary: bool
 
 
 class Files:
-    """The files of one session."""
+    """The paths of the files that belong to one session of an agent."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self.folder = folder
         self.stem = stem
 
     def path(self, ending: str) -> Path:
+        """Return the path of the session's file with this ending."""
         return self.folder / (self.stem + ending)
 
 
 def hooks_folder(environ: Mapping[str, str]) -> Path:
-    """Where hooks keep what they know. It need not be there."""
+    """Return the folder of the hooks' files. It need not exist."""
     return data_folder(environ) / FOLDER
 
 
 def mirror_id(agent: str, session_id: str) -> str:
-    """The session under which the mirror of an agent's session is stored."""
+    """Return the id of the compactd session that mirrors an agent's session."""
     return f"{agent}:{session_id}"
 
 
 def files_of(environ: Mapping[str, str], agent: str, session_id: str) -> Files:
+    """Return the files of an agent's session."""
     return Files(hooks_folder(environ), file_stem(mirror_id(agent, session_id)))
 
 
 def load(files_: Files) -> State:
-    """What was saved; a state that cannot be read is a new one."""
+    """Return the saved state of a session; a new state if there is none that this release can read."""
     try:
         found = msgspec.json.decode(files_.path(".json").read_bytes(), type=State)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -157,18 +171,18 @@ def load(files_: Files) -> State:
 
 
 def save(files_: Files, state: State) -> None:
-    """All or nothing. Raises `OSError`."""
+    """Save the state completely or not at all. Raise `OSError`."""
     files.write_beside(files_.path(".json"), (msgspec.json.encode(state),), durable=False)
 
 
 def framed(held: Held) -> bytes:
-    """As it stands in a file."""
+    """Encode a message for a file, with its length in front."""
     data = msgspec.msgpack.encode(held)
     return _LENGTH.pack(len(data)) + data
 
 
 def read_held(path: Path, size_bytes: int) -> list[Held]:
-    """The messages in the first `size_bytes` of a file; those up to the first that is not whole. O(bytes)."""
+    """Read the messages in the first `size_bytes` of a file, up to the first incomplete one. O(bytes)."""
     try:
         with path.open("rb") as file:
             data = memoryview(file.read(size_bytes))
@@ -178,7 +192,7 @@ def read_held(path: Path, size_bytes: int) -> list[Held]:
 
 
 def by_client_id(held: Iterable[Held]) -> dict[str, Held]:
-    """Those that the agent gave ids."""
+    """Return the messages to which the agent gave an id, by that id."""
     return {one.client_id: one for one in held if one.client_id}
 
 
@@ -198,8 +212,10 @@ def _frames(data: memoryview) -> Iterator[Held]:
 
 
 def append(path: Path, size_bytes: int, data: bytes) -> int:
-    """Puts `data` behind the first `size_bytes` of a file, whatever a run that was killed left there; the new
-    size. Raises `OSError`."""
+    """Write `data` after the first `size_bytes` of a file and discard what a killed run left there.
+
+    Return the new size. Raise `OSError`.
+    """
     fd = files.open_private(path, os.O_RDWR | os.O_CREAT)
     try:
         if os.fstat(fd).st_size < size_bytes:
@@ -213,7 +229,7 @@ def append(path: Path, size_bytes: int, data: bytes) -> int:
 
 
 def forget_old(folder: Path, now: float) -> None:
-    """Removes what is known of sessions that told nothing for `FORGET_S`."""
+    """Remove the files of sessions without events for `FORGET_S`."""
     for path in folder.glob("*.json"):
         try:
             if now - path.stat().st_mtime > FORGET_S:

@@ -1,7 +1,7 @@
-"""`compactd statusline AGENT`: one line that says how full the context is, for Claude Code's status line.
+"""`compactd statusline AGENT`: prints one line about the context, for Claude Code's status line.
 
-Claude Code runs it after each answer, with a JSON object on stdin, and cancels one that is still running when
-the next is due: it loads little, and reads no more of a transcript than its end.
+Claude Code runs it after each answer with a JSON object on stdin, and cancels it if it is still running when
+the next one is due. Therefore it imports little and reads only the end of a transcript.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from msgspec import Struct
 T = TypeVar("T")
 
 WINDOW: Final = 200_000
-"""Of Claude's models, where the agent does not tell it: an older one."""
+"""The window of Claude's models, for older versions of the agent that do not report it."""
 BUFFER: Final = 33_000
-"""Claude Code compacts this close to the window: `core/budget/recorded_window.py` has the sources."""
+"""Equal to `recorded_window.CLAUDE_CODE_BUFFER`, which has the sources: Claude Code compacts this many tokens
+before the window is full.
+"""
 NEAR: Final = 0.9
-"""Of the threshold: from there on the line is yellow."""
+"""The share of the threshold from which on the line is yellow."""
 TAIL_BYTES: Final = 131_072
 MOST_STDIN: Final = 1 << 20
 
@@ -66,7 +68,7 @@ class _Kept(Struct, frozen=True, array_like=True):
 
 
 class _State(Struct, frozen=True):
-    """What the hook knows of the session: of `hook_state.State` what is shown."""
+    """The parts of `state.State` that are shown."""
 
     compactions: int = 0
     turns: int = 0
@@ -75,7 +77,7 @@ class _State(Struct, frozen=True):
 
 
 class Base(Struct, frozen=True):
-    """Where the counting of turns began."""
+    """The state when counting began: `used` tokens of context after so many compactions and turns."""
 
     compactions: int
     turns: int
@@ -83,7 +85,7 @@ class Base(Struct, frozen=True):
 
 
 class Fill(Struct, frozen=True, kw_only=True):
-    """What the line shows. Tokens."""
+    """What the line shows. Sizes are in tokens."""
 
     used: int | None
     window: int
@@ -93,22 +95,23 @@ class Fill(Struct, frozen=True, kw_only=True):
 
     @property
     def threshold(self) -> int:
+        """The size at which Claude Code compacts."""
         return max(1, self.window - BUFFER)
 
 
 def main(agent: str) -> int:
-    """One line for what stdin tells; always 0."""
+    """Print the line for the JSON on stdin. Always return 0."""
     try:
         data = sys.stdin.buffer.read(MOST_STDIN)
         text = line(agent, data, os.environ)
-    except Exception:  # a status line that fails would show its traceback in the agent
+    except Exception:  # An error would show its traceback in the agent.
         text = ""
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
     return 0
 
 
 def line(agent: str, data: bytes, environ: Mapping[str, str]) -> str:
-    """The line; empty where nothing is known."""
+    """Return the status line for `data`, Claude Code's JSON; empty if that cannot be read."""
     told = _told(data)
     if told is None:
         return ""
@@ -123,7 +126,9 @@ def line(agent: str, data: bytes, environ: Mapping[str, str]) -> str:
 
 
 def drawn(fill: Fill, *, colour: bool) -> str:
-    """`ctx 41 % · 82k/200k · compacts in ~34 turns · kept 38 %, 61 % with what was put back`."""
+    """Return the status line, such as `ctx 41 % · 82k/200k · compacts in ~34 turns · kept 38 %, 61 % with
+    what was put back`.
+    """
     mark = "~" if fill.is_guess else ""
     if fill.used is None:
         parts = [f"ctx – · {_short(fill.window)}"]
@@ -160,7 +165,7 @@ def _told(data: bytes) -> _Told | None:
 
 
 def _in_part(given: dict[str, msgspec.Raw]) -> _Told:
-    """What can be read of an object of which a field is of another kind than it was."""
+    """Return the readable fields of `given`, in which at least one field has an unexpected type."""
     return _Told(
         session_id=_decoded(given, "session_id", str) or "",
         transcript_path=_decoded(given, "transcript_path", str) or "",
@@ -188,11 +193,11 @@ def _fill(told: _Told) -> Fill:
 
 
 def _window(path: str) -> int:
-    """What the end of a transcript shows of the window; else the usual one."""
+    """Return the context window that the end of the transcript `path` shows; `WINDOW` if it shows none."""
     data = _end_of(path)
     if b'"compactMetadata"' not in data:
         return WINDOW
-    # Only then: it loads what the line has no time for.
+    # These imports take long and are rarely needed.
     from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
     from compactd.formats.agents.claude_code import Reading
     from compactd.formats.files.incremental import read_lines
@@ -205,7 +210,9 @@ def _window(path: str) -> int:
 
 
 def _last_used(path: str) -> int | None:
-    """Of the newest answer in the end of a transcript."""
+    """Return the context tokens of the newest answer in the end of the transcript `path`; None if there is no
+    answer.
+    """
     for text in reversed(_end_of(path).split(b"\n")):
         if b'"usage"' in text:
             try:
@@ -220,7 +227,7 @@ def _last_used(path: str) -> int | None:
 
 
 def _end_of(path: str) -> bytes:
-    """The end of a transcript; nothing where it cannot be read."""
+    """Return the end of a transcript; empty if it cannot be read."""
     try:
         file = Path(path).expanduser()
         if not path or not file.is_file():
@@ -233,7 +240,9 @@ def _end_of(path: str) -> bytes:
 
 
 def _turns_left(fill: Fill, state: _State, path: Path) -> int | None:
-    """Turns until the threshold, at the pace since the last compaction; none where nothing is known of it."""
+    """Return how many turns are left until the threshold, at the pace since the last compaction; None if the
+    pace is unknown. `path`: the file in which the beginning of the count is stored.
+    """
     base = _read(path, Base)
     used = fill.used or 0
     if base is None or base.compactions != state.compactions or base.turns > state.turns or base.used > used:
@@ -248,7 +257,7 @@ def _state_file(agent: str, session_id: str, environ: Mapping[str, str]) -> Path
         return None
     from compactd.storage.paths import data_folder, file_stem
 
-    # As `hook_state.files_of`, which would load what the line has no time for.
+    # The same path as `state.files_of` gives, without its imports, which take too long.
     return data_folder(environ) / "hooks" / f"{file_stem(f'{agent}:{session_id}')}.json"
 
 
@@ -269,7 +278,7 @@ def _write(path: Path, base: Base) -> None:
 
 
 def _short(tokens: int) -> str:
-    """`950`, `82k`, `1.05M`."""
+    """Return a short number: `950`, `82k`, `1.05M`."""
     if tokens < 1000:
         return str(tokens)
     if tokens < 1_000_000:

@@ -1,7 +1,7 @@
-"""What a piece of an agent's transcript says: messages, and compactions between them.
+"""Parse a piece of an agent's transcript into messages and compactions.
 
-The readers of session files (`compactd.formats`) do the work; here stands what they need to know of a piece
-without its beginning.
+The readers of session files (`compactd.formats`) do the parsing. This module adds what they need to read a
+piece without the beginning of the file.
 """
 
 from __future__ import annotations
@@ -19,68 +19,72 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 
 MOST_STAYS: Final = 262_144
-"""Characters of what an agent keeps beside its summary that are compared."""
+"""The most characters that are compared of what an agent keeps in addition to its summary."""
 
 MOST_CALLS: Final = 256
-"""Whose results did not come yet."""
+"""The most calls that are remembered until their results arrive."""
 
 BOUNDARIES: dict[Agent, tuple[bytes, ...]] = {
     "claude-code": (b'"isCompactSummary":true', b'"isCompactSummary": true'),
     "codex": (b'"type":"compacted"', b'"type": "compacted"'),
     "gemini-cli": (b"<state_snapshot>",),
 }
-"""What a line holds that tells of a compaction (Claude Code 2.1 and Codex 0.169, seen 2026-11; Gemini CLI
-0.61, `chatCompressionService.ts`)."""
+"""Bytes by which a line that records a compaction is found (Claude Code 2.1 and Codex 0.169, seen 2026-11;
+Gemini CLI 0.61, `chatCompressionService.ts`).
+"""
 ANSWERS: dict[Agent, bytes] = {
     "claude-code": b'"type":"assistant"',
     "codex": b'"role":"assistant"',
     "gemini-cli": b'"type":"gemini"',
 }
-"""What a line holds in which the model says something."""
+"""Bytes by which a line that records an answer of the model is found."""
 
 
 _PREFACE: Final = "<session_context>"
-"""How the message begins that Gemini CLI puts before every context (0.61, run 2026-11)."""
+"""The beginning of the message that Gemini CLI puts before every context (0.61, run 2026-11)."""
 
 
 class Said(Struct, frozen=True):
-    """A message."""
+    """A message in a transcript."""
 
     message: Message
     raw: bytes
-    """In neutral shape."""
+    """The message in neutral form."""
 
 
 class Compaction(Struct, frozen=True):
-    """The agent compacted what came before."""
+    """A compaction in a transcript. It replaced the messages before it by `summary`."""
 
     summary: str
     stays: str = ""
-    """What it kept word for word beside its summary."""
+    """What the agent kept word for word in addition to its summary."""
     kept: tuple[str, ...] = ()
-    """Ids of messages before it that stayed."""
+    """Ids of earlier messages that stayed in the context."""
     first_kept: str = ""
     last_kept: str = ""
-    """Where the agent says it so: of the messages that stayed, all from one to the other."""
+    """The ids `first_kept` and `last_kept` are the ends of a range of messages that stayed, if the agent
+    records a range.
+    """
     id: str = ""
-    """Where the agent gives it one."""
+    """The compaction's id, if the agent gives it one."""
 
 
 Step = Said | Compaction
 
 
 class Steps(Struct, frozen=True):
-    """What a piece of a transcript says."""
+    """The contents of a piece of a transcript."""
 
     steps: list[Step]
     between: Between | None = None
-    """What the next piece has to know of this one."""
+    """What the next piece needs to know about this one."""
 
 
 def steps_of(agent: Agent, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
-    """The steps in `data`, whole lines or one JSON document, oldest first. O(bytes).
+    """Return the steps in `data` (whole lines, or one JSON document), oldest first. O(bytes).
 
-    `between` is what the piece before gave. `is_last`: the turn is over, and so is the file for now.
+    `between`: the value that the previous piece returned. `is_last`: the turn is over, so nothing more is
+    written.
     """
     match agent:
         case "claude-code":
@@ -109,7 +113,9 @@ def _step(message: Message, raw: Raw) -> Step:
 
 
 def _with_kept(file: SessionFile, data: bytes) -> list[Step]:
-    """With the messages that stayed behind each summary; without the one that Gemini CLI puts before all."""
+    """Return the steps of Gemini CLI's `file`. Each compaction has the ids of the messages that stayed. The
+    message that Gemini CLI puts before every context is left out.
+    """
     steps = [_step(message, raw) for message, raw in file.messages if not _is_preface(message)]
     if not any(isinstance(step, Compaction) for step in steps):
         return steps
@@ -125,7 +131,9 @@ def _is_preface(message: Message) -> bool:
 
 
 def _behind_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
-    """By the id of each summary: those of the messages that the new history holds behind it."""
+    """Return summary id -> ids of the messages after the summary, in the new history that Gemini CLI writes
+    at a compaction.
+    """
     from compactd.formats.files.lines import records
     from compactd.formats.messages.lenient_json import object_in, objects_in, text_in
 
@@ -148,8 +156,12 @@ _PRESERVED: Final = b'"preserved'
 
 
 def _with_preserved(steps: list[Step], data: bytes) -> list[Step]:
-    """With the messages that Claude Code kept, as the boundary before each summary tells: all of them, or
-    the first and the last (`compactMetadata` of 2.1.205: meawoppl/rust-code-agent-sdks issue 188)."""
+    """Return `steps`. Each compaction has the ids of the messages that Claude Code kept, from the
+    `compact_boundary` record before its summary.
+
+    The record names all of these messages, or the first and the last (`compactMetadata` of 2.1.205:
+    meawoppl/rust-code-agent-sdks issue 188).
+    """
     if _PRESERVED not in data or not any(isinstance(step, Compaction) for step in steps):
         return steps
     from compactd.formats.files.lines import records
@@ -183,7 +195,9 @@ def _with_preserved(steps: list[Step], data: bytes) -> list[Step]:
 
 
 def _with_stays(steps: list[Step], data: bytes) -> list[Step]:
-    """With what each of Codex's `compacted` records keeps: users' messages, word for word."""
+    """Return `steps`. Each compaction has the text of the user messages that Codex's `compacted` record keeps
+    word for word.
+    """
     stays = _histories(data) if any(isinstance(step, Compaction) for step in steps) else []
     found: list[Step] = []
     for step in steps:
@@ -216,11 +230,13 @@ def _histories(data: bytes) -> list[str]:
 
 
 def _pass_over(warning: str) -> None:
-    """The reader of the messages warns of the same."""
+    """Ignore a warning, because the reader of the messages gives the same one."""
 
 
 def named(message: Message, calls: dict[str, str]) -> Message:
-    """With the names of calls that came in an earlier piece: `calls`, by their ids, which this changes."""
+    """Return `message`, in which tool results have the names of their calls from earlier pieces. Update
+    `calls` (call id -> name).
+    """
     for block in message.content:
         if isinstance(block, ToolCall) and len(calls) < MOST_CALLS:
             calls[block.call_id] = block.name
@@ -238,19 +254,20 @@ def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
 
 
 def text_of(message: Message) -> str:
-    """The words of a message."""
+    """Return the text of a message."""
     return "\n".join(block.text for block in message.content if isinstance(block, Text))
 
 
 OURS: Final = "[compactd] Facts of this session"
-"""How what we put back begins: agents write it into their transcripts again."""
+"""The beginning of a text that compactd restored. Agents write the restored text into their transcripts."""
 _CONTEXT, _CONTEXT_END = "<hook_context>", "</hook_context>"
-"""Around what a hook says, in a user's message of Gemini CLI (0.61, run 2026-11)."""
+"""The tags around the output of a hook in a user's message of Gemini CLI (0.61, run 2026-11)."""
 
 
 def without_ours(message: Message) -> Message | None:
-    """`message` without what we put back, which is no new thing that was said; none where it is nothing else.
-    O(length)."""
+    """Return `message` without text that compactd restored, because it is not new; None if nothing else
+    remains. O(length).
+    """
     if not any(isinstance(block, Text) and OURS in block.text for block in message.content):
         return message
     content: list[Block] = []
@@ -274,5 +291,5 @@ def _without_ours(text: str) -> str:
 
 
 def quotations(back: str) -> str:
-    """What is quoted in a text that was put back: without our own words around it."""
+    """Return the quoted lines of the restored text `back`, without headings and compactd's first line."""
     return "\n".join(line for line in back.split("\n") if not line.startswith(("## ", OURS)))

@@ -1,8 +1,8 @@
-"""What is new in an agent's transcript: read from where the last run stopped, in pieces, never whole.
+"""Read what is new in an agent's transcript, in pieces, from where the last run stopped.
 
-A transcript may lag behind what happened, end in the middle of a line, be replaced by another file, hold
-lines of any length, or belong to somebody else. It is opened for reading only, and only where it is a regular
-file of the user's own.
+A transcript may lag behind, end in the middle of a line, be replaced by another file, contain lines of any
+length, or belong to somebody else. It is opened only for reading, and only if it is a regular file of the
+user.
 """
 
 from __future__ import annotations
@@ -19,38 +19,40 @@ from msgspec import Struct
 from compactd.integrations.hooks.state import Place
 
 CHUNK: Final = 1 << 18
-"""Bytes of lines that are taken in before the clock is looked at."""
+"""How many bytes are read before the clock is checked again."""
 MOST_LINE: Final = 1 << 24
-"""Bytes; a longer line is passed over: no message that a model was shown is as large."""
+"""The most bytes of a line. A longer line is skipped: no message to a model is that large."""
 _MARK: Final = 256
-"""Bytes at the beginning and before the place by which a file is known again."""
+"""How many bytes at the beginning of a file, and before the read position, are compared to recognise it."""
 _SEEK: Final = 1 << 20
 
 if sys.platform == "win32":
     _OPEN = os.O_RDONLY | os.O_BINARY
 else:
-    # A named pipe would hold the agent for as long as nobody writes.
+    # Opening a named pipe without O_NONBLOCK would block the agent until somebody writes.
     _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Piece(Struct, frozen=True):
-    """Whole lines."""
+    """Whole lines of a file."""
 
     data: bytes
     start: int
-    """Where they begin in the file."""
+    """Where the lines begin in the file."""
     end: int
 
 
 class Refused(Exception):
-    """This file is not to be read; says why."""
+    """This file must not be read. The message says why."""
 
 
 class Transcript:
     """A transcript, open for reading."""
 
     def __init__(self, path: str, place: Place) -> None:
-        """Raises `OSError`, `Refused`."""
+        """Open the file `path` at the read position `place`. Raise `OSError`, and `Refused` for a file that
+        must not be read.
+        """
         self._path = path
         self._fd = os.open(Path(path).expanduser(), _OPEN)
         try:
@@ -58,7 +60,7 @@ class Transcript:
             self.size = found.st_size
             self._check(found)
             self.is_other = place.offset > 0 and not self._is_same(place)
-            """It is not the file, or not the text, that was read up to `place`."""
+            """Whether the file, or its text up to `place`, is not the one that was read before."""
         except BaseException:
             os.close(self._fd)
             raise
@@ -66,15 +68,16 @@ class Transcript:
         self._inside = place.inside and not self.is_other
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._fd)
 
     @property
     def is_read(self) -> bool:
-        """Nothing is left that was there when it was opened."""
+        """Whether everything that the file contained when it was opened has been read."""
         return self._at >= self.size
 
     def place(self) -> Place:
-        """Where the reading stands."""
+        """Return the read position."""
         return Place(
             path=self._path,
             offset=self._at,
@@ -84,14 +87,16 @@ class Transcript:
         )
 
     def grown(self) -> bool:
-        """Looks whether more was written meanwhile."""
+        """Return whether the file has grown since it was opened or since the last call."""
         size = os.fstat(self._fd).st_size
         found, self.size = size > self.size, max(size, self.size)
         return found
 
     def pieces(self, chunk: int = CHUNK) -> Iterator[Piece]:
-        """Whole lines from the place on, in pieces of about `chunk` bytes. A last line without its end stays
-        for the next time."""
+        """Yield whole lines from the read position on, in pieces of about `chunk` bytes.
+
+        A last line without a line end is left for the next run.
+        """
         while self._at < self.size:
             if self._inside:
                 self._skip()
@@ -107,7 +112,7 @@ class Transcript:
             yield Piece(data, start, self._at)
 
     def whole(self) -> Piece | None:
-        """All of it, where it is not too large: a file that is one JSON document."""
+        """Return the whole file, for files that are one JSON document; None if it is too large."""
         if self.size > 2 * MOST_LINE:
             return None
         data = self._read(0, self.size)
@@ -115,11 +120,11 @@ class Transcript:
         return Piece(data, 0, self.size)
 
     def back_to(self, offset: int) -> None:
-        """What stands from `offset` on is to be read again the next time."""
+        """Move the read position back to `offset`, so that the next run reads from there."""
         self._at = min(self._at, offset)
 
     def last_of(self, *marks: bytes) -> list[int]:
-        """Where lines begin that hold one of `marks`, the newest first, two at most. O(bytes)."""
+        """Return the offsets of the last two lines that contain one of `marks`, last first. O(bytes)."""
         import mmap
 
         found: list[int] = []
@@ -136,7 +141,7 @@ class Transcript:
         return found
 
     def holds(self, mark: bytes, start: int) -> bool:
-        """Whether `mark` stands behind `start`. O(bytes)."""
+        """Return whether `mark` occurs after `start`. O(bytes)."""
         at = start
         while at < self.size:
             data = self._read(at, at + _SEEK)
@@ -148,7 +153,9 @@ class Transcript:
         return False
 
     def _lines(self, chunk: int) -> bytes | None:
-        """Whole lines at the place; empty where there is none yet, None where the line is too long."""
+        """Return whole lines from the read position on, about `chunk` bytes; empty if the line there is not
+        complete yet, None if it is too long.
+        """
         wanted = chunk
         while True:
             data = self._read(self._at, min(self.size, self._at + wanted))
@@ -162,7 +169,7 @@ class Transcript:
             wanted = min(2 * wanted, MOST_LINE)
 
     def _skip(self) -> None:
-        """Passes over one step of a line that is too long."""
+        """Skip a part of a line that is too long."""
         data = self._read(self._at, min(self.size, self._at + _SEEK))
         end = data.find(b"\n") + 1
         self._inside = not end
@@ -184,9 +191,9 @@ class Transcript:
         import stat
 
         if not stat.S_ISREG(found.st_mode):
-            raise Refused("the transcript is no regular file")
+            raise Refused("the transcript is not a regular file")
         if sys.platform != "win32" and found.st_uid != os.geteuid():
-            raise Refused("the transcript belongs to somebody else")
+            raise Refused("the transcript belongs to another user")
 
     def _is_same(self, place: Place) -> bool:
         return (

@@ -1,1 +1,1 @@
-"""Recall as an MCP server."""
+"""The MCP server: a model can search what was compacted away."""

@@ -1,4 +1,4 @@
-"""What a model asks about its own past: what was said, word for word, and where its context stands."""
+"""Answer a model's questions about its own past: find messages, show them, and report the context's state."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from compactd.protocol.wire import Hit, SessionInfo
 
 MOST_WORDS = 8
 MOST_HITS = 200
-"""That are looked at for each word."""
+"""The most messages that are examined for each word."""
 MOST_TOKENS = 20_000
-"""Of one answer, whatever is asked for: agents cut a tool's output (Claude Code at 25,000 tokens,
-code.claude.com, "MCP", 2026-11)."""
+"""The most tokens of one answer, because agents truncate a tool's output (Claude Code at 25,000 tokens,
+code.claude.com, "MCP", 2026-11).
+"""
 PATIENCE_S = 120.0
 
 DATA = (
@@ -32,28 +33,31 @@ ONE_PROJECT = "this server reads the sessions of one project, and the model cann
 
 
 class NotFound(Exception):
-    """There is nothing to answer from; its text says what to do."""
+    """There is nothing to answer from. The message says what to do."""
 
 
 class NotAllowed(Exception):
-    """The model asked for what only the user may open."""
+    """The model asked for what only the user may allow."""
 
 
 class Recall:
-    """Answers from the stored sessions. Each call opens the session and closes it again: whoever writes it
-    meanwhile is not kept from it."""
+    """The answers to a model's questions, from the stored sessions. Each call opens the session and closes it
+    again, so that other processes can write to it.
+    """
 
     def __init__(self, client: AsyncClient, wanted: Wanted, environ: Mapping[str, str]) -> None:
         self._client = client
         self._wanted = wanted
         self._environ = environ
         self.turn = asyncio.Lock()
-        """One question at a time: the end of one would close the session under another."""
+        """Held while a question is answered. Only one runs at a time, because its end closes the session."""
 
     async def search(self, query: str, *, session: str | None, limit: int, budget: int) -> str:
-        """The messages that hold `query`, or most of its words, those first that are out of the context.
+        """Return the messages that contain `query` or most of its words, best first, as one text. Among
+        equals, those that are no longer in the context come first.
 
-        At most `limit` of them, in about `budget` tokens. Raises `NotFound`. O(text of the session).
+        The text has at most `limit` messages and about `budget` tokens. Raise `NotFound` if there is no
+        session or the query is empty. O(text of the session).
         """
         words = _words(query)
         if not words:
@@ -66,7 +70,8 @@ class Recall:
                     "words. Try another word: a file name, an identifier, a part of the error."
                 )
             records = await self._records(info.session_id, [hit.entry_id for hit in hits[: 4 * limit]])
-        # The model's own look-ups hold every word that it looked for: last, not left out.
+        # The model's own searches contain every word that it searched for. They come last, but are not left
+        # out.
         found = sorted(
             ((hit, records[hit.entry_id]) for hit in hits if hit.entry_id in records),
             key=lambda row: row[1].is_lookup,
@@ -95,9 +100,10 @@ class Recall:
     async def expand(
         self, entry_ids: Sequence[str], compaction_id: str | None, *, session: str | None, budget: int
     ) -> str:
-        """Messages whole: those named, or those that a compaction removed, in about `budget` tokens, quoted.
+        """Return full messages, quoted, in about `budget` tokens: those with the ids `entry_ids`, or those
+        that the compaction `compaction_id` removed. Without ids, it is the last compaction.
 
-        The exact text is for programs: `session/expand` on the wire. Raises `NotFound`.
+        Programs that need the exact text use `session/expand` on the wire. Raise `NotFound`.
         """
         async with _Opened(self, session) as info:
             if not entry_ids and compaction_id is None:
@@ -128,7 +134,7 @@ class Recall:
         return "\n".join(lines)
 
     async def state(self, *, session: str | None) -> str:
-        """Which session it is, how full its context, what was compacted. Raises `NotFound`."""
+        """Return the session's name, how full its context is, and its compactions. Raise `NotFound`."""
         async with _Opened(self, session) as info:
             state = await self._client.agent_state(session_id=info.session_id)
         usage = state.token_usage
@@ -152,12 +158,14 @@ class Recall:
         return "\n".join(lines)
 
     async def _hits(self, session_id: str, query: str, words: Sequence[str]) -> list[Hit]:
-        """The messages with the whole query first, then by how rare the words are that they hold."""
+        """Return the messages that contain the whole query or one of `words`, best first. The whole query
+        counts most, and a rare word more than a frequent one.
+        """
         search = self._client.session_search
         best: dict[str, tuple[float, Hit]] = {}
         for phrase in dict.fromkeys((query.strip().casefold(), *words)):
             found = await search(query=phrase, session_id=session_id, limit=MOST_HITS, timeout_s=PATIENCE_S)
-            # A phrase of several words outweighs any of them.
+            # A phrase of several words outweighs each of the words.
             weight = (10.0 if phrase not in words else 1.0) / (1 + len(found.hits)) ** 0.5
             for hit in found.hits:
                 score = best[hit.entry_id][0] if hit.entry_id in best else 0.0
@@ -170,9 +178,10 @@ class Recall:
         return {entry.entry_id: record(bytes(entry.message)) for entry in found.entries}
 
     async def open(self, session: str | None) -> SessionInfo:
-        """Opens the session that is meant; `session` is the model's choice.
+        """Open a session and return its data. `session`: the id that the model chose; None for the default
+        one.
 
-        Raises `NotFound`, and `NotAllowed` if the model may not choose.
+        Raise `NotFound` if there is no such session, and `NotAllowed` if the model may not choose.
         """
         wanted = self._wanted if session is None else self._choice(session)
         stored = (await self._client.session_list()).sessions
@@ -183,18 +192,20 @@ class Recall:
         return info
 
     def _choice(self, session: str) -> Wanted:
-        """What the model chose. Raises `NotAllowed` unless the user let it choose."""
+        """Return the user's options, with `session` as the session to read. Raise `NotAllowed` unless the
+        user allows the model to choose.
+        """
         if not self._wanted.all_projects:
             raise NotAllowed(ONE_PROJECT)
         return replace(self._wanted, session_id=session)
 
     async def close(self, session_id: str) -> None:
-        """Lets go of it."""
+        """Close the session."""
         await self._client.session_close(session_id=session_id)
 
 
 class _Opened:
-    """A session while one question is answered."""
+    """A session that is open while one question is answered."""
 
     def __init__(self, recall: Recall, session: str | None) -> None:
         self._recall = recall
@@ -219,7 +230,10 @@ class _Opened:
 
 
 def _missing(wanted: Wanted, stored: Sequence[SessionInfo]) -> str:
-    """The same words whether other projects have sessions or not, unless the user let the model see them."""
+    """Return the error text for a session that was not found.
+
+    It does not reveal whether other projects have sessions, unless the user allows the model to see them.
+    """
     if wanted.session_id is not None:
         what = f"No session is called {wanted.session_id!r}."
     else:
@@ -236,7 +250,7 @@ def _missing(wanted: Wanted, stored: Sequence[SessionInfo]) -> str:
 
 
 def _words(query: str) -> list[str]:
-    """What a query is made of, in lower case, the longest first: paths and names stay whole."""
+    """Return the words of a query in lower case, longest first. Paths and names stay whole."""
     found = dict.fromkeys(word.casefold().strip(".,:;!?\"'`()") for word in re.split(r"\s+", query[:1000]))
     return sorted((word for word in found if len(word) > 1), key=len, reverse=True)[:MOST_WORDS]
 

@@ -1,8 +1,8 @@
-"""Which stored sessions an agent may read, and which of them it means: those of its own project.
+"""Select which stored session a model may read: by default only sessions of its own project.
 
-A session belongs to the project of the folder that it was begun in, its `working_dir`, and to no other.
-Folders are the same if they are the same after links are resolved. A folder below, a folder above and another
-folder of the same git work tree are other projects: no file in a repository can widen what is read.
+A session belongs to the project of the folder in which it was started (`working_dir`) and to no other. Two
+folders are the same if they are equal after resolving links. Parent folders, subfolders and other folders of
+the same git work tree are other projects, so no file in a repository can widen what is read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What the user chose when the server was started."""
 
     folder: str
-    """Where the agent works; as `real_folder` gives it."""
+    """The folder in which the agent works, as `real_folder` returns it."""
     session_id: str | None = None
-    """This session, whatever its project. A part of an id counts only among the sessions that may be read."""
+    """The id of the session to read, from any project. A part of an id only matches sessions that may be
+    read.
+    """
     agent: str | None = None
-    """Only the mirrors of this agent: `codex`, whose sessions are called `codex:…`."""
+    """The agent whose mirrored sessions may be read, for example `codex`; their ids begin with `codex:`. None
+    for all sessions.
+    """
     all_projects: bool = False
-    """Every project's sessions may be read, and the model may choose one."""
+    """Whether sessions of every project may be read, and the model may choose one."""
 
 
 class _Header(Struct, frozen=True):
@@ -38,10 +42,10 @@ class _Header(Struct, frozen=True):
 
 
 def chosen(wanted: Wanted, stored: Sequence[SessionInfo], environ: Mapping[str, str]) -> SessionInfo | None:
-    """The session that is meant; None if there is none that may be read. `stored` in any order.
+    """Return the session to read, one of `stored`; None if there is none that may be read.
 
-    Without `session_id` it is the newest of the folder; with `all_projects`, the newest of all if the folder
-    has none. O(sessions); reads the first line of their journals until one is of the folder.
+    Without `session_id`, it is the newest session of the folder; with `all_projects`, the newest of all if
+    the folder has none. O(sessions): reads the first line of their journals until one belongs to the folder.
     """
     newest = sorted(stored, key=lambda one: one.updated_at, reverse=True)
     if wanted.agent is not None:
@@ -75,10 +79,11 @@ def _of_folder(
 
 
 def stored_folder(sessions: Path, session_id: str) -> str | None:
-    """The folder that a stored session began in, with its links resolved, from its journal's first record.
+    """Return the folder in which a stored session was started, with links resolved, from its journal's first
+    record.
 
-    The links are those of the time when the session began: one may point elsewhere today. A journal of an
-    older version has only the folder's name, which is resolved now. Blocks.
+    Links were resolved when the session was started; they may point elsewhere today. A journal of an older
+    version only has the folder's name, which is resolved now. The call blocks while it reads the file.
     """
     try:
         with (sessions / f"{file_stem(session_id)}.jsonl").open("rb") as journal:

@@ -1,4 +1,4 @@
-"""Stored messages as text for a model: cut to a budget, quoted line by line, with who wrote them."""
+"""Format stored messages for a model: cut to a budget, quoted line by line, with their authors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message, ToolCall, ToolResult
 
 TOKEN_CHARS = 4
-"""Characters a token, as the specs' heuristic has it: budgets here are about how much a model reads."""
+"""Characters per token. It is enough that the budgets of answers are approximate."""
 MOST_NAME_CHARS = 200
 _LIKE_OURS = re.compile(r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)")
-"""As clients name a tool of a server that is called `compactd`: `mcp__compactd__search_history`."""
+"""A pattern for the names that clients give to the tools of a server called `compactd`, e.g.
+`mcp__compactd__search_history`.
+"""
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_./@-]")
 
 
@@ -26,55 +28,65 @@ class Record(Struct, frozen=True):
     """A stored message."""
 
     who: str
-    """Who wrote it, for its header: no sign in it could end the header."""
+    """Who wrote the message, for the header above it. Contains no character that could end the header."""
     parts: tuple[Stretch, ...]
     text: str
-    """All of its text, as it was written."""
+    """The whole text of the message, unchanged."""
     is_lookup: bool
-    """Nothing but a call or an answer of a tool that is named like ours. A name proves nothing: such a record
-    is shown last, never left out."""
+    """Whether the message contains only calls or results of tools that are named like compactd's own tools. A
+    name proves nothing, so such a message is shown last but never left out.
+    """
 
 
 def plain(text: str) -> str:
-    """With a mark for each character that would steer a terminal or hide; lines and tabs stay."""
+    """Return the text with a mark for each character that would control a terminal or be invisible. Line
+    breaks stay.
+    """
     return text.replace("\r\n", "\n").translate(sanitize.MARKED)
 
 
 def named(name: str) -> str:
-    """An id of a client's or an agent's, on one line and without what could pass for structure."""
+    """Return `name`, an id that a client or an agent chose, on one line and without characters that could
+    look like structure of the answer.
+    """
     return quoted_line(name[:MOST_NAME_CHARS], "assistant")
 
 
 def record(raw: bytes) -> Record:
-    """Of a message in neutral shape. O(characters)."""
+    """Return the record of a message in neutral form. O(characters)."""
     message = decode_message(raw)
     parts = tuple(part for part in said(message) if part.text)
     return Record(_who(message, parts), parts, "\n".join(part.text for part in parts), _is_lookup(message))
 
 
 def excerpt(record: Record, words: Sequence[str], most_chars: int) -> tuple[str, int]:
-    """The part of a record with the most of `words`, in lower case, quoted, in about `most_chars` characters;
-    without `words`, its beginning. And how many characters of the record follow that part."""
+    """Return (the part of a record that contains most of `words`, quoted; how many characters follow it).
+
+    The part has about `most_chars` characters. `words` are in lower case; if there are none, it is the
+    beginning of the record.
+    """
     start, end = around(record.text, words, most_chars)
     shown = _cut(record, start, end)
     for _ in range(3):
         if len(shown) <= 1.25 * most_chars or end - start < most_chars // 8:
             break
-        # Many short lines: their marks take most of it.
+        # There are many short lines, and their quote marks take most of the room.
         start, end = around(record.text, words, (end - start) * most_chars // len(shown))
         shown = _cut(record, start, end)
     return shown, len(record.text) - end
 
 
 def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
-    """Where the part of `text` with the most of `words` begins and ends, about `most_chars` characters."""
+    """Return (start, end) of the part of `text` that contains most of `words`. It has about `most_chars`
+    characters.
+    """
     if len(text) <= most_chars:
         return 0, len(text)
     folded = text.casefold()
     places = [at for word in words if (at := folded.find(word)) >= 0]
     middle = max(places, key=lambda at: _held(folded, words, at, most_chars), default=0)
     start = max(0, min(middle - most_chars // 3, len(text) - most_chars))
-    # A line is read from its beginning, where that is near.
+    # Start at the beginning of a line if one is near.
     line = text.rfind("\n", max(0, start - 80), start) + 1
     start = line or start
     return start, min(len(text), start + most_chars)
@@ -86,7 +98,7 @@ def _held(folded: str, words: Sequence[str], at: int, most_chars: int) -> int:
 
 
 def _cut(record: Record, start: int, end: int) -> str:
-    """From `start` to `end` of the record's text, quoted; dots where something was cut off."""
+    """Return the record's text from `start` to `end`, quoted. Dots show where text was cut off."""
     shown: list[Stretch] = []
     at = 0
     for part in record.parts:

@@ -1,4 +1,4 @@
-"""`compactd mcp`: recall as tools of a Model Context Protocol server, on stdin and stdout."""
+"""`compactd mcp`: the Model Context Protocol server on stdin and stdout, and its tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compactd.integrations.mcp.recall import MOST_TOKENS, NotAllowed, NotFound, 
 from compactd.integrations.mcp.recall_sessions import Wanted
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+"""The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
 INSTRUCTIONS = """\
 This conversation may have been compacted: older messages were replaced by a summary, and details \
@@ -54,7 +54,9 @@ _SESSION: Mapping[str, object] = {
     "type": "string",
     "description": "Another stored session, by its id or a part of it. Left out: this conversation.",
 }
-"""Offered only if the user started the server with `--all-projects`."""
+"""The schema of the argument `session`. It is offered only if the user started the server with
+`--all-projects`.
+"""
 
 
 def _budget(usual: int) -> dict[str, object]:
@@ -72,7 +74,7 @@ def _schema(required: tuple[str, ...], **properties: Mapping[str, object]) -> di
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True):
-    """Of `search_history`."""
+    """The arguments of `search_history`."""
 
     query: str
     limit: int = 8
@@ -81,7 +83,7 @@ class SearchArguments(Struct, frozen=True, kw_only=True):
 
 
 class ExpandArguments(Struct, frozen=True, kw_only=True):
-    """Of `expand`."""
+    """The arguments of `expand`."""
 
     entry_ids: tuple[str, ...] = ()
     compaction_id: str | None = None
@@ -90,13 +92,13 @@ class ExpandArguments(Struct, frozen=True, kw_only=True):
 
 
 class StateArguments(Struct, frozen=True, kw_only=True):
-    """Of `context_state`."""
+    """The arguments of `context_state`."""
 
     session: str | None = None
 
 
 def tools(*, all_projects: bool) -> list[types.Tool]:
-    """The tools; with `all_projects`, each of them takes a `session`."""
+    """Return the tools. With `all_projects`, each of them has an argument `session`."""
     more = {"session": _SESSION} if all_projects else {}
     reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     return [
@@ -149,10 +151,10 @@ def tools(*, all_projects: bool) -> list[types.Tool]:
 
 
 async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
-    """Answers on stdin and stdout until stdin ends. Ctrl-C ends the process.
+    """Run the MCP server on stdin and stdout until stdin ends. Ctrl-C ends the process.
 
-    `wanted`: the sessions that may be read, and the one that is meant if a call names none. It is looked for
-    at each call, so a new one is found.
+    `wanted`: the sessions that may be read, and the default one. The default is looked up at each call, so
+    that a new session is found.
     """
     client = AsyncClient(env=environ)
     recall = Recall(client, wanted, environ)
@@ -195,7 +197,8 @@ async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
             await server.run(read, write, server.create_initialization_options())
 
     interrupted = asyncio.Event()
-    if sys.platform != "win32":  # where asyncio has no signal handlers, and Ctrl-C ends the process by itself
+    # On Windows, asyncio has no signal handlers, and Ctrl-C ends the process by itself.
+    if sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
     conversation = asyncio.create_task(converse())
     interruption = asyncio.create_task(interrupted.wait())
@@ -206,13 +209,15 @@ async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
         if is_started:
             await client.close()
     if not conversation.done():
-        # A thread of the MCP library reads standard input, and no cancellation ends that read.
+        # A thread of the MCP library is blocked reading stdin and cannot be cancelled.
         os._exit(INTERRUPTED)
     conversation.result()
 
 
 async def answer(recall: Recall, name: str, arguments: Mapping[str, object]) -> str:
-    """What a tool says. Raises `NotFound`, and msgspec's `ValidationError` for arguments that are none."""
+    """Run a tool and return its text. Raise `NotFound`, and msgspec's `ValidationError` for wrong
+    arguments.
+    """
     match name:
         case "search_history":
             search = msgspec.convert(arguments, SearchArguments, strict=False)

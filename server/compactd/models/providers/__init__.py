@@ -1,1 +1,1 @@
-"""What needs a foreign library: tokenizers now, model providers later."""
+"""Model providers: HTTP requests to model APIs, their answers, keys and retries."""

@@ -1,6 +1,6 @@
-"""Anthropic's Messages (`POST /v1/messages`).
+"""Anthropic's Messages API (`POST /v1/messages`).
 
-Rules: Anthropic's API reference, "Create a message", and its guides "Streaming messages", "Extended
+Source: Anthropic's API reference, "Create a message", and the guides "Streaming messages", "Extended
 thinking" and "Handling stop reasons" (seen 2026-10).
 """
 
@@ -18,10 +18,10 @@ from compactd.models.providers.response import Collected, NotAnAnswer, Refused, 
 from compactd.protocol.messages import Message, Thinking
 
 VERSION = "2023-06-01"
-"""Of the API: the only one there is (header `anthropic-version`)."""
+"""The only version of the API, for the header `anthropic-version`."""
 
 OUTPUT_TOKENS = 4_096
-"""Asked for where the caller names none: a request must name one, and every model takes this."""
+"""The output limit if the caller gives none. The API requires one, and every model accepts this."""
 
 _STOPS: dict[str, Stop] = {
     "end_turn": "stop",
@@ -33,17 +33,18 @@ _STOPS: dict[str, Stop] = {
     "model_context_window_exceeded": "model_context_window_exceeded",
     "compaction": "pause",
 }
+"""`Stop` for each stop reason."""
 
 
 class MessagesWire:
-    """Messages."""
+    """The path and body of a request to the Messages API."""
 
     def path(self, request: ModelRequest) -> str:
-        """The model stands in the body."""
+        """Return the path below the base URL. It is the same for all models; the body names the model."""
         return "/v1/messages"
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send."""
+        """Return the JSON of a request."""
         body: dict[str, object] = {
             "model": request.model,
             "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
@@ -61,12 +62,13 @@ class MessagesWire:
         return msgspec.json.encode({**body, **request.extra})
 
     def reader(self) -> MessagesReader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         return MessagesReader()
 
 
 class MessagesReader:
-    """One answer: content blocks one after the other, usage from the start and the end put together."""
+    """A reader of one answer. Its content blocks arrive one after the other; its usage is merged from the
+    first event and the last."""
 
     framing: Literal["events", "lines"] = "events"
 
@@ -80,7 +82,8 @@ class MessagesReader:
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One event. Its `type` counts, not its name; `ping` and unknown ones are left out."""
+        """Read one event, and yield what it contains. The event's `type` counts, not its name. `ping` and
+        unknown events are ignored. Raises `Refused`, `NoJson`."""
         event = Fields(data)
         match event.text("type") or name:
             case "message_start":
@@ -105,12 +108,13 @@ class MessagesReader:
                     raise Refused(data, event.object("error"))
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """A whole `message`."""
+        """Read a `message` that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        `NotAnAnswer`."""
         message = Fields(body)
         if message.text("type") == "error" or "error" in message:
             raise Refused(body, message.object("error"))
         if "content" not in message:
-            raise NotAnAnswer("sent JSON that is no message: is base_url right?")
+            raise NotAnAnswer("sent JSON that is not a message: is base_url right?")
         self._collected.model = message.text("model") or None
         for block in message.items("content"):
             yield from self._begin(block)
@@ -120,17 +124,19 @@ class MessagesReader:
         self.is_over = True
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The whole."""
+        """Yield what is left of the last block, then the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
         yield from self._end()
         yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
 
     def partial(self) -> Message | None:
-        """What has come so far; a call that was begun is left out."""
+        """Return the part of the answer that has arrived, without an incomplete tool call; None if nothing
+        has."""
         return self._collected.partial()
 
     def _begin(self, raw: Raw) -> Iterator[StreamEvent]:
+        """End the current block and begin the next one."""
         yield from self._end()
         block = Fields(raw)
         self._block, self._block_raw, self._input = block, raw, []
@@ -142,6 +148,7 @@ class MessagesReader:
                 self._collected.signature(block.text("signature"))
 
     def _delta(self, delta: Fields) -> Iterator[StreamEvent]:
+        """Add a piece to the current block."""
         match delta.text("type"):
             case "text_delta":
                 yield from self._collected.text(delta.text("text"))
@@ -153,7 +160,7 @@ class MessagesReader:
                 self._input.append(delta.text("partial_json"))
 
     def _end(self) -> Iterator[StreamEvent]:
-        """The block that is being written is whole."""
+        """Finish the current block."""
         block, self._block = self._block, None
         if block is None:
             return
@@ -163,14 +170,15 @@ class MessagesReader:
             case "redacted_thinking":
                 self._collected.put(Thinking(redacted=block.text("data")))
             case "tool_use":
-                # The block begins with an empty input; one that is not streamed has it whole.
+                # A streamed block begins with an empty input; one that is not streamed has all of it.
                 given = "".join(self._input) or block.raw("input") or ""
                 yield from self._collected.call(block.text("id"), block.text("name"), given)
             case _:
                 self._collected.opaque("anthropic", self._with_input())
 
     def _with_input(self) -> Raw:
-        """A block of another type, as it would have come whole: a server's own tool has an input too."""
+        """Return a block of a rarer type as if it had not been streamed. Blocks of server-side tools have
+        an input too, which arrives in pieces."""
         given = object_bytes("".join(self._input)) if self._input else None
         if given is None:
             return self._block_raw
@@ -178,7 +186,8 @@ class MessagesReader:
         return Raw(msgspec.json.encode({**fields, "input": given}))
 
     def _report(self, holder: Fields) -> None:
-        """The end's figures are cumulative and may leave out the input: field by field, the later wins."""
+        """Merge a usage report into the earlier one. The report in the last event is cumulative but may
+        lack the input, so its fields override and the others are kept."""
         raw = holder.raw("usage")
         if raw is None:
             return

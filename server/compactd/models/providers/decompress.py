@@ -1,8 +1,8 @@
-"""Content-Encoding of an answer: at most one layer of gzip or deflate, unpacked in small steps.
+"""Decompress answers: at most one layer of gzip or deflate, in small steps.
 
-compactd asks for `identity`, so a compressed answer is unusual, but some gateways compress anyway. Two layers
-are never needed and make a bomb: 1.8 kB become 1 GiB (measured 2026-11). So a chain of encodings is refused,
-and one layer is unpacked `STEP_BYTES` at a time: whoever reads can stop at a limit in between.
+compactd asks for `identity`, but some gateways compress anyway. Several layers are never needed and can be a
+decompression bomb (1.8 kB become 1 GiB), so they are refused. One layer is decompressed `STEP_BYTES` at a
+time, so that the caller can stop at a limit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 
 STEP_BYTES = 65_536
-"""Largest piece that is unpacked at once: 0.1 ms."""
+"""The maximum number of bytes that are decompressed at once. It takes 0.1 ms."""
 
 _GZIP = frozenset(("gzip", "x-gzip"))
 _GZIP_BITS = 16 + zlib.MAX_WBITS
@@ -19,17 +19,16 @@ _MAX_SHOWN_CHARS = 20
 
 
 class NotUnpackable(Exception):
-    """The body is encoded in a way that is not accepted, or not in the way that its head says."""
+    """The error that a body has an encoding that is not accepted, or another one than its header names."""
 
 
 class Unpacker:
-    """Unpacks one body. `Content-Encoding: identity`, or none, passes through as it is."""
+    """A decompressor of one body. With `Content-Encoding: identity`, or none, it returns the bytes
+    unchanged."""
 
     def __init__(self, content_encoding: str) -> None:
-        """`content_encoding`: the header's value, several headers joined by commas.
-
-        Raises `NotUnpackable`.
-        """
+        """Read the encoding. `content_encoding` is the header's value; several headers are joined by
+        commas. Raises `NotUnpackable`."""
         layers = [layer.strip().lower() for layer in content_encoding.split(",")]
         layers = [layer for layer in layers if layer not in ("", "identity")]
         if len(layers) > 1:
@@ -46,12 +45,13 @@ class Unpacker:
 
     @property
     def is_packed(self) -> bool:
-        """The body is compressed."""
+        """Whether the body is compressed."""
         return self._unpack is not None
 
     def steps(self, piece: bytes) -> Iterator[bytes]:
-        """What `piece` becomes, at most `STEP_BYTES` at a time. Bytes after the end of the packed body are
-        ignored, as browsers do. Raises `NotUnpackable`. O(piece + what it becomes).
+        """Yield the decompressed bytes of `piece`, at most `STEP_BYTES` at a time. Raises `NotUnpackable`.
+
+        Bytes after the end of the compressed body are ignored, as in browsers. O(piece + output).
         """
         if self._unpack is None:
             yield piece
@@ -62,11 +62,12 @@ class Unpacker:
             rest = self._unpack.unconsumed_tail
             if step:
                 yield step
-            # A full step may have left more behind within zlib.
+            # After a full step, zlib may still have more output.
             if len(step) < STEP_BYTES and not rest:
                 return
 
     def _step(self, packed: bytes) -> bytes:
+        """Decompress the next bytes. Raises `NotUnpackable`."""
         assert self._unpack is not None
         may_be_raw, self._is_deflate = self._is_deflate and bool(packed), False
         try:
@@ -74,12 +75,13 @@ class Unpacker:
         except zlib.error:
             if not may_be_raw:
                 raise NotUnpackable("sent a body that does not decompress") from None
-        # "deflate" means zlib's format (RFC 9110, 8.4.1.2), but some servers leave out zlib's head.
+        # "deflate" means zlib's format (RFC 9110, 8.4.1.2), but some servers omit zlib's header.
         self._unpack = zlib.decompressobj(-zlib.MAX_WBITS)
         return self._step(packed)
 
 
 def _shown(encoding: str) -> str:
-    """The encoding's name, for a message; a server may have written anything there."""
+    """Return the name of an encoding for a message. A server can have sent any text as the name, so an
+    unusual one is not shown."""
     is_plain = len(encoding) <= _MAX_SHOWN_CHARS and encoding.isascii() and encoding.isalnum()
     return f"`{encoding}`" if is_plain else "of an unusual name"

@@ -1,6 +1,6 @@
-"""Which provider answers a model's requests: its address, its wire, its key.
+"""Select the provider for a model: its address, its API, and the key that may be sent to it.
 
-Addresses and names of variables are those of each provider's own documentation (seen 2026-10).
+The addresses and the names of variables are from each provider's documentation (seen 2026-10).
 """
 
 from __future__ import annotations
@@ -24,22 +24,27 @@ from compactd.models.providers.retries import Clock, Retries
 from compactd.protocol.errors import NoProvider
 
 WireName = Literal["openai", "openai_responses", "anthropic", "gemini", "ollama"]
+"""The name of an API that compactd can use."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What is known of a provider."""
+    """What compactd knows about a provider without being told."""
 
     base_url: str | None
-    """None where each user has another one."""
+    """The provider's address; None if each user has a different one."""
     keys: tuple[str, ...] = ()
-    """Environment variables that hold its key; the first that is set counts."""
+    """Environment variables that may contain the provider's key. The first that is set counts."""
     urls: tuple[str, ...] = ()
-    """Environment variables that hold another address."""
+    """Environment variables in which a user can set another address."""
     wire: WireName = "openai"
+    """The API that the provider has."""
     needs_key: bool = True
+    """Whether the provider refuses requests without a key."""
     header: str = "Authorization"
+    """The header that contains the key."""
     hosts: tuple[str, ...] = ()
-    """More hosts of its own, over https and on its usual port; with a dot in front: any name below it."""
+    """Further hosts of the provider, over https on the usual port. A leading dot means all names that end
+    with it."""
 
 
 KNOWN = {
@@ -69,7 +74,7 @@ KNOWN = {
         keys=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
         urls=("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
         header="api-key",
-        # Each resource has a name of its own; Microsoft answers at all of them.
+        # Each resource has its own host name below these; all belong to Microsoft.
         hosts=(".openai.azure.com", ".services.ai.azure.com"),
     ),
     "ollama": Known(
@@ -106,16 +111,16 @@ KNOWN = {
     "llama-cpp": Known(base_url="http://127.0.0.1:8080/v1", keys=("LLAMA_API_KEY",), needs_key=False),
     "vllm": Known(base_url="http://127.0.0.1:8000/v1", keys=("VLLM_API_KEY",), needs_key=False),
 }
-"""By our names, as the registry has them."""
+"""The known providers by their names in the registry."""
 
-# Reached with credentials of their own kind, which are no keys.
+# Providers that need other credentials than a key.
 _OTHER_KINDS = frozenset(("amazon-bedrock", "google-vertex", "github-copilot", "openai-codex"))
 
 _WIRE_NAMES: Mapping[str, tuple[str, WireName]] = {
     "openai-responses": ("openai", "openai_responses"),
     "openai-chat": ("openai", "openai"),
 }
-"""Names that say which of OpenAI's wires an address speaks: `openai-responses/my-model`."""
+"""(provider, API) for names that select one of OpenAI's APIs: `openai-responses/my-model`."""
 
 _OPENAI_HOST = "api.openai.com"
 
@@ -131,21 +136,22 @@ def provider_for(
     wire: WireName | None = None,
     retries: Retries | None = None,
 ) -> tuple[HttpProvider, str]:
-    """Who answers requests to `model`, and the id that it knows the model by.
+    """Return the provider for requests to `model`, and the id by which it knows the model.
 
-    `provider` is none where the model's name begins with it (`provider/id`) or `base_url` tells. `base_url`
-    is the client's, never a workspace's; without one it is the environment's, `keys.toml`'s, the provider's.
-    A key goes to an address of the client's only if that is the provider's own or one that the user named
-    for this key, in the environment or in `keys.toml`. `wire`: where it is not the provider's usual one.
+    `provider` may be None if the model's name begins with it (`provider/id`) or `base_url` shows it.
+    `base_url` is the address that the client gave; it never comes from a workspace. Without it, the address
+    is from the environment, `keys.toml`, or the provider's default. A key is sent to a client's address only
+    if the address is the provider's own, or if the user named it for this key in the environment or in
+    `keys.toml`. `wire` selects another API than the provider's usual one.
 
-    Raises `NoProvider` where no address is known, or a key is needed and there is none.
+    Raises `NoProvider` if no address is known, or if a key is needed and there is none.
     """
     name, id = name_of(model, provider, base_url)
     name, wire = _WIRE_NAMES.get(name, (name, wire))
-    # A client chooses the name: one that is not known reads no variable of the user's, only `keys.toml`.
+    # The client chooses the name. For an unknown one no environment variable is read, only `keys.toml`.
     known = KNOWN.get(name) or Known(base_url=None, needs_key=False)
     own = keyring.base_url(name, _urls(name, known))
-    # What is checked is what is asked: an address of the client's is that and nothing besides.
+    # The address that is checked must be the one that is used, so strip everything else from it.
     chosen = bare_endpoint(base_url) if base_url else own or known.base_url
     if chosen is None:
         raise NoProvider(_no_address(name), provider=name, model=model)
@@ -153,7 +159,7 @@ def provider_for(
     chosen = _ollama_host(chosen) if name == "ollama" else chosen
     address = address_of(chosen)
     if address is None:
-        raise NoProvider(f"the base_url for {name} is no http or https address", provider=name, model=model)
+        raise NoProvider(f"the base_url for {name} is not an http or https URL", provider=name, model=model)
     if wire is None and address.host == _OPENAI_HOST:
         speaks = "openai_responses"
     holder_name = name if not base_url else _holder(name, known, address, keyring)
@@ -184,7 +190,8 @@ def provider_for(
 
 
 def is_configured(provider: str, keyring: Keyring) -> bool:
-    """Whether requests to `provider` could be sent: it needs no key, or there is one. Asks nobody."""
+    """Return whether requests to `provider` can be sent: it needs no key, or there is one. Nothing is
+    sent."""
     name = provider_of(provider)
     known = KNOWN.get(name)
     if known is None:
@@ -197,7 +204,9 @@ def is_configured(provider: str, keyring: Keyring) -> bool:
 
 
 def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:
-    """(our name of the provider, the model's id there)."""
+    """Return (the registry's name of the provider, the model's id at the provider). The provider is the
+    one given, the prefix of `model`, or the one at `base_url`; an unknown address is called `local`.
+    Raises `NoProvider` if none of these names one."""
     first, slash, rest = model.partition("/")
     named = provider_of(provider) if provider else None
     if slash and rest and named in (None, provider_of(first)):
@@ -215,18 +224,19 @@ def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str
 
 
 def _holder(name: str, known: Known, address: Address, keyring: Keyring) -> str | None:
-    """Whose key may go to `address`, which a client gave for the provider `name`; none: nobody's."""
+    """Return the name of the provider whose key may be sent to the client's `address`; None if no key may
+    be sent."""
     if _is_own(known, address) or any(
         _is_same_place(_ollama_host(named) if name == "ollama" else named, address)
         for named in keyring.named(name, _urls(name, known))
     ):
         return name
-    # An address of another provider's, who serves this model too: its own key then.
+    # The address may belong to another provider that serves this model too. Then use that one's key.
     return next((other for other, its in KNOWN.items() if its.needs_key and _is_own(its, address)), None)
 
 
 def _is_own(known: Known, address: Address) -> bool:
-    """Whether `address` is the provider's own: the same host and port, not a name that looks like it."""
+    """Return whether `address` is the provider's own: exactly its host and port, not a similar name."""
     if known.base_url is not None and _is_same_place(known.base_url, address):
         return True
     if address.scheme != "https" or address.port not in (None, 443):
@@ -237,7 +247,8 @@ def _is_own(known: Known, address: Address) -> bool:
 
 
 def _is_same_place(named: str, address: Address) -> bool:
-    """Whether `named`, an address or a host alone (then over https), is at the host and port of `address`."""
+    """Return whether `named` (an address, or a host over https) has the scheme, host and port of
+    `address`."""
     at = address_of(named if "://" in named else f"https://{named}")
     return at is not None and (at.scheme, at.host, _port(at)) == (
         address.scheme,
@@ -251,38 +262,42 @@ def _port(address: Address) -> int:
 
 
 def _urls(name: str, known: Known) -> tuple[str, ...]:
-    """The variables in which the user may name an address for a provider that is known."""
+    """Return the environment variables in which the user can set the address of a known provider."""
     return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN else ())
 
 
 def _no_address(name: str) -> str:
+    """Return the error's sentence if no address is known."""
     if name in _OTHER_KINDS:
-        return f"{name} is not reached with a key; use a gateway that is, and give its base_url"
+        return f"{name} does not use a key. Use a gateway that does, and give its base_url"
     return f"no address is known for the provider {name!r}: give base_url"
 
 
 def _no_key(name: str, holder: Known) -> str:
+    """Return the error's sentence if a key is needed and there is none."""
     where = " or ".join(holder.keys) or "its key"
     return f"no key for {name}: set {where} before the daemon starts, or write it into {KEYS_FILE}"
 
 
 def _withheld(name: str, known: Known, address: Address) -> str:
-    """Why no key goes to an address that a client gave, and what allows it."""
+    """Return the sentence that says why no key is sent to the client's address, and how to allow it."""
     plain = " over plain http" if address.scheme == "http" else ""
     variables = _urls(name, known)
     where = f", or set {variables[0]} before the daemon starts" if variables else ""
     return (
-        f"no key is sent to {address.place}{plain}: it is not an address of {name}'s, and you did not name "
+        f"no key is sent to {address.place}{plain}: it is not an address of {name}, and you did not name "
         f'it for this key. To allow it, add `hosts = ["{address.place}"]` to [{name}] in {KEYS_FILE}{where}'
     )
 
 
 def _variable(name: str) -> str:
+    """Return the first part of the names of a provider's environment variables."""
     return re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_")
 
 
 def _ollama_host(host: str) -> str:
-    """`OLLAMA_HOST` as an address: host, host:port, or a URL; what it listens on may stand for any."""
+    """Return an address as a URL, for a value as `OLLAMA_HOST` has it: a host, host:port or URL. A
+    wildcard address becomes loopback."""
     # Ollama's envconfig/config.go: port 11434, but 80 and 443 where a scheme is written (seen 2026-10).
     url = host if "://" in host else f"http://{host}"
     scheme, _, rest = url.partition("://")
@@ -306,11 +321,12 @@ _ENDINGS: Mapping[WireName, tuple[str, ...]] = {
     "gemini": ("/v1beta/models", "/v1beta"),
     "ollama": ("/api/chat", "/api", "/v1"),
 }
-"""What people write behind an address although the wire adds it."""
+"""Endings of a base URL that users write, although the paths that compactd appends contain them."""
 
 
 def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) -> str:
-    """`base_url` so that the wire's path follows it."""
+    """Return `base_url` in the form to which the API's paths can be appended. `is_known` says that it is
+    the provider's default."""
     url = base_url.strip().rstrip("/")
     for ending in _ENDINGS[wire]:
         if url.endswith(ending):
@@ -329,11 +345,13 @@ def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) ->
 
 
 def _shape(wire: WireName) -> Shape:
-    # Ollama's messages are OpenAI's but for pictures and arguments, which the wire puts in its shape.
+    # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaWire` converts.
+    """Return the message format of an API."""
     return "openai" if wire == "ollama" else wire
 
 
 def _header(wire: WireName, holder: Known) -> str:
+    """Return the header that contains the key."""
     match wire:
         case "anthropic":
             return "x-api-key"
@@ -344,7 +362,8 @@ def _header(wire: WireName, holder: Known) -> str:
 
 
 def _wire(name: WireName, address: Address) -> Wire:
-    # Each is imported at its first need.
+    # Each is imported only when needed.
+    """Return the code for an API. Its module is imported at the first use."""
     match name:
         case "openai":
             from compactd.models.providers.openai import ChatWire

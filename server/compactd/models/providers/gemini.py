@@ -1,6 +1,6 @@
-"""Gemini's `streamGenerateContent` (`POST /v1beta/models/MODEL:streamGenerateContent?alt=sse`).
+"""Gemini's API (`POST /v1beta/models/MODEL:streamGenerateContent?alt=sse`).
 
-Rules: Google's API reference, "Generating content", and its guides "Thinking", "Thought signatures" and
+Source: Google's API reference, "Generating content", and the guides "Thinking", "Thought signatures" and
 "Function calling" (seen 2026-10). Signatures become `Opaque` blocks right before their part, as
 `formats/messages/gemini.py` reads them.
 """
@@ -31,14 +31,15 @@ _STOPS: dict[str, Stop] = {
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "MODEL_ARMOR": "content_filter",
 }
-"""`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER` … are `unknown`: there is no answer in them."""
+"""`Stop` for each finish reason. Other reasons (`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER`
+…) are `unknown`; the answer is then empty."""
 
 
 class GenerateWire:
-    """`generateContent`, streamed or not."""
+    """The path and body of a request to `generateContent`, streamed or not."""
 
     def path(self, request: ModelRequest) -> str:
-        """The model stands in the path."""
+        """Return the path below the base URL. It names the model and says whether the answer is streamed."""
         from urllib.parse import quote
 
         model = (
@@ -50,7 +51,7 @@ class GenerateWire:
         return f"/v1beta/{quote(model, safe='/')}:{method}"
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send."""
+        """Return the JSON of a request."""
         config: dict[str, object] = {}
         if request.max_output_tokens is not None:
             config["maxOutputTokens"] = request.max_output_tokens
@@ -70,19 +71,19 @@ class GenerateWire:
         return msgspec.json.encode({**body, **request.extra})
 
     def reader(self) -> GenerateReader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         return GenerateReader()
 
 
 def _tools(tools: tuple[Raw, ...]) -> list[Raw | dict[str, list[Raw]]]:
-    """Tools as the API wants them: bare declarations are gathered into one tool."""
+    """Return the tools as the API requires them: one tool contains all function declarations."""
     declarations = [tool for tool in tools if "name" in Fields(tool)]
     others: list[Raw | dict[str, list[Raw]]] = [tool for tool in tools if "name" not in Fields(tool)]
     return [{"functionDeclarations": declarations}, *others] if declarations else others
 
 
 class GenerateReader:
-    """One answer: parts, each chunk with the whole usage so far."""
+    """A reader of one answer, which arrives as parts. Each chunk contains the usage so far."""
 
     framing: Literal["events", "lines"] = "events"
 
@@ -94,7 +95,7 @@ class GenerateReader:
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One chunk: a `GenerateContentResponse`."""
+        """Read one chunk, a `GenerateContentResponse`, and yield its events. Raises `Refused`, `NoJson`."""
         chunk = Fields(data)
         if "error" in chunk:
             raise Refused(data, chunk.object("error"))
@@ -109,7 +110,8 @@ class GenerateReader:
             self._stop = candidate.text("finishReason") or self._stop
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """One response, or the list of chunks that comes without `alt=sse`."""
+        """Read one response, or the list of chunks that the API sends without `alt=sse`. Yield its events.
+        Raises `Refused`, `NoJson`, `NotAnAnswer`."""
         if body.lstrip()[:1] == b"[":
             chunks = list_in(body)
             if not chunks:
@@ -119,10 +121,10 @@ class GenerateReader:
         else:
             yield from self.take("", body)
         if not self._is_answer and not self._blocked:
-            raise NotAnAnswer("sent JSON that is no Gemini answer: is base_url right?")
+            raise NotAnAnswer("sent JSON that is not a Gemini answer: is base_url right?")
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The whole."""
+        """Yield the complete answer. Raises `Unfinished`."""
         if self._stop:
             yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
         elif self._blocked:
@@ -131,10 +133,11 @@ class GenerateReader:
             raise Unfinished
 
     def partial(self) -> Message | None:
-        """What has come so far."""
+        """Return the part of the answer that has arrived; None if nothing has."""
         return self._collected.partial()
 
     def _part(self, raw: Raw) -> Iterator[StreamEvent]:
+        """Read one part of the content, and yield its events."""
         part = Fields(raw)
         signature = part.raw("thoughtSignature") or part.raw("thought_signature")
         if part.is_true("thought") and "text" in part:
@@ -149,7 +152,7 @@ class GenerateReader:
         if "text" in part:
             text = part.text("text")
             if signature is not None and not text:
-                # The last part of an answer may hold nothing but its signature, which goes back with it.
+                # The last part of an answer can have only a signature. Keep it, to send it back.
                 self._collected.put(Text(text=""))
             yield from self._collected.text(text)
         elif "functionCall" in part or "function_call" in part:

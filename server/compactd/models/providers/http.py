@@ -1,9 +1,9 @@
-"""HTTP to providers: bounded in time and size, and nothing left behind by a request that was cancelled.
+"""An HTTP client for providers, with limits on time and size. A cancelled request leaves nothing open.
 
-A client is lent to one request at a time and kept for the next only if that one ended well. httpx 0.28.1's
-pool loses a connection for ever where a request is cancelled while it connects or closes (httpcore issue
-1093; tried 2026-10: after eight such requests every later one timed out); here such a client is thrown away.
-A keep-alive connection serves request after request all the same.
+Each httpx client serves one request at a time, and is reused only if that request ended well. httpx 0.28.1's
+pool loses a connection for ever if a request is cancelled while it connects or closes (httpcore issue 1093;
+tried 2026-10: after eight such requests every later one timed out). So the client of such a request is
+discarded. Keep-alive connections still work.
 """
 
 from __future__ import annotations
@@ -28,34 +28,41 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _KEPT_CLIENTS = 4
-"""Idle, for each place: as many requests side by side find a connection open."""
+"""The maximum number of idle clients that are kept per address. So many simultaneous requests need no new
+connection."""
 
 _KEEP_ALIVE_S = 60.0
+"""How long an idle connection stays open, in seconds."""
 _CLOSING_S = 5.0
+"""The maximum number of seconds for closing a client."""
 _DRAIN_S = 0.05
-"""Between "[DONE]" and the end of the stream, which comes with it."""
+"""How long to wait, in seconds, for the end of the stream after "[DONE]"."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Seconds and bytes that one request may take."""
+    """How many seconds and bytes one request may take."""
 
     connect_s: float = 15.0
+    """The maximum number of seconds until a connection exists."""
     first_byte_s: float = 600.0
-    """Until the answer's head: a local server reads the whole prompt first (OpenAI's SDKs wait as long)."""
+    """The maximum number of seconds until the answer's status and headers arrive. A local server first
+    reads the whole prompt (OpenAI's SDKs wait as long)."""
     idle_s: float = 300.0
-    """Between two pieces; a server's comments and pings count. Codex waits as long for one that thinks."""
+    """The maximum number of seconds between two pieces of the answer, including comments and pings. Codex
+    waits as long for a model that thinks."""
     total_s: float = 3600.0
-    """From the first byte sent to the last received, of one request."""
+    """The maximum number of seconds from the first byte sent to the last byte received."""
     body_bytes: int = 100 * 1024 * 1024
-    """Of an answer, packed and unpacked: a model that never ends is cut off here."""
+    """The maximum number of bytes of an answer, both compressed and decompressed. A longer one fails the
+    request."""
     line_bytes: int = 16 * 1024 * 1024
-    """Of one line or event."""
+    """The maximum number of bytes of one line or event."""
     error_bytes: int = 1024 * 1024
-    """Read of an error's body."""
+    """The maximum number of bytes that are read of an error's body."""
 
 
 class Sending(Struct, frozen=True, kw_only=True):
-    """One request, ready. Its headers may hold a key: it is never printed."""
+    """One request that is ready to be sent. Its headers can contain a key, so it must not be printed."""
 
     url: str
     headers: Mapping[str, str]
@@ -66,7 +73,8 @@ class Sending(Struct, frozen=True, kw_only=True):
 
 
 class Broken(Exception):
-    """The request failed on its way. `sentence` says how, for a person."""
+    """The error that no answer came, or not all of it. `sentence` describes it for a person, with the
+    provider as its subject."""
 
     def __init__(self, cause: Cause, sentence: str) -> None:
         super().__init__(sentence)
@@ -75,30 +83,32 @@ class Broken(Exception):
 
 
 class Answer:
-    """An answer's head, and its body to come."""
+    """The answer to a request: its status and headers, and the body as it arrives."""
 
     def __init__(self, response: httpx.Response, limits: Limits, deadline: float) -> None:
         self._response = response
         self._limits = limits
         self._deadline = deadline
         self.is_whole = False
-        """The body was read to its end: the connection can serve another request."""
+        """Whether the body was read to its end. Only then can the connection be reused."""
         self.unread = ""
-        """Why `text` could not unpack an error's body, for a person; empty if it could."""
+        """Why an error's body could not be decompressed, for a person. Empty if it could."""
 
     @property
     def status(self) -> int:
-        """Of HTTP."""
+        """The HTTP status."""
         return self._response.status_code
 
     @property
     def headers(self) -> dict[str, str]:
-        """By lower-case names."""
+        """The headers by lower-case name."""
         return {name.lower(): value for name, value in self._response.headers.items()}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body's pieces as they arrive, unpacked. Raises `Broken`, also for one that stalls or is too
-        long, and for one that is compressed in a way that is not accepted."""
+        """Yield the decompressed pieces of the body as they arrive.
+
+        Raises `Broken` if the body breaks off, stalls, is too long, or has an encoding that is not accepted.
+        """
         received, size = 0, 0
         try:
             unpacker = Unpacker(self.headers.get("content-encoding", ""))
@@ -117,7 +127,7 @@ class Answer:
                             raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
                         yield step
                         if unpacker.is_packed:
-                            # One packed piece makes up to 64 MiB: the other sessions go on in between.
+                            # One compressed piece can become 64 MiB. Let other sessions run in between.
                             await asyncio.sleep(0)
                     if received > self._limits.body_bytes:
                         raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
@@ -126,21 +136,26 @@ class Answer:
             raise Broken("answer", self.unread) from None
 
     def let_go(self) -> None:
-        """Parts httpx's response from its stream, which hold each other (httpx 0.28.1, `BoundAsyncStream`):
-        else every request's body stays in memory until the collector comes by."""
+        """Break the reference cycle between httpx's response and its stream (httpx 0.28.1,
+        `BoundAsyncStream`).
+
+        Otherwise the body of each request would stay in memory until a garbage collection.
+        """
         import httpx
 
         self._response.stream = httpx.ByteStream(b"")
 
     async def drain(self, chunks: AsyncGenerator[bytes, None]) -> None:
-        """Reads what follows the last word, for a moment, so that the connection can be used again."""
+        """Read and drop what follows the last event, for at most `_DRAIN_S` seconds, so that the
+        connection can be reused."""
         with suppress(Broken, StopAsyncIteration, TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
                 while True:
                     await chunks.__anext__()
 
     async def text(self) -> str:
-        """An error's body, up to `error_bytes`. One that breaks off or stalls is taken as it is."""
+        """Return the body of an error, up to about `error_bytes`. If it breaks off or stalls, return what
+        arrived."""
         parts: list[bytes] = []
         size = 0
         with suppress(Broken):
@@ -154,34 +169,37 @@ class Answer:
 
 
 class Links:
-    """The connections to every provider. One for the process; belongs to one event loop."""
+    """The connections to all providers. Create one per process, and use it with one event loop only."""
 
     def __init__(self, environ: Mapping[str, str], limits: Limits | None = None) -> None:
-        """`environ`: for proxies and certificates, as it was at the start."""
+        """Open no connection yet. `environ` is the environment when the daemon started; it names proxies
+        and certificates."""
         self.limits = limits or Limits()
         self._environ = environ
         self._idle: dict[str, list[httpx.AsyncClient]] = {}
         self._lent = 0
         self._closing: set[asyncio.Task[None]] = set()
         self._contexts: dict[bool, ssl.SSLContext] = {}
-        """By whether certificates are believed in it; one serves every client."""
+        """The TLS contexts: with trusted certificates (key True) and without (False). All clients share
+        them."""
         self._preparing = {believes: asyncio.Lock() for believes in (False, True)}
 
     @property
     def lent(self) -> int:
-        """Clients that serve a request now."""
+        """The number of clients that are serving a request."""
         return self._lent
 
     @property
     def idle(self) -> int:
-        """Clients that are kept open for the next request."""
+        """The number of idle clients that are kept for later requests."""
         return sum(len(clients) for clients in self._idle.values())
 
     @asynccontextmanager
     async def send(self, sending: Sending) -> AsyncIterator[Answer]:
-        """Sends, and gives back the answer once its head is there; redirects are not followed.
+        """Send a request. The context value is the answer, as soon as its status and headers have arrived.
+        Redirects are not followed.
 
-        Leaving the block before the body's end closes the connection. Raises `Broken`.
+        Leaving the block before the end of the body closes the connection. Raises `Broken`.
         """
         address = address_of(sending.url)
         if address is None:
@@ -213,7 +231,7 @@ class Links:
                 answer.let_go()
 
     async def close(self) -> None:
-        """Closes what is kept. Requests that still run close their own."""
+        """Close the idle clients. A client that serves a request is closed when the request ends."""
         clients = [client for kept in self._idle.values() for client in kept]
         self._idle.clear()
         for client in clients:
@@ -222,13 +240,14 @@ class Links:
             await asyncio.wait(self._closing, timeout=_CLOSING_S)
 
     async def _client(self, address: Address) -> httpx.AsyncClient:
+        """Return a client for `address`: an idle one, or a new one."""
         proxy = proxy_for(address, self._environ)
-        # Without TLS httpx would load every certificate for nothing.
+        # For plain http no certificates are loaded.
         believes = address.scheme == "https" or (proxy or "").startswith("https")
         context = self._contexts.get(believes)
         if context is None:
-            # The import takes 0.1 s, the certificates 50 ms: the loop goes on meanwhile. Once for all who ask
-            # at the same time: six threads that load them keep the interpreter from the loop for 30 ms.
+            # Importing httpx takes 0.1 s and loading certificates 50 ms, so do it in a thread, and only once
+            # for simultaneous callers: several threads would block the event loop.
             async with self._preparing[believes]:
                 context = self._contexts.get(believes)
                 if context is None:
@@ -239,7 +258,8 @@ class Links:
         return self._made(context, proxy)
 
     def _prepared(self, believes: bool) -> ssl.SSLContext:
-        """What clients need that takes long."""
+        """Import httpx and return a TLS context, with certificates if `believes`. Takes about 0.15 s, so
+        call it in a thread."""
         with breathing_imports():
             import httpx  # noqa: F401
 
@@ -250,11 +270,11 @@ class Links:
             return trusted(self._environ)
         except OSError as error:
             raise Broken(
-                "answer", "cannot be trusted: SSL_CERT_FILE or SSL_CERT_DIR holds no certificates"
+                "answer", "cannot be trusted: SSL_CERT_FILE or SSL_CERT_DIR contains no certificates"
             ) from error
 
     def _made(self, context: ssl.SSLContext, proxy: str | None) -> httpx.AsyncClient:
-        """A client, in 0.03 ms."""
+        """Create a client. Takes 0.03 ms."""
         import httpx
 
         try:
@@ -277,9 +297,10 @@ class Links:
                 "ALL_PROXY",
             ) from error
         except (ValueError, httpx.InvalidURL) as error:
-            raise Broken("answer", "is behind a proxy whose URL makes no sense") from error
+            raise Broken("answer", "is behind a proxy whose URL is invalid") from error
 
     def _keep(self, address: Address, client: httpx.AsyncClient) -> None:
+        """Keep a client for later requests, or close it if enough are kept."""
         kept = self._idle.setdefault(address.place, [])
         if len(kept) < _KEPT_CLIENTS:
             kept.append(client)
@@ -287,10 +308,11 @@ class Links:
             self._forget(client)
 
     async def _close(self, client: httpx.AsyncClient) -> None:
-        """Closes `client`, also where the task that waits for it is cancelled a second time."""
+        """Close `client`, even if the waiting task is cancelled meanwhile."""
         await asyncio.shield(self._forget(client))
 
     def _forget(self, client: httpx.AsyncClient) -> asyncio.Task[None]:
+        """Close `client` in a task of its own, and return the task."""
         task = asyncio.create_task(_closed(client))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -298,12 +320,14 @@ class Links:
 
 
 async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    # Not `aiter_bytes`: httpx unpacks every layer that the head names, a whole piece at once.
+    # Not `aiter_bytes`, because httpx decompresses all layers, a whole piece at once.
+    """Yield the pieces of a body as they arrive, still compressed."""
     async for piece in response.aiter_raw():
         yield piece
 
 
 async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:
+    """Return the next piece; None at the end."""
     try:
         return await pieces.__anext__()
     except StopAsyncIteration:
@@ -311,20 +335,21 @@ async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:
 
 
 async def _closed(client: httpx.AsyncClient) -> None:
+    """Close a client. Wait for at most `_CLOSING_S` seconds."""
     import httpx
 
-    # What fails here has failed already: the connection is gone.
+    # Errors do not matter here: the connection is being closed.
     with suppress(TimeoutError, OSError, RuntimeError, httpx.HTTPError):
         async with asyncio.timeout(_CLOSING_S):
             await client.aclose()
 
 
 def _preload() -> None:
-    """What httpx would import at its first request, in the middle of the loop; and its logs silenced."""
+    """Import what httpx would import on the event loop at its first request, and silence its logs."""
     import importlib
     import logging
 
-    # At INFO httpx writes each URL, which may hold a password; httpcore writes every header that comes.
+    # httpx logs each URL at INFO, which can contain a password; httpcore logs all received headers.
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("anyio._backends._asyncio", "httpcore._backends.anyio", "h11"):
@@ -333,7 +358,9 @@ def _preload() -> None:
 
 
 async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Cause, silence: str) -> T:
-    """`step`'s result. Raises `Broken` for every way in which httpx fails, and where it takes too long."""
+    """Return the result of `step`. Raises `Broken` if it fails in any way, takes longer than `limit_s`, or
+    lasts beyond `deadline` (a time of the event loop). `phase` is the cause of a broken connection,
+    `silence` what the provider did for too long."""
     import httpx
 
     loop = asyncio.get_running_loop()
@@ -343,7 +370,7 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
             return await step
     except TimeoutError:
         if deadline <= until:
-            raise Broken("limit", "took longer in all than a request may") from None
+            raise Broken("limit", "took longer than a request may take in total") from None
         raise Broken("timeout", f"{silence} for {limit_s:g} seconds") from None
     except (httpx.ConnectTimeout, httpx.WriteTimeout, httpx.PoolTimeout, httpx.ReadTimeout):
         raise Broken("timeout", "could not be reached in time") from None
@@ -351,7 +378,7 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
         raise Broken("connection", "could not be reached through the proxy") from None
     except httpx.ConnectError as error:
         raise Broken("connection", f"could not be reached ({_kind(error)})") from None
-    # Their texts may quote a header, and with it a key.
+    # The texts of these errors can contain a header, and with it a key.
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL):
         raise Broken("answer", "cannot be asked: the request is not valid HTTP") from None
     except (httpx.HTTPError, httpx.StreamError, OSError):
@@ -360,7 +387,7 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
 
 
 def _kind(error: Exception) -> str:
-    """Why no connection came about, without the library's words."""
+    """Return why no connection was made, without quoting the library's error."""
     text = str(error).lower()
     for words, meaning in (
         ("certificate", "its certificate is not trusted: see SSL_CERT_FILE"),

@@ -1,4 +1,5 @@
-"""A request sent, its answer read, and sent again where that can help: the same for every wire."""
+"""A provider that is reached over HTTP: it sends requests, reads streamed answers, and retries. The code
+is the same for every API."""
 
 from __future__ import annotations
 
@@ -25,18 +26,20 @@ from compactd.models.providers.secret import Secret, blotted
 from compactd.models.providers.sse import Lines, ServerEvents, TooLong
 
 _SHOWN_CHARS = 300
-"""Of a provider's own words, in the sentence for a person."""
+"""The maximum number of characters of a provider's message that are shown to a person."""
 
 
 _LARGE_BYTES = 262_144
-"""From here on a body is put together in a thread: 10 MB would hold the loop for 10 ms."""
+"""The size of the messages from which a request is encoded in a thread, because encoding 10 MB would block
+the event loop for 10 ms."""
 
 _JSON = (b"{", b"[")
+"""The first bytes of JSON objects and lists."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class _Failed(Exception):
-    """One request failed."""
+    """The error that one request failed. `sentence` describes it, with the provider as its subject."""
 
     def __init__(self, failure: Failure, sentence: str) -> None:
         super().__init__(sentence)
@@ -62,9 +65,11 @@ class HttpProvider:
         clock: Clock,
         withheld: str = "",
     ) -> None:
-        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `.
+        """Store the settings. `key_header` is the name of the header that contains the key. In
+        `Authorization`, `Bearer ` precedes the key.
 
-        `withheld`: why the key that there is does not go along, for whoever is refused without it.
+        `withheld` says why an existing key is not sent. It is shown if the provider refuses a request that
+        has no key.
         """
         self.name = name
         self.shape: Shape = shape
@@ -83,13 +88,14 @@ class HttpProvider:
 
     @property
     def has_key(self) -> bool:
-        """Whether a key goes with each request."""
+        """Whether requests contain a key."""
         return self._key is not None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer as it arrives; see `Provider.stream`.
+        """Yield the events of the answer as they arrive. See `Provider.stream`.
 
-        Sent again only as long as nothing of an answer has come: text that was shown is not taken back.
+        A request is retried only while no event of an answer was yielded, because text that was shown cannot
+        be taken back.
         """
         size = sum(memoryview(message).nbytes for message in request.messages)
         if size > _LARGE_BYTES:
@@ -111,7 +117,7 @@ class HttpProvider:
                 failure, sentence = failed.failure, failed.sentence
             delay_s = None
             if not has_shown:
-                # In a thread: the words of an error are judged, which compiles patterns the first time.
+                # In a thread: classifying an error's text compiles patterns the first time.
                 delay_s = await asyncio.to_thread(
                     delay_of, failure, attempt + 1, self._retries, self._clock.random
                 )
@@ -121,7 +127,7 @@ class HttpProvider:
             await self._clock.sleep(delay_s)
 
     async def _once(self, sending: Sending, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
-        """One request's events. Raises `_Failed`."""
+        """Send one request and yield the events of its answer. Raises `_Failed`."""
         try:
             async with self._links.send(sending) as answer:
                 if answer.status != 200:
@@ -131,7 +137,7 @@ class HttpProvider:
                         async for event in events:
                             yield event
                 except Exception:
-                    # Who sends half an answer and ends it well closes next: what is sent there is lost.
+                    # A server that ends an incomplete answer normally tends to close the connection next.
                     answer.is_whole = False
                     raise
         except Broken as broken:
@@ -150,13 +156,14 @@ class HttpProvider:
             )
             raise _Failed(failure, f"failed in its answer: {shown(text)}") from None
         except NoJson:
-            raise self._failed("stream", "sent an answer that is broken in the middle") from None
+            raise self._failed("stream", "sent an answer with invalid JSON in it") from None
         except NotAnAnswer as strange:
             raise self._failed("answer", str(strange)) from None
         except Unfinished:
-            raise self._failed("stream", "ended its answer before it was whole") from None
+            raise self._failed("stream", "ended its answer before it was complete") from None
 
     async def _read(self, answer: Answer, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of an answer with status 200."""
         feed = _Feed(reader, self._links.limits.line_bytes)
         async with aclosing(answer.chunks()) as chunks:
             try:
@@ -169,30 +176,30 @@ class HttpProvider:
                     yield event
                 ends = list(reader.finish())
             except Broken as broken:
-                # What breaks off after the answer's end, before the stream's, is whole.
+                # If the answer had already ended, it is complete although the stream broke off.
                 try:
                     ends = list(reader.finish())
                 except Unfinished:
                     raise broken from None
             if reader.is_over:
-                # Before the last event: whoever has that one reads no further, and the connection is closed.
+                # Drain before the last event: callers stop reading after that, which closes the connection.
                 await answer.drain(chunks)
             for event in ends:
                 yield event
 
     async def _refused(self, answer: Answer) -> _Failed:
-        """What an answer that is not 200 means."""
+        """Return the error for an answer with another status than 200."""
         headers = answer.headers
         text = self._kept(await answer.text())
         status = answer.status
         if 300 <= status < 400:
             failure = Failure(cause="answer", provider=self.name, status=status, text=text)
             return _Failed(
-                failure, f"answered with a redirect ({status}), which is not followed: mend base_url"
+                failure, f"answered with a redirect ({status}), which is not followed: correct base_url"
             )
         if status < 300:
             failure = Failure(cause="answer", provider=self.name, status=status, text=text)
-            return _Failed(failure, f"answered {status} without an answer: mend base_url")
+            return _Failed(failure, f"answered {status} without an answer: correct base_url")
         code = code_in(text)
         told = headers.get("x-should-retry", "").lower()
         failure = Failure(
@@ -210,20 +217,24 @@ class HttpProvider:
         return _Failed(failure, f"answered {status}: {said}")
 
     def _failed(self, cause: Cause, sentence: str) -> _Failed:
+        """Return the error for a failure that compactd describes itself."""
         return _Failed(Failure(cause=cause, provider=self.name, text=sentence), sentence)
 
     def _kept(self, text: str) -> str:
-        # Twice as much as is kept: what is blotted out makes it shorter.
+        # Take twice as much as is kept, because hiding keys makes the text shorter.
+        """Return the part of an error's text that is kept, without the key."""
         return blotted(text[: 2 * TEXT_CHARS], () if self._key is None else (self._key,))[:TEXT_CHARS]
 
     def _who(self) -> str:
+        """Return the provider's name and address for a message."""
         address = address_of(self.base_url)
         return f"{self.name} at {address.place}" if address else self.name
 
     def _sending(self, request: ModelRequest) -> Sending:
+        """Return the request as it is sent: URL, headers and body."""
         headers = {
             "Accept": "text/event-stream, application/json",
-            # A proxy that compresses a stream holds it back.
+            # A proxy that compresses a stream delays it.
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             "User-Agent": "compactd",
@@ -237,7 +248,8 @@ class HttpProvider:
 
 
 class _Feed:
-    """Chunks into a reader's events, once the first byte has shown what they are."""
+    """A divider of a body into events or lines, which it passes to a reader. The body's first byte, or the
+    reader, decides which."""
 
     def __init__(self, reader: Reader, limit_bytes: int) -> None:
         self._reader = reader
@@ -249,7 +261,7 @@ class _Feed:
         self._size = 0
 
     def take(self, chunk: bytes) -> Iterator[StreamEvent]:
-        """The events that `chunk` ends."""
+        """Yield the events of the answer that are complete with `chunk`."""
         if self._take is None:
             self._size += len(chunk)
             chunk, self._start = self._start + chunk, b""
@@ -257,7 +269,7 @@ class _Feed:
             if not first:
                 if self._size > self._limit:
                     raise TooLong
-                # White space before the answer means nothing: megabytes of it are not kept.
+                # Do not keep white space before the answer; it can be megabytes.
                 self._start = _BOM if chunk.startswith(_BOM) else b""
                 return
             self._choose(first)
@@ -266,7 +278,7 @@ class _Feed:
             yield from self._take(chunk)
 
     def end(self) -> Iterator[StreamEvent]:
-        """Those of the stream's end."""
+        """Yield the events of the answer that are left at the end of the body."""
         yield from self._rest()
 
     def _choose(self, first: bytes) -> None:
@@ -307,7 +319,7 @@ class _Feed:
         if data == b"[DONE]":
             self._reader.is_over = True
         elif data[:1] in _JSON:
-            # Anything else is a server's ping; what an answer needs is JSON, and a missing end is noticed.
+            # Other data is a server's ping. Answers consist of JSON, and a missing end is detected.
             yield from self._reader.take(name, data)
 
     def _gather(self, chunk: bytes) -> Iterator[StreamEvent]:
@@ -322,7 +334,7 @@ class _Feed:
 
 
 def shown(text: str) -> str:
-    """The sentence in an error's body, for a person: short, on one line."""
+    """Return the message in an error's body, shortened and on one line, for a person."""
     given = error_body(text)
     inner = given.object("error")
     words = inner.text("message") or given.text("message") or given.text("error") or given.text("detail")

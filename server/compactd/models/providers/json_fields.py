@@ -1,4 +1,5 @@
-"""JSON of a provider, field by field: what is missing or of another type than asked for counts as absent."""
+"""Tolerant access to the fields of a provider's JSON. A field that is missing or has another type counts
+as absent."""
 
 from __future__ import annotations
 
@@ -13,18 +14,19 @@ _decode_text = msgspec.json.Decoder(str).decode
 _decode_number = msgspec.json.Decoder(float).decode
 
 Nested = RecursionError
-"""What msgspec raises for JSON that is nested too deeply."""
+"""The exception that msgspec raises for JSON that is nested too deeply."""
 
 
 class NoJson(Exception):
-    """The bytes are no JSON object."""
+    """The error that bytes are not a JSON object."""
 
 
 class Fields:
-    """One JSON object. Values stay bytes until they are asked for. O(bytes) for each level."""
+    """One JSON object. Values are decoded only when they are asked for. O(bytes) per level."""
 
     def __init__(self, raw: bytes | Raw) -> None:
-        """Raises `NoJson` for what is no object. Broken UTF-8 and lone surrogates become U+FFFD."""
+        """Decode one level of the object. Broken UTF-8 and lone surrogates become U+FFFD. Raises `NoJson`
+        if `raw` is not an object."""
         try:
             self._fields = _decode_object(raw)
         except (msgspec.MsgspecError, Nested, UnicodeError):
@@ -34,16 +36,16 @@ class Fields:
                 raise NoJson from error
 
     def raw(self, name: str) -> Raw | None:
-        """The value as it came; None where it is missing or null."""
+        """Return the JSON of the value, unchanged; None if it is missing or null."""
         value = self._fields.get(name)
         return None if value is None or value == _NULL else value
 
     def text(self, name: str) -> str:
-        """A string; empty where there is none."""
+        """Return the value if it is a string, otherwise an empty string."""
         return text_in(self._fields.get(name))
 
     def number(self, name: str) -> float | None:
-        """A number, also one that is written as a string."""
+        """Return the value if it is a number, or a string that contains one; otherwise None."""
         value = self._fields.get(name)
         if value is None:
             return None
@@ -56,22 +58,22 @@ class Fields:
                 return None
 
     def is_true(self, name: str) -> bool:
-        """Whether the value is `true`."""
+        """Return whether the value is `true`."""
         return self._fields.get(name) == _TRUE
 
     def object(self, *names: str) -> Fields:
-        """The first of `names` that holds an object; an empty one where none does."""
+        """Return the first object among the values of `names`; an empty object if there is none."""
         for name in names:
             if (found := object_in(self._fields.get(name))) is not None:
                 return found
         return Fields(b"{}")
 
     def items(self, name: str) -> Sequence[Raw]:
-        """The values of a list; none where there is none."""
+        """Return the JSON of each item if the value is a list, otherwise an empty sequence."""
         return list_in(self._fields.get(name))
 
     def objects(self, name: str) -> list[Fields]:
-        """The objects of a list; none where there is none."""
+        """Return the objects in the value if it is a list; otherwise an empty list."""
         return [found for raw in self.items(name) if (found := object_in(raw)) is not None]
 
     def __contains__(self, name: str) -> bool:
@@ -83,7 +85,8 @@ _TRUE = Raw(b"true")
 
 
 def text_in(raw: Raw | None) -> str:
-    """The string that `raw` is; empty where it is none. What is no text in it becomes U+FFFD."""
+    """Return the string that `raw` encodes; an empty string if it is not a JSON string. Invalid text
+    becomes U+FFFD."""
     if raw is None or not is_text(raw):
         return ""
     try:
@@ -96,12 +99,12 @@ def text_in(raw: Raw | None) -> str:
 
 
 def is_text(raw: Raw) -> bool:
-    """Whether `raw` is a JSON string."""
+    """Return whether `raw` is a JSON string."""
     return bytes(memoryview(raw)[:1]) == b'"'
 
 
 def list_in(raw: bytes | Raw | None) -> Sequence[Raw]:
-    """The values of the list that `raw` is; none where it is none."""
+    """Return the JSON of each item of the list `raw`; an empty sequence if it is not a JSON list."""
     if raw is None:
         return ()
     try:
@@ -111,7 +114,7 @@ def list_in(raw: bytes | Raw | None) -> Sequence[Raw]:
 
 
 def object_in(raw: Raw | None) -> Fields | None:
-    """The object that `raw` is; None where it is none."""
+    """Return the fields of `raw`; None if it is not a JSON object."""
     if raw is None:
         return None
     try:
@@ -121,7 +124,8 @@ def object_in(raw: Raw | None) -> Fields | None:
 
 
 def object_bytes(text: str) -> Raw | None:
-    """`text` as the JSON object it is, byte for byte; None where it is none. Empty text is `{}`."""
+    """Return `text` as JSON, byte for byte, if it is an object; otherwise None. Empty text and `null`
+    count as `{}`."""
     bare = text.strip()
     if bare in ("", "null"):
         return Raw(b"{}")
@@ -134,7 +138,7 @@ def object_bytes(text: str) -> Raw | None:
 
 
 def _mended(body: bytes) -> bytes:
-    """`body` with U+FFFD for broken UTF-8 and for lone surrogates (`\\ud83d` alone). O(bytes)."""
+    r"""Return `body` with U+FFFD for broken UTF-8 and for lone surrogates (`\\ud83d` alone). O(bytes)."""
     import re  # rare
 
     text = body.decode("utf-8", "replace")

@@ -1,11 +1,12 @@
-"""Where keys come from: the environment as it was at the start, or the user's private `keys.toml`.
+"""API keys: from the environment at the start, or from the user's private `keys.toml`.
 
-Nowhere else: a workspace's file could send the user's conversations and key wherever it likes.
+They come from nowhere else, because a workspace's file could send the user's conversations and key
+anywhere.
 
     [openai]
     key = "sk-…"
     base_url = "https://gateway.example/v1"   # if it is not the provider's own
-    hosts = ["eu.gateway.example"]            # more places that may have this key, if a client names them
+    hosts = ["eu.gateway.example"]            # other hosts that may get this key if a client names them
 """
 
 from __future__ import annotations
@@ -23,26 +24,31 @@ from compactd.models.providers.secret import Secret
 from compactd.protocol.errors import NoProvider
 
 KEYS_FILE = "keys.toml"
-"""In the user's `compactd` folder, for the owner alone."""
+"""The name of the file in the user's config folder. Nobody but its owner may have access to it."""
 
 _LARGEST_BYTES = 1024 * 1024
+"""The maximum size of the file."""
 _WAIT_S = 1.0
+"""How long to wait, in seconds, for another thread that is reading the file."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What `keys.toml` says of one provider."""
+    """The entry of one provider in `keys.toml`."""
 
     key: str | None = None
+    """The key that is sent to the provider."""
     base_url: str | None = None
+    """The provider's address, if it is not the usual one."""
     hosts: tuple[str, ...] = ()
-    """Where the key may go besides: hosts over https, or `scheme://host:port`."""
+    """Further places to which the key may be sent: hosts over https, or `scheme://host:port`."""
 
 
 class Keyring:
-    """Keys by provider: the environment's, and those of the file as `read` found it last."""
+    """The keys of all providers: from the environment, and from the file as the last `read` found it."""
 
     def __init__(self, environ: Mapping[str, str], path: Path | None) -> None:
-        """`path`: of `keys.toml`; it need not be there."""
+        """Read nothing yet. `environ` contains keys; `path` is the path of `keys.toml`, which need not
+        exist."""
         self._environ = environ
         self._path = path
         self._read_at: tuple[int, int] | None = None
@@ -54,8 +60,9 @@ class Keyring:
         return "Keyring(…)"
 
     def read(self) -> Keyring:
-        """Reads the file where it has changed, and gives back this keyring. Blocks: not for the loop."""
-        # A folder that hangs holds the first reader for ever; those behind it do not pile up.
+        """Read the file if it has changed, and return this keyring. It blocks, so do not call it on the
+        event loop."""
+        # If the folder hangs, the first reader hangs for ever. Later ones give up after a while.
         if self._reading.acquire(timeout=_WAIT_S):
             try:
                 self._wrong, self._entries = None, self._file()
@@ -66,9 +73,10 @@ class Keyring:
         return self
 
     def key(self, provider: str, names: tuple[str, ...]) -> Secret | None:
-        """The key for `provider`: the first of the variables `names` that is set, else the file's.
+        """Return the key for `provider`: from the first of the environment variables `names` that is set,
+        otherwise from the file. None if there is none.
 
-        Raises `NoProvider` where what is there cannot be a key, or the file is not private.
+        Raises `NoProvider` if the value cannot be a key, or if the file cannot be used.
         """
         for name in names:
             if text := self._environ.get(name, "").strip():
@@ -77,7 +85,8 @@ class Keyring:
         return None if entry is None or not entry.key else _secret(entry.key.strip(), KEYS_FILE)
 
     def base_url(self, provider: str, names: tuple[str, ...]) -> str | None:
-        """The address that the user gave for `provider`, in the environment or the file."""
+        """Return the address that the user set for `provider`: in one of the variables `names`, otherwise
+        in the file. None if there is none. Raises `NoProvider` if the file cannot be used."""
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return text
@@ -85,7 +94,8 @@ class Keyring:
         return None if entry is None else entry.base_url
 
     def named(self, provider: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Every address that the user named for the key of `provider`, in the environment or the file."""
+        """Return every address to which the user allowed to send the key of `provider`: in the variables
+        `names`, and in the file. Raises `NoProvider` if the file cannot be used."""
         entry = self._known().get(provider)
         in_file = () if entry is None else ((entry.base_url or "").strip(), *entry.hosts)
         return tuple(
@@ -93,11 +103,13 @@ class Keyring:
         )
 
     def _known(self) -> dict[str, Entry]:
+        """Return the entries of the file by provider. Raises `NoProvider` if the file cannot be used."""
         if self._wrong is not None:
             raise NoProvider(self._wrong.message)
         return self._entries
 
     def _file(self) -> dict[str, Entry]:
+        """Return the entries of the file, read again if it has changed. Raises `NoProvider`."""
         if self._path is None:
             return {}
         try:
@@ -116,6 +128,7 @@ class Keyring:
 
 
 def _check_private(mode: int, owner: int) -> None:
+    """Raise `NoProvider` if the file can be read by others or belongs to another user."""
     if sys.platform == "win32":
         return
     import os
@@ -123,13 +136,14 @@ def _check_private(mode: int, owner: int) -> None:
     if mode & 0o077:
         raise NoProvider(f"{KEYS_FILE} can be read by others, so its keys are not used: chmod 600 it")
     if owner not in (os.getuid(), 0):
-        raise NoProvider(f"{KEYS_FILE} belongs to somebody else, so its keys are not used")
+        raise NoProvider(f"{KEYS_FILE} belongs to another user, so its keys are not used")
 
 
 def _entries(path: Path) -> dict[str, Entry]:
+    """Read the entries of `keys.toml`. Raises `NoProvider` if one is invalid."""
     import tomllib
 
-    # Errors are told without their text: it may quote a line, and with it a key.
+    # The errors' texts are not used: they can quote a line, and with it a key.
     try:
         tables = tomllib.loads(path.read_bytes().decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
@@ -141,13 +155,16 @@ def _entries(path: Path) -> dict[str, Entry]:
             entries[provider_of(name)] = msgspec.convert(given, Entry)
         except msgspec.ValidationError:
             raise NoProvider(
-                f"{KEYS_FILE}: a provider has a `key` and a `base_url`, both text, and `hosts`, a list of "
-                f"texts; {name!r} has other things"
+                f"{KEYS_FILE}: the entry {name!r} is invalid. An entry has `key` and `base_url`, both "
+                "strings, and `hosts`, a list of strings"
             ) from None
     return entries
 
 
 def _secret(text: str, source: str) -> Secret:
+    """Return the key. Raises `NoProvider` if it cannot be part of a header."""
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise NoProvider(f"what {source} holds is no key: it has spaces or characters that no header takes")
+        raise NoProvider(
+            f"the key in {source} is invalid: it has spaces or characters not allowed in headers"
+        )
     return Secret(text)

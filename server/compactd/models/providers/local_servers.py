@@ -1,20 +1,20 @@
-"""A model server on this machine says its own window, where the user agreed that it is asked.
+"""Ask a model server on this machine for its context window, if the user allows it.
 
-Nothing but loopback is ever asked, no name is looked up, no proxy is used, no redirect is followed, no key
-is sent, and no question makes a server load a model. What is known of each server, seen 2026-11:
+Only loopback addresses are asked. No name is resolved, no proxy is used, no redirect is followed, no key is
+sent, and no question makes a server load a model. Facts about each server, seen 2026-11:
 
 - Ollama: `/api/ps` has what is allocated for a loaded model, `/api/show` what the file allows and the
   `num_ctx` it was made with (docs.ollama.com/api/ps, ollama docs/context-length.mdx; 4,096 allocated of
   40,960 measured in github.com/1ay1/agentty/issues/49).
-- LM Studio: `loaded_context_length` beside `max_context_length` in `/api/v0/models`, from 0.4 on also
+- LM Studio: `loaded_context_length` next to `max_context_length` in `/api/v0/models`, from 0.4 on also
   `loaded_instances[].config.context_length` in `/api/v1/models` (github.com/can1357/oh-my-pi/issues/6082,
   github.com/co-l/openfox/issues/49).
-- llama.cpp: `/props` has `default_generation_settings.n_ctx` of one slot, `-c` divided by `-np` already; as
-  a router it answers 0 there, wants `?model=`, and loads that model unless `autoload=false`, which llama-swap
-  does not obey (llama.cpp tools/server/README.md, github.com/mostlygeek/llama-swap/pull/886).
-- vLLM and SGLang: `max_model_len` in `/v1/models`; an adapter's card has none, its `parent`'s counts (vLLM
-  entrypoints/openai/serving_models.py, github.com/sgl-project/sglang/pull/4809). SGLang refuses earlier
-  where its cache is smaller: 59,862 of 163,840 in github.com/sgl-project/sglang/issues/4048.
+- llama.cpp: `/props` has `default_generation_settings.n_ctx` of one slot, which is `-c` divided by `-np`.
+  As a router it answers 0 there, needs `?model=`, and loads that model unless `autoload=false`, which
+  llama-swap does not obey (llama.cpp tools/server/README.md, github.com/mostlygeek/llama-swap/pull/886).
+- vLLM and SGLang: `max_model_len` in `/v1/models`. An adapter's entry has none; its `parent`'s counts (vLLM
+  entrypoints/openai/serving_models.py, github.com/sgl-project/sglang/pull/4809). SGLang refuses earlier if
+  its cache is smaller: 59,862 of 163,840 in github.com/sgl-project/sglang/issues/4048.
 - text-generation-inference: `max_total_tokens` in `/info`, input and output together
   (github.com/huggingface/text-generation-inference/pull/196, github.com/continuedev/continue/pull/755).
 """
@@ -34,66 +34,73 @@ if TYPE_CHECKING:
     import httpx
 
 BODY_BYTES = 1024 * 1024
-"""Most of an answer that is read. Ollama's `/api/show` of a large model takes 200 KB."""
+"""The maximum number of bytes of an answer that are read. Ollama's `/api/show` of a large model has 200
+KB."""
 
 WINDOW_LEAST = 256
 WINDOW_MOST = 100_000_000
-"""Tokens. A number outside is no window of a model that holds a conversation."""
+"""The largest plausible window, in tokens. `WINDOW_LEAST` is the smallest."""
 
 _CLOSING_S = 1.0
+"""The maximum number of seconds for closing the connections."""
 _TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/v1", "/v0", "/api", "/")
-"""What a base URL may end with behind the place that the paths below start from."""
+"""Endings of a base URL that are removed before a path such as `/props` is appended."""
 
 _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+"""The characters of a label of a host name."""
 
 
 class Stated(Struct, frozen=True, kw_only=True):
-    """The window that a server says it has. Never a bound of what it could load: that is no statement."""
+    """The window that a server says it has. A window that the server could have is not one: such a maximum
+    is ignored."""
 
     window: int
-    """Tokens."""
+    """The window in tokens."""
     endpoint: str
-    """`http://localhost:8080`, as the user wrote the host."""
+    """The server, for example `http://localhost:8080`, with the host as the user wrote it."""
     path: str
-    """What was asked: `/props`."""
+    """The path that was asked, for example `/props`."""
 
 
 class _Place(Struct, frozen=True, kw_only=True):
-    """Where on this machine a base URL points."""
+    """An address on this machine, taken apart."""
 
     scheme: str
     host: str
-    """As it was written, in lower case; an IPv6 address in brackets."""
+    """The host as written, in lower case; an IPv6 address in brackets."""
     port: int
+    """The port, also if the URL does not name it."""
     root: str
-    """The path before `/v1`; empty or with a `/` in front, none behind."""
+    """The path before `/v1`: empty, or with a `/` at its start and none at its end."""
     addresses: tuple[str, ...]
-    """To connect to: names are never looked up."""
+    """The IP addresses to connect to, in order. They follow from the host without a name lookup."""
 
     @property
     def endpoint(self) -> str:
+        """The URL of the server, without the API's path."""
         return f"{self.scheme}://{self.host}:{self.port}{self.root}"
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether `base_url` points to this machine beyond doubt; nothing is looked up.
+    """Return whether `base_url` certainly names this machine. No name is resolved.
 
-    True for http and https URLs of 127.0.0.0/8, ::1, `localhost` and names below it. False for all else,
-    also where it might work: other spellings of an address (`127.1`, IPv4 inside IPv6), `0.0.0.0`, a user
-    or password, white space, a zone, a dot behind the name.
+    True for http and https URLs of 127.0.0.0/8, ::1, `localhost` and names below it. False for everything
+    else, even if it might work: other spellings of an address (`127.1`, IPv4 in IPv6), `0.0.0.0`, a user or
+    password, white space, a zone, a dot after the name.
     """
     return _place(base_url) is not None
 
 
 async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated | None:
-    """The window that the server at `base_url` states for `model`, the id it knows; None if it states none.
+    """Return the window that the server at `base_url` states for `model` (the model's id at the server); None
+    if it states none.
 
-    Asks the kinds of servers above side by side; the most specific answer counts: what is loaded, then what
-    is configured. A number that is only an upper bound (`n_ctx_train`, `max_context_length`, Ollama's
-    `model_info`) is None, as is every failure: no loopback, no server, a status but 200, a redirect, HTML,
-    a body above `BODY_BYTES`, an absurd number. What came before `deadline_s` (seconds, all questions
-    together) counts. Raises nothing but `CancelledError`. The first call loads httpx in a thread, 0.1 s,
-    which is not part of the deadline.
+    All questions of all kinds of server are sent at the same time. If several are answered, the most specific
+    answer counts: the window of the loaded model comes before a configured one. None if the server names only
+    an upper bound (`n_ctx_train`, `max_context_length`, Ollama's `model_info`), and for every failure: not
+    loopback, no server, a status other than 200, a redirect, HTML, a body above `BODY_BYTES`, an implausible
+    number. Answers count if they arrive within `deadline_s` seconds, for all questions together. Raises only
+    `CancelledError`. The first call loads httpx in a thread (0.1 s, not part of the deadline).
     """
     place = _place(base_url)
     if place is None or not model:
@@ -112,7 +119,7 @@ async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated 
 
 
 class _Talk:
-    """The questions to one server, and what it answered before time was up."""
+    """The questions to one server about one model, and the answers so far."""
 
     def __init__(self, client: httpx.AsyncClient, place: _Place, model: str) -> None:
         self._client = client
@@ -122,7 +129,7 @@ class _Talk:
         self._answers: dict[str, Fields] = {}
 
     async def ask_all(self) -> None:
-        """Asks, each kind of server in its own task."""
+        """Ask the questions of every kind of server at the same time. Ask nothing if no server listens."""
         if not await self._is_reachable():
             return
         async with asyncio.TaskGroup() as group:
@@ -132,7 +139,7 @@ class _Talk:
             group.create_task(self._ask_ollama())
 
     def statements(self) -> Iterator[Stated]:
-        """What was stated, the most specific first."""
+        """Yield the plausible windows in the answers, the most specific first."""
         for path, number in (
             ("/api/ps", self._ollama_loaded()),
             ("/api/v1/models", self._lm_studio_instance()),
@@ -149,7 +156,8 @@ class _Talk:
     # --- asking ---------------------------------------------------------------------------------------
 
     async def _is_reachable(self) -> bool:
-        """Finds the address that a name stands for: the first that somebody listens at."""
+        """Connect to the addresses in turn, and use the first at which a server listens. Return false if
+        there is none."""
         for address in self._place.addresses:
             try:
                 _, writer = await asyncio.open_connection(address, self._place.port)
@@ -161,6 +169,7 @@ class _Talk:
         return False
 
     async def _ask_openai_like(self) -> None:
+        """Ask vLLM, SGLang, llama.cpp and others with OpenAI's paths."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ask("/v1/models"))
             group.create_task(self._ask("/props"))
@@ -169,7 +178,7 @@ class _Talk:
             return
         if card.text("owned_by") == "sglang":
             await self._ask("/get_server_info")
-        # A router of llama.cpp; of a model that is not loaded nothing is stated, and asking could load it.
+        # A llama.cpp router states nothing about a model that is not loaded, and asking could load it.
         is_router = self._answer("/props").text("role") == "router"
         if is_router and card.object("status").text("value") in ("loaded", "sleeping"):
             from urllib.parse import quote
@@ -178,12 +187,14 @@ class _Talk:
             await self._ask("/props?model=", f"/props?model={name}&autoload=false")
 
     async def _ask_ollama(self) -> None:
+        """Ask Ollama which models are loaded. If `model` is not, ask what it was made with."""
         await self._ask("/api/ps")
         if "models" in self._answer("/api/ps") and self._ollama_loaded() is None:
             await self._ask("/api/show", body=json.encode({"model": self._model}))
 
     async def _ask(self, name: str, path: str = "", body: bytes | None = None) -> None:
-        """Keeps the answer as `name`, if it is one: status 200, a JSON object, not too long."""
+        """Send one request. Store its answer under `name` if it has status 200 and is a JSON object that
+        is not too long."""
         import httpx
 
         place = self._place
@@ -210,9 +221,11 @@ class _Talk:
     # --- reading --------------------------------------------------------------------------------------
 
     def _answer(self, name: str) -> Fields:
+        """Return the stored answer; an empty object if there is none."""
         return self._answers.get(name) or Fields(b"{}")
 
     def _ollama_loaded(self) -> float | None:
+        """Return the window that Ollama allocated for the loaded model."""
         models = self._answer("/api/ps").objects("models")
         model = _tagged(self._model)
         names = [_tagged(one.text("name") or one.text("model")) for one in models]
@@ -220,6 +233,7 @@ class _Talk:
         return None if found is None else found.number("context_length")
 
     def _ollama_made_with(self) -> float | None:
+        """Return the `num_ctx` that Ollama's model was made with."""
         shown = self._answer("/api/show")
         number = _parameter(shown.text("parameters"), "num_ctx")
         info = shown.object("model_info")
@@ -228,6 +242,7 @@ class _Talk:
         return number if number is None or most is None else min(number, most)
 
     def _lm_studio_instance(self) -> float | None:
+        """Return the window of the loaded instance, from LM Studio 0.4 on."""
         numbers: list[float] = []
         for model in self._answer("/api/v1/models").objects("models"):
             instances = model.objects("loaded_instances")
@@ -237,25 +252,30 @@ class _Talk:
             elif not _is_same(model.text("key"), self._model):
                 continue
             numbers += [n for one in instances if (n := one.object("config").number("context_length"))]
-        # Of several under one key, whichever answers.
+        # With several instances under one key, any of them may answer.
         return min(numbers, default=None)
 
     def _lm_studio_loaded(self) -> float | None:
+        """Return the window of the loaded model in LM Studio."""
         model = _named(self._answer("/api/v0/models").objects("data"), "id", self._model)
         if model is None or model.text("state") not in ("loaded", ""):
             return None
         return model.number("loaded_context_length")
 
     def _llama_cpp_slot(self) -> float | None:
-        # One model serves every name, unless this is a router.
+        # Unless this is a router, its one model serves every name.
+        """Return the window of one slot of llama.cpp."""
         answer = self._answer("/props?model=" if "/props?model=" in self._answers else "/props")
         return answer.object("default_generation_settings").number("n_ctx")
 
     def _tgi_total(self) -> float | None:
+        """Return the limit of text-generation-inference for input and output together."""
         info = self._answer("/info")
         return info.number("max_total_tokens") if info.text("model_id") else None
 
     def _card_window(self) -> float | None:
+        """Return the window in the model's entry of `/v1/models`. SGLang's cache may be smaller; then
+        return that."""
         cards = self._answer("/v1/models").objects("data")
         card = _named(cards, "id", self._model)
         if card is None:
@@ -271,7 +291,7 @@ class _Talk:
 
 
 async def _body(response: httpx.Response) -> bytes | None:
-    """The whole body; None where it is too long."""
+    """Return the whole body; None if it is longer than `BODY_BYTES`."""
     body = bytearray()
     async for piece in response.aiter_raw():
         body += piece
@@ -281,7 +301,8 @@ async def _body(response: httpx.Response) -> bytes | None:
 
 
 def _client(scheme: str) -> httpx.AsyncClient:
-    """Takes 0.1 s the first time, and 50 ms for https: call it in a thread."""
+    """Create an HTTP client. This takes 0.1 s the first time, and 50 ms more for https, so call it in a
+    thread."""
     import importlib
 
     import httpx
@@ -289,7 +310,7 @@ def _client(scheme: str) -> httpx.AsyncClient:
     from compactd.models.providers.network import trusted, trusting_nobody
 
     for name in ("anyio._backends._asyncio", "httpcore._backends.anyio", "h11"):
-        # What httpx would import at its first request, in the middle of the loop.
+        # httpx would otherwise import these at its first request, on the event loop.
         with suppress(ImportError):
             importlib.import_module(name)
     return httpx.AsyncClient(
@@ -301,7 +322,7 @@ def _client(scheme: str) -> httpx.AsyncClient:
 
 
 def _place(base_url: str) -> _Place | None:
-    """`base_url` taken apart; None where it does not point to this machine beyond doubt."""
+    """Take `base_url` apart. Return None if it does not certainly name this machine."""
     from urllib.parse import urlsplit
 
     if not base_url.isascii() or not base_url.isprintable() or " " in base_url:
@@ -326,7 +347,7 @@ def _place(base_url: str) -> _Place | None:
 
 
 def _addresses(name: str) -> tuple[str, ...]:
-    """Where to connect for `name`; none where it is not this machine."""
+    """Return the IP addresses to connect to for the host `name`; none if it is not this machine."""
     from ipaddress import IPv6Address, ip_address
 
     labels = name.split(".")
@@ -341,37 +362,40 @@ def _addresses(name: str) -> tuple[str, ...]:
 
 
 def _root(path: str) -> str:
+    """Return the path of a base URL without the API's endings (`_TAILS`)."""
     while tail := next((tail for tail in _TAILS if path.endswith(tail)), ""):
         path = path[: -len(tail)]
     return path
 
 
 def _window(number: float | None) -> int | None:
-    """`number`, if it can be a window: whole, and neither 0 (what a router says) nor absurd."""
+    """Return `number` if it is a plausible window, otherwise None. It must be an integer in range; a
+    router says 0."""
     if number is None or not WINDOW_LEAST <= number <= WINDOW_MOST or number != int(number):
         return None
     return int(number)
 
 
 def _named(items: Sequence[Fields], field: str, model: str) -> Fields | None:
-    """The one whose `field` is `model`; else the one whose name `model` ends with behind a `/`."""
+    """Return the item whose `field` is `model`. If there is none, `model` may also be that field after a
+    provider's name and a `/`."""
     exact = next((one for one in items if one.text(field) == model), None)
     return exact or next((one for one in items if _is_same(one.text(field), model)), None)
 
 
 def _is_same(name: str, model: str) -> bool:
-    """Whether `model`, perhaps with a provider's name before it, is `name`."""
+    """Return whether `model` is `name`, or ends with a `/` and `name`. Case is ignored."""
     name, model = name.lower(), model.lower()
     return bool(name) and (model == name or model.endswith(f"/{name}"))
 
 
 def _tagged(name: str) -> str:
-    """Ollama's full name: without a tag it is `:latest`."""
+    """Return Ollama's full name of a model. A name without a tag means `:latest`."""
     return name if not name or ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 def _parameter(parameters: str, name: str) -> float | None:
-    """Of Ollama's lines `name value`, the last one's number."""
+    """Return the number in the last line `name value` of Ollama's parameters; None if there is none."""
     values = [line.split()[1:] for line in parameters.splitlines() if line.split()[:1] == [name]]
     with suppress(ValueError, IndexError):
         return float(values[-1][0])

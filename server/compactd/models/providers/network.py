@@ -1,4 +1,4 @@
-"""What the world between us and a provider needs: proxies, certificates, addresses without secrets."""
+"""Network settings for providers: proxies, certificates, and addresses without secrets."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _LOOPBACK = frozenset(("localhost", "::1", "ip6-localhost"))
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a base URL points."""
+    """The parts of a base URL that are not secret."""
 
     scheme: str
     host: str
     port: int | None
     path: str
-    """Without a `/` at its end."""
+    """The path, without a `/` at its end."""
 
     @property
     def place(self) -> str:
-        """`https://host:port`, for messages: no user, no password, no path."""
+        """The address without the path, for messages: `https://host:port`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}{'' if self.port is None else f':{self.port}'}"
 
 
 def address_of(base_url: str) -> Address | None:
-    """`base_url` taken apart; None where it is no http or https URL with a host."""
+    """Return the parts of `base_url`; None if it is not an http or https URL with a host."""
     from urllib.parse import urlsplit
 
     try:
@@ -44,7 +44,7 @@ def address_of(base_url: str) -> Address | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine, by its name: nothing is looked up."""
+    """Return whether the host name `host` means this machine. No name is resolved."""
     bare = host.lower().rstrip(".")
     return bare in _LOOPBACK or bare.endswith(".localhost") or _is_127(bare)
 
@@ -55,9 +55,10 @@ def _is_127(host: str) -> bool:
 
 
 def proxy_for(address: Address, environ: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for `address`: `HTTPS_PROXY` and its like, `NO_PROXY`.
+    """Return the URL of the proxy for `address`; None if it is reached directly. The environment names
+    proxies (`HTTPS_PROXY`, …) and exceptions (`NO_PROXY`).
 
-    Lower-case names win, as in curl. This machine is never reached through a proxy.
+    Lower-case names override upper-case ones, as in curl. This machine is never reached through a proxy.
     """
     if is_loopback(address.host):
         return None
@@ -70,10 +71,12 @@ def proxy_for(address: Address, environ: Mapping[str, str]) -> str | None:
 
 
 def _either(environ: Mapping[str, str], name: str) -> str:
+    """Return the value of a variable by its lower-case or upper-case name; empty if neither is set."""
     return environ.get(name) or environ.get(name.upper()) or ""
 
 
 def _is_excepted(address: Address, no_proxy: str) -> bool:
+    """Return whether `NO_PROXY` excepts the address from proxies."""
     host = address.host.lower()
     for entry in no_proxy.lower().replace(" ", ",").split(","):
         name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
@@ -88,9 +91,11 @@ def _is_excepted(address: Address, no_proxy: str) -> bool:
 
 
 def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Certificates that are believed: the system's and Mozilla's, or `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    """Return a TLS context with the trusted certificates: the system's and Mozilla's, or those in
+    `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 
-    30 to 55 ms: make it once, in a thread. Raises `OSError` (`ssl.SSLError` is one) for a bad file.
+    Takes 30 to 55 ms, so create it once, in a thread. Raises `OSError` (of which `ssl.SSLError` is a
+    subclass) if a file is invalid.
     """
     import ssl
 
@@ -105,7 +110,8 @@ def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def trusting_nobody() -> ssl.SSLContext:
-    """For plain http: httpx would load every certificate for nothing, 30 ms a client."""
+    """Return a TLS context without certificates. It is for plain http, because loading certificates takes
+    30 ms."""
     import ssl
 
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,8 +1,9 @@
-"""Ollama's own chat (`POST /api/chat`): JSON lines, not server-sent events.
+"""Ollama's chat API (`POST /api/chat`), which streams JSON lines instead of server-sent events.
 
-Rules: Ollama's `docs/api.md`, "Generate a chat completion", and its `api/types.go` (seen 2026-10). A prompt
-longer than `num_ctx` is cut in silence, so it is always sent where the window is known. Messages and tools
-come in OpenAI's chat shape and are put into Ollama's, which has pictures apart and arguments as objects.
+Source: Ollama's `docs/api.md`, "Generate a chat completion", and `api/types.go` (seen 2026-10). Ollama
+silently cuts a prompt that is longer than `num_ctx`, so `num_ctx` is always sent if the window is known.
+Messages and tools arrive here in OpenAI's chat format and are converted, because Ollama has images in a
+separate field and arguments as objects.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _STOPS: dict[str, Stop] = {"stop": "stop", "length": "length", "load": "unknown"
 
 
 class OllamaWire:
-    """Ollama's chat."""
+    """The path and body of a request to Ollama's chat API."""
 
     def path(self, request: ModelRequest) -> str:
-        """The model stands in the body."""
+        """Return the path below the base URL. It is the same for all models; the body names the model."""
         return "/api/chat"
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send."""
+        """Return the JSON of a request."""
         names: dict[str, str] = {}
         messages: list[dict[str, object]] = []
         if isinstance(request.system, str):
@@ -52,12 +53,13 @@ class OllamaWire:
         return msgspec.json.encode({**body, **request.extra})
 
     def reader(self) -> OllamaReader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         return OllamaReader()
 
 
 def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
-    """A chat message of OpenAI's as Ollama takes it; `names` learns each call's tool for its result."""
+    """Return one of OpenAI's chat messages in Ollama's format. `names` maps the id of each call to the
+    name of its tool; a result needs the name. The calls of this message are added to it."""
     role = given.text("role")
     texts = [given.text("content")] if given.text("content") else []
     images: list[str] = []
@@ -79,7 +81,7 @@ def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
         names[call.text("id")] = function.text("name")
         arguments = function.raw("arguments") or Raw(b"{}")
         text = text_in(arguments) if is_text(arguments) else bytes(arguments).decode()
-        # A model that wrote no JSON is shown what it wrote.
+        # If the model wrote invalid JSON, it is shown its own text.
         given_arguments: object = object_bytes(text)
         if given_arguments is None:
             given_arguments = {"_raw": text}
@@ -92,7 +94,7 @@ def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
 
 
 class OllamaReader:
-    """One answer: a line a piece, the last one with the figures."""
+    """A reader of one answer: one line per piece. The last line contains the usage."""
 
     framing: Literal["events", "lines"] = "lines"
 
@@ -102,13 +104,13 @@ class OllamaReader:
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One line."""
+        """Read one line, and yield its events. Raises `Refused`, `NoJson`, `NotAnAnswer`."""
         line = Fields(data)
         if "error" in line:
             inner = line.object("error")
             raise Refused(data, inner if inner.text("message") else line)
         if "message" not in line and "done" not in line:
-            raise NotAnAnswer("sent JSON that is no Ollama answer: is base_url right?")
+            raise NotAnAnswer("sent JSON that is not an Ollama answer: is base_url right?")
         self._collected.model = line.text("model") or self._collected.model
         message = line.object("message")
         yield from self._collected.thinking(message.text("thinking"))
@@ -121,22 +123,22 @@ class OllamaReader:
         if line.is_true("done"):
             self._stop = line.text("done_reason") or "stop"
             if line.number("prompt_eval_count") is not None or line.number("eval_count") is not None:
-                # The counts stand among other fields; the report is what counts.
+                # Keep only the token counts as the usage report.
                 names = ("prompt_eval_count", "eval_count")
                 report = {each: value for each in names if (value := line.raw(each)) is not None}
                 self._collected.report(Raw(msgspec.json.encode(report)))
             self.is_over = True
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """A whole answer is one line with everything in it."""
+        """Read an answer that was not streamed, which is one line. Yield its events."""
         yield from self.take("", body)
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The whole."""
+        """Yield the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
         yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
 
     def partial(self) -> Message | None:
-        """What has come so far."""
+        """Return the part of the answer that has arrived; None if nothing has."""
         return self._collected.partial()

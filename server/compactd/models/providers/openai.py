@@ -1,8 +1,8 @@
-"""OpenAI's Chat Completions (`POST /chat/completions`), which vLLM, llama.cpp, LM Studio, OpenRouter,
-DeepSeek and many others speak, each with its own habits.
+"""OpenAI's Chat Completions API (`POST /chat/completions`), and its dialects.
 
-Rules: OpenAI's API reference, "Create chat completion" and "The chat completion chunk object"; the habits are
-named where they are met (seen 2026-10).
+vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek and many others implement it with differences. Source:
+OpenAI's API reference, "Create chat completion" and "The chat completion chunk object"; differences are
+noted where they are handled (seen 2026-10).
 """
 
 from __future__ import annotations
@@ -36,24 +36,26 @@ _STOPS: dict[str, Stop] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "model_context_window_exceeded",  # Zhipu, since GLM-4.5
 }
+"""`Stop` for each finish reason."""
 
 _FAILED = frozenset(("error", "network_error", "insufficient_system_resource"))
-"""Ends that are failures: OpenRouter, Zhipu, DeepSeek."""
+"""Finish reasons that report a failure (OpenRouter, Zhipu, DeepSeek)."""
 
 
 class ChatWire:
-    """Chat Completions."""
+    """The path and body of a request to Chat Completions."""
 
     def __init__(self, output_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens") -> None:
-        """OpenAI's own models want `max_completion_tokens`; most others know only `max_tokens`."""
+        """Select the field for the output limit. OpenAI's own models need `max_completion_tokens`; most
+        others know only `max_tokens`."""
         self._output_field = output_field
 
     def path(self, request: ModelRequest) -> str:
-        """The model stands in the body."""
+        """Return the path below the base URL. It is the same for all models; the body names the model."""
         return "/chat/completions"
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send. A system prompt that stands apart becomes the first message."""
+        """Return the JSON of a request. A system prompt becomes the first message."""
         messages: list[object] = list(request.messages)
         if request.system is not None:
             messages.insert(0, {"role": "system", "content": request.system})
@@ -71,12 +73,12 @@ class ChatWire:
         return msgspec.json.encode({**body, **request.extra})
 
     def reader(self) -> ChatReader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         return ChatReader()
 
 
 class _Call:
-    """A call as its pieces come in."""
+    """A tool call whose pieces are arriving."""
 
     def __init__(self, index: float | None) -> None:
         self.index = index
@@ -86,6 +88,7 @@ class _Call:
         self.whole: Raw | None = None
 
     def add(self, delta: Fields) -> None:
+        """Add one piece."""
         self.id = self.id or delta.text("id")
         function = delta.object("function", "custom")
         # The name comes whole; some servers repeat it in every piece.
@@ -100,7 +103,7 @@ class _Call:
 
 
 class ChatReader:
-    """One answer: text, reasoning, calls by their index, the last chunk's usage."""
+    """A reader of one answer: text, reasoning, calls by their index, and the usage in the last chunk."""
 
     framing: Literal["events", "lines"] = "events"
 
@@ -113,14 +116,14 @@ class ChatReader:
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One chunk."""
+        """Read one chunk, and yield the events in it. Raises `Refused`, `NoJson`."""
         chunk = Fields(data)
         self._check(name, data, chunk)
         self._collected.model = chunk.text("model") or self._collected.model
-        # Groq sends its report beside its own name first.
+        # Groq sends its report first below `x_groq`.
         self._collected.report(chunk.raw("usage") or chunk.object("x_groq").raw("usage"))
         for choice in chunk.objects("choices"):
-            # Never more than one is asked for.
+            # Only one choice is ever requested.
             if choice.number("index") not in (None, 0):
                 continue
             self._is_answer = True
@@ -128,26 +131,29 @@ class ChatReader:
             self._end(choice, data)
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """A `chat.completion`: the same with `message` for `delta`."""
+        """Read an answer that was not streamed: a `chat.completion`, which has `message` where a chunk has
+        `delta`. Yield its events. Raises `Refused`, `NoJson`, `NotAnAnswer`."""
         yield from self.take("", body)
         if not self._is_answer:
-            raise NotAnAnswer("sent JSON that is no chat completion: is base_url right?")
+            raise NotAnAnswer("sent JSON that is not a chat completion: is base_url right?")
         self._stop = self._stop or "stop"
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The calls, which nothing says earlier to be complete, and the whole."""
+        """Yield the calls, then the complete answer. Only at the end of the stream is it known that a call
+        is complete. Raises `Unfinished`."""
         if not self._stop and not (self._is_answer and self.is_over):
             raise Unfinished
         yield from self._ready()
-        # "[DONE]" without a reason is the end of an answer all the same.
+        # "[DONE]" without a finish reason also ends an answer.
         stop: Stop = _STOPS.get(self._stop.lower(), "unknown") if self._stop else "stop"
         yield self._collected.finished("refusal" if self._refused else stop, self._stop)
 
     def partial(self) -> Message | None:
-        """What has come so far; calls that were begun are left out."""
+        """Return the part of the answer that has arrived, without incomplete calls; None if nothing has."""
         return self._collected.partial()
 
     def _ready(self) -> Iterator[StreamEvent]:
+        """Yield the calls, which are complete now."""
         calls, self._calls = self._calls, []
         for call in calls:
             if call.name or call.id:
@@ -155,6 +161,7 @@ class ChatReader:
                 yield from self._collected.call(call.id, call.name, arguments)
 
     def _check(self, name: str, data: bytes, chunk: Fields) -> None:
+        """Raise `Refused` if the chunk reports an error."""
         if "error" in chunk:
             raise Refused(data, chunk.object("error"))
         # vLLM and LM Studio also send the error's fields bare, or an event of that name.
@@ -162,7 +169,8 @@ class ChatReader:
             raise Refused(data, chunk)
 
     def _message(self, message: Fields) -> Iterator[StreamEvent]:
-        # DeepSeek, vLLM and llama.cpp say `reasoning_content`, OpenRouter and newer vLLM `reasoning`.
+        # DeepSeek, vLLM and llama.cpp use `reasoning_content`, OpenRouter and newer vLLM `reasoning`.
+        """Read the content of a message or of a piece of it, and yield its events."""
         yield from self._collected.thinking(message.text("reasoning_content") or message.text("reasoning"))
         yield from self._collected.text(message.text("content"))
         for part in message.objects("content"):  # Mistral's reasoning models: a list of parts
@@ -179,9 +187,9 @@ class ChatReader:
             self._call_of(legacy).add(legacy)
 
     def _call_of(self, delta: Fields) -> _Call:
-        """The call that a piece belongs to: by its index; a new id begins a new one.
+        """Return the call to which a piece belongs, by the piece's index. A new id begins a new call.
 
-        Gemini's and some local servers' imitations send every call with index 0, or without one.
+        The APIs of Gemini and of some local servers send every call with index 0 or without an index.
         """
         index, call_id = delta.number("index"), delta.text("id")
         for call in reversed(self._calls):
@@ -196,6 +204,7 @@ class ChatReader:
         return self._calls[-1]
 
     def _end(self, choice: Fields, data: bytes) -> None:
+        """Store the finish reason. Raise `Refused` if it reports a failure."""
         reason = choice.text("finish_reason")
         if reason.lower() in _FAILED:
             raise Refused(data, choice.object("error"))

@@ -1,7 +1,8 @@
-"""OpenAI's Responses (`POST /responses`).
+"""OpenAI's Responses API (`POST /responses`).
 
-Rules: OpenAI's API reference, "Create a model response" and "Streaming events", and its guide "Reasoning
-models", "Encrypted reasoning items" (seen 2026-10). Nothing is stored there: the conversation is here.
+Source: OpenAI's API reference, "Create a model response" and "Streaming events", and the guide "Reasoning
+models", "Encrypted reasoning items" (seen 2026-10). OpenAI is asked to store nothing, because compactd has
+the conversation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from compactd.models.providers.response import Collected, NotAnAnswer, Refused, 
 from compactd.protocol.messages import Message
 
 OWN = "openai_responses"
-"""`Opaque.provider` of the items that only this API understands: reasoning, its own tools' calls."""
+"""The value of `Opaque.provider` for items that only this API understands: reasoning, and calls of its
+built-in tools."""
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
@@ -26,14 +28,14 @@ _INCOMPLETE: dict[str, Stop] = {"max_output_tokens": "length", "content_filter":
 
 
 class ResponsesWire:
-    """Responses."""
+    """The path and body of a request to the Responses API."""
 
     def path(self, request: ModelRequest) -> str:
-        """The model stands in the body."""
+        """Return the path below the base URL. It is the same for all models; the body names the model."""
         return "/responses"
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send. Stop texts do not exist here and are left out."""
+        """Return the JSON of a request. The API cannot stop at given texts, so `stop` is left out."""
         body: dict[str, object] = {
             "model": request.model,
             "input": request.messages,
@@ -41,8 +43,8 @@ class ResponsesWire:
             "store": False,
         }
         if reasons(request.model):
-            # "Encrypted content is not supported with this model." (400, param include, gpt-4o; pydantic-ai
-            # issue 2865): asked only of those that reason.
+            # Only for models that reason. Others answer 400, "Encrypted content is not supported with this
+            # model." (gpt-4o; pydantic-ai issue 2865).
             body["include"] = ["reasoning.encrypted_content"]
         if request.system is not None:
             body["instructions"] = request.system
@@ -55,12 +57,13 @@ class ResponsesWire:
         return msgspec.json.encode({**body, **request.extra})
 
     def reader(self) -> ResponsesReader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         return ResponsesReader()
 
 
 def reasons(model: str) -> bool:
-    """Whether OpenAI's `model` reasons, by its name: the o series, and from gpt-5 on all but `-chat`."""
+    """Return whether OpenAI's `model` reasons, judged by its name: the o series, and gpt-5 or later except
+    `-chat`."""
     name = model.rpartition("/")[2].lower()
     if name[:1] == "o" and name[1:2].isdigit():
         return True
@@ -69,7 +72,8 @@ def reasons(model: str) -> bool:
 
 
 class ResponsesReader:
-    """One answer: items, each with its text as it comes and whole at its end."""
+    """A reader of one answer. The answer consists of items; each arrives in pieces, and then once more as
+    a whole."""
 
     framing: Literal["events", "lines"] = "events"
 
@@ -78,13 +82,14 @@ class ResponsesReader:
         self._stop = ""
         self._refused = False
         self._shown: set[tuple[str, float | None]] = set()
-        """Items whose text, or reasoning, came in pieces."""
+        """(type, index) of items whose text or reasoning arrived in pieces."""
         self._taken: set[tuple[str, float | None]] = set()
-        """Items that were whole already."""
+        """(type, index) of items that were read as a whole."""
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One event. What is not named here repeats what another says, or is not for us."""
+        """Read one event, and yield what it contains. Events that are not handled repeat others or are not
+        needed. Raises `Refused`, `NoJson`."""
         event = Fields(data)
         kind = event.text("type") or name
         match kind:
@@ -114,26 +119,28 @@ class ResponsesReader:
                     raise Refused(data, event.object("error"))
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """A whole `response`."""
+        """Read a `response` that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        `NotAnAnswer`."""
         response = Fields(body)
         if response.text("type") == "error" or ("error" in response and "output" not in response):
             raise Refused(body, response.object("error") if "error" in response else response)
         if "output" not in response:
-            raise NotAnAnswer("sent JSON that is no response: is base_url right?")
+            raise NotAnAnswer("sent JSON that is not a response: is base_url right?")
         yield from self._response(response, response.text("status") or "completed", body)
 
     def finish(self) -> Iterator[StreamEvent]:
-        """The whole."""
+        """Yield the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
         stop: Stop = "stop" if self._stop == "completed" else _INCOMPLETE.get(self._stop, "unknown")
         yield self._collected.finished("refusal" if self._refused else stop, self._stop)
 
     def partial(self) -> Message | None:
-        """What has come so far."""
+        """Return the part of the answer that has arrived; None if nothing has."""
         return self._collected.partial()
 
     def _piece(self, event: Fields, kind: str) -> Iterator[StreamEvent]:
+        """Add a piece of the text or reasoning of an item."""
         self._shown.add((kind, event.number("output_index")))
         if kind == "message":
             yield from self._collected.text(event.text("delta"))
@@ -141,7 +148,7 @@ class ResponsesReader:
             yield from self._collected.thinking(event.text("delta"))
 
     def _item(self, raw: Raw, index: float | None) -> Iterator[StreamEvent]:
-        """An item that is whole. Its text is taken only where it did not come in pieces."""
+        """Read an item that is complete. Its text is used only if it did not arrive in pieces before."""
         item = Fields(raw)
         kind = item.text("type")
         place = (kind, index)
@@ -160,7 +167,7 @@ class ResponsesReader:
                 parts = [*item.objects("summary"), *item.objects("content")]
                 if is_new:
                     yield from self._collected.thinking("\n\n".join(part.text("text") for part in parts))
-                # The summary is for people; the item is what goes back, word for word.
+                # The summary is for people; the item itself is sent back unchanged.
                 self._collected.opaque(OWN, raw)
             case "function_call" | "custom_tool_call":
                 given = item.raw("arguments") or item.raw("input") or Raw(b'""')
@@ -170,7 +177,8 @@ class ResponsesReader:
                 self._collected.opaque(OWN, raw)
 
     def _response(self, response: Fields, status: str, data: bytes) -> Iterator[StreamEvent]:
-        """The end of the answer: what was not streamed, the report, why it ended."""
+        """Read the response object at the end of the answer: items that were not streamed, the usage, and
+        why the answer ended."""
         self._collected.model = response.text("model") or self._collected.model
         self._collected.report(response.raw("usage"))
         if status in ("failed", "cancelled"):

@@ -1,4 +1,4 @@
-"""What a model provider is to the rest of the program: a request, the events of its answer, its failures."""
+"""The interface of model providers: requests, the events of an answer, and failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compactd.protocol.errors import Detail, ProviderFailed
 from compactd.protocol.messages import Message, Usage
 
 Shape = Literal["openai", "openai_responses", "anthropic", "gemini"]
-"""The shapes of `formats` that a request's parts come in."""
+"""The message format of a request's parts."""
 
 Stop = Literal[
     "stop",
@@ -23,107 +23,119 @@ Stop = Literal[
     "pause",
     "unknown",
 ]
-"""Why an answer ended, in one word for all providers.
+"""Why an answer ended, in the same words for all providers.
 
-`stop`: by itself. `length`: at its output limit, reasoning included. `refusal`: the model would not.
-`content_filter`: the provider stopped it. `pause`: it wants to be asked again to go on. `unknown`: a word we
-do not know, which stands in `raw_stop`.
+`stop`: the model ended it. `length`: it reached its output limit, reasoning included. `tool_use`: the model
+wants tools to be run. `refusal`: the model refused. `content_filter`: the provider stopped it.
+`model_context_window_exceeded`: the window was full. `pause`: the request must be sent again so that the
+answer goes on. `unknown`: another reason, which is in `raw_stop`.
 """
 
 TEXT_CHARS = 65_536
-"""Most of an error's text that is kept: no provider's sentence is longer, a web page may be."""
+"""The maximum number of characters kept of an error's text. Providers' messages are shorter; a web page
+may be longer."""
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """One request. Its parts are JSON in the provider's `shape`, as `formats` renders them."""
+    """One request to a model. Its messages, system prompt and tools are JSON in the provider's `shape`, as
+    `formats` renders them."""
 
     model: str
-    """The id the provider knows, without the provider's name before it."""
+    """The model's id at the provider, without the provider's name."""
     messages: tuple[Raw, ...]
     system: str | Raw | None = None
-    """Where the shape keeps the system prompt apart: text, or JSON in that shape."""
+    """The system prompt, if the shape has it apart from the messages: text, or JSON in that shape."""
     tools: tuple[Raw, ...] = ()
     max_output_tokens: int | None = None
-    """Most tokens of the answer. None leaves it to the provider (Anthropic wants one: 4096)."""
+    """The maximum number of tokens of the answer. None leaves it to the provider (for Anthropic, 4096 is
+    sent)."""
     temperature: float | None = None
     stop: tuple[str, ...] = ()
-    """Texts that end the answer."""
+    """Texts at which the answer ends."""
     context_window: int | None = None
-    """Tokens. Only Ollama is told: it cuts a longer prompt in silence at what it has loaded."""
+    """The context window in tokens. Sent only to Ollama, which silently cuts longer prompts."""
     stream: bool = True
+    """Whether the answer should arrive in pieces."""
     extra: dict[str, Raw] = {}
-    """More fields of the body, as the provider names them; these win over ours."""
+    """Further fields of the body, with the provider's names. They override the fields that compactd sets."""
 
 
 class TextDelta(Struct, frozen=True):
-    """More of the answer's text. Never empty."""
+    """The next piece of the answer's text. It is never empty."""
 
     text: str
 
 
 class ThinkingDelta(Struct, frozen=True):
-    """More of the model's reasoning. Never empty."""
+    """The next piece of the model's reasoning. It is never empty."""
 
     text: str
 
 
 class ToolCallReady(Struct, frozen=True, kw_only=True):
-    """A call that the model has finished writing."""
+    """A complete tool call of the model."""
 
     call_id: str
     name: str
     arguments: Raw | str
-    """A JSON object, byte for byte; the model's text where it is none: tell the model so."""
+    """The arguments as a JSON object, byte for byte. If the model did not write one, the text that it
+    wrote; then report the mistake to the model."""
 
 
 class Retrying(Struct, frozen=True, kw_only=True):
-    """Nothing of an answer came; the request is sent again after `delay_s` seconds."""
+    """The event that the request failed before any answer, and is sent again after `delay_s` seconds."""
 
     attempt: int
-    """Of the request that follows: the first repetition is 2."""
+    """The number of the next attempt: 2 for the first retry."""
     delay_s: float
     reason: str
+    """What failed, for a person."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
-    """The whole answer; the last event."""
+    """The complete answer. It is always the last event."""
 
     message: Message
-    """Role assistant; `usage` is the report as it came. Its content may be empty: see `stop_reason`."""
+    """The assistant's message. Its `usage` is the provider's report, unchanged. Its content may be empty;
+    then `stop_reason` says why."""
     usage: Usage | None
-    """None where the provider reported none."""
+    """The usage in compactd's form; None if the provider reported none."""
     stop_reason: Stop
     raw_stop: str
-    """The provider's own word; empty where it gave none."""
+    """Why the answer ended, in the provider's own word; empty if it gave none."""
     model: str | None = None
-    """Who answered, where the provider says so: a gateway may take another one."""
+    """The model that answered, if the provider names it. A gateway may have used another model than the
+    requested one."""
 
 
 StreamEvent = TextDelta | ThinkingDelta | ToolCallReady | Retrying | Finished
 
 Cause = Literal["status", "connection", "timeout", "stream", "answer", "limit"]
-"""What failed: the provider said no; no connection; too slow; broken off; not an answer at all; too much."""
+"""What failed. `status`: the provider refused. `connection`: no connection. `timeout`: too slow. `stream`:
+the answer broke off. `answer`: what came was not a model's answer. `limit`: the answer was too large."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """What is known of a request that failed: what `overflow/classify` wants to see."""
+    """What is known about a failed request, as `overflow/classify` needs it."""
 
     cause: Cause
     provider: str
     status: int | None = None
-    """Of HTTP, or the one that an error inside a stream stands for."""
+    """The HTTP status. For an error inside a stream, the status that corresponds to it."""
     code: str | None = None
-    """The machine's word for it, as the provider writes it."""
+    """The provider's error code."""
     text: str = ""
-    """The provider's answer, or a sentence of ours. At most `TEXT_CHARS`; holds no key of ours."""
+    """The provider's answer, or compactd's description of the failure. At most `TEXT_CHARS` characters;
+    keys are removed."""
     retry_after_s: float | None = None
-    """When the provider said to come again."""
+    """The delay that the provider asked for, in seconds."""
     should_retry: bool | None = None
-    """Where the provider said so itself (`x-should-retry`)."""
+    """What the provider said in the header `x-should-retry`; None if it said nothing."""
 
 
 class ModelFailed(ProviderFailed):
-    """A model gave no whole answer. `failure` says why, `partial` holds what came before."""
+    """The error that a model gave no complete answer. `failure` says why; `partial` is the part of the
+    answer that arrived."""
 
     def __init__(self, message: str, failure: Failure, partial: Message | None, requests: int) -> None:
         data: dict[str, Detail] = {
@@ -138,28 +150,29 @@ class ModelFailed(ProviderFailed):
         super().__init__(message, **data)
         self.failure = failure
         self.partial = partial
-        """What was received; None where nothing was. Never a whole answer, never to be stored as one."""
+        """The part of the answer that arrived; None if nothing did. It is never a complete answer, so do
+        not store it as one."""
         self.requests = requests
-        """How many were sent."""
+        """How many requests were sent."""
 
 
 class Provider(Protocol):
-    """One place that answers requests, over one wire."""
+    """An address that answers model requests."""
 
     @property
     def name(self) -> str:
-        """Our name for who serves it, as the registry has it."""
+        """The provider's name in the registry."""
         ...
 
     @property
     def shape(self) -> Shape:
-        """What `ModelRequest`'s parts have to look like."""
+        """The format that the messages, system prompt and tools of a `ModelRequest` must have."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer as it arrives; `Finished` is the last event, and always comes.
+        """Yield the events of the answer as they arrive. `Finished` is always the last. Raises `ModelFailed`.
 
-        Close it (`contextlib.aclosing`) where it is not read to its end: that ends the request at once.
-        Cancelling the task that waits for an event does so too. Raises `ModelFailed`.
+        If you do not read to the end, close the generator (`contextlib.aclosing`); that ends the request at
+        once. Cancelling the task that waits for an event also ends it.
         """
         ...

@@ -1,4 +1,5 @@
-"""An answer as it is put together from a stream, and the refusals that end one."""
+"""Build an answer from the events of a stream. Also the interface of an API's code, and the errors that
+end an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _EMPTY = Raw(b"{}")
 
 
 class Refused(Exception):
-    """The provider says in its answer that it failed."""
+    """The error that the provider reports a failure inside its answer."""
 
     def __init__(self, text: bytes | Raw, error: Fields) -> None:
         super().__init__("the provider reported an error")
@@ -37,56 +38,58 @@ class Refused(Exception):
 
 
 class NotAnAnswer(Exception):
-    """What came is none of this provider's answers. The text says what it looks like."""
+    """The error that what arrived is not an answer of this API. Its text says what it looks like."""
 
 
 class Unfinished(Exception):
-    """The stream ended before the answer did."""
+    """The error that the stream ended before the answer was complete."""
 
 
 class Reader(Protocol):
-    """One answer of one provider. Made anew for each request."""
+    """A reader of one answer of one API. Create a new one per request."""
 
     framing: Literal["events", "lines"]
-    """Server-sent events, or a JSON object a line."""
+    """How the stream is divided: server-sent events, or one JSON object per line."""
     is_over: bool
-    """The answer's last word has come. Set from outside for `[DONE]`."""
+    """Whether the last event of the answer was read. The caller sets it at `[DONE]`."""
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """One event or line. Raises `Refused`, `NoJson`."""
+        """Read the data of one event or line, and yield what it contains. `name` is the event's name.
+        Raises `Refused`, `NoJson`."""
         ...
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """The answer of a server that did not stream. Raises `Refused`, `NoJson`, `NotAnAnswer`."""
+        """Read an answer that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        `NotAnAnswer`."""
         ...
 
     def finish(self) -> Iterator[StreamEvent]:
-        """What is ready only at the end, and `Finished`. Raises `Unfinished`."""
+        """Yield the events that are known only at the end, then `Finished`. Raises `Unfinished`."""
         ...
 
     def partial(self) -> Message | None:
-        """What has come so far; None where nothing has."""
+        """Return the part of the answer that has arrived; None if nothing has."""
         ...
 
 
 class Wire(Protocol):
-    """How one API is spoken: a request's path, headers and body, and a reader of its answers."""
+    """The code for one API: the path and body of a request, and a reader of the answer."""
 
     def path(self, request: ModelRequest) -> str:
-        """Below the base URL; begins with `/`."""
+        """Return the path below the base URL. It begins with `/`."""
         ...
 
     def body(self, request: ModelRequest) -> bytes:
-        """The JSON to send. O(bytes)."""
+        """Return the JSON of a request. O(bytes)."""
         ...
 
     def reader(self) -> Reader:
-        """For the answer to one request."""
+        """Return a new reader for one answer."""
         ...
 
 
 class Collected:
-    """The blocks of an answer, in the order they came. O(bytes)."""
+    """A collector of the blocks of one answer, in order. O(bytes)."""
 
     def __init__(self) -> None:
         self._done: list[Block] = []
@@ -95,31 +98,32 @@ class Collected:
         self._signature: list[str] = []
         self.has_calls = False
         self.usage: Raw | None = None
-        """The last report, as it came."""
+        """The last usage report, as it arrived."""
         self.model: str | None = None
 
     def text(self, piece: str) -> Iterator[TextDelta]:
-        """More text; a new block where the last one was none."""
+        """Add a piece of text, and yield its event. A new block begins if the current one is not text."""
         if piece:
             self._open("text")
             self._pieces.append(piece)
             yield TextDelta(piece)
 
     def thinking(self, piece: str) -> Iterator[ThinkingDelta]:
-        """More reasoning."""
+        """Add a piece of reasoning, and yield its event. A new block begins if the current one is not
+        reasoning."""
         if piece:
             self._open("thinking")
             self._pieces.append(piece)
             yield ThinkingDelta(piece)
 
     def signature(self, piece: str) -> None:
-        """Of the reasoning that came last."""
+        """Add a piece to the signature of the current reasoning."""
         if piece:
             self._open("thinking")
             self._signature.append(piece)
 
     def close(self) -> None:
-        """The text or reasoning that is being written ends here."""
+        """Finish the current text or reasoning block."""
         text = "".join(self._pieces)
         if self._kind == "text" and text:
             self._done.append(Text(text=text))
@@ -128,17 +132,18 @@ class Collected:
         self._kind, self._pieces, self._signature = "", [], []
 
     def put(self, block: Block) -> None:
-        """A block that came whole."""
+        """Add a complete block."""
         self.close()
         self._done.append(block)
 
     def opaque(self, provider: str, raw: Raw) -> None:
-        """Something that only `provider` understands."""
-        # A copy: what was decoded keeps the whole chunk alive.
+        """Add a block that only `provider` understands."""
+        # Copy it, because a decoded `Raw` keeps the whole chunk alive.
         self.put(Opaque(provider=provider, raw=Raw(bytes(raw))))
 
     def call(self, call_id: str, name: str, arguments: str | Raw) -> Iterator[ToolCallReady]:
-        """A whole call. `arguments`: JSON, or the text the model wrote instead."""
+        """Add a complete call, and yield its event. `arguments` is JSON, or the text that the model wrote
+        instead."""
         text = bytes(arguments).decode("utf-8", "replace") if isinstance(arguments, Raw) else arguments
         given = object_bytes(text)
         call_id = call_id or f"call_{secrets.token_hex(8)}"
@@ -148,19 +153,20 @@ class Collected:
         yield ToolCallReady(call_id=call_id, name=name, arguments=text if given is None else given)
 
     def report(self, usage: Raw | None) -> None:
-        """What the request took; a later report replaces an earlier one."""
+        """Set the usage report. It replaces an earlier one."""
         if usage is not None and usage != _EMPTY:
             self.usage = Raw(bytes(usage))
 
     def partial(self) -> Message | None:
-        """What has come so far."""
+        """Return the part of the answer that has arrived; None if nothing has."""
         self.close()
         if not self._done and self.usage is None:
             return None
         return Message(role="assistant", content=tuple(self._done), usage=self.usage)
 
     def finished(self, stop: Stop, raw_stop: str) -> Finished:
-        """The whole. A stop that leaves calls behind is one for their sake, whatever the provider's word."""
+        """Return the complete answer. If it contains tool calls, its stop reason is `tool_use`, unless
+        `stop` is more specific."""
         self.close()
         if self.has_calls and stop in ("stop", "unknown"):
             stop = "tool_use"
@@ -173,13 +179,14 @@ class Collected:
         )
 
     def _open(self, kind: Literal["text", "thinking"]) -> None:
+        """End the current block if it is of another kind."""
         if self._kind != kind:
             self.close()
             self._kind = kind
 
 
 def usage_of(raw: Raw | None) -> Usage | None:
-    """The report as ours; None for one that cannot be believed."""
+    """Return a usage report in compactd's form; None if there is none or its numbers are invalid."""
     if raw is None:
         return None
     try:

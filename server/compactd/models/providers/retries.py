@@ -1,7 +1,8 @@
-"""Whether a failed request is sent again, and when: the same rules for every provider.
+"""Rules for retries: whether and when a failed request is sent again. They are the same for every provider.
 
-As the official SDKs do (openai 2.x and anthropic 0.x `_base_client`, read 2026-10): `x-should-retry` is
-obeyed; 408, 409, 429, every 5xx; a delay that the provider names, else one that doubles, with jitter.
+They follow the official SDKs (openai 2.x and anthropic 0.x `_base_client`, read 2026-10): obey
+`x-should-retry`; retry 408, 409, 429 and 5xx; wait as long as the provider asks, or else with a delay that
+doubles, with jitter.
 """
 
 from __future__ import annotations
@@ -15,67 +16,72 @@ from compactd.models.providers.json_fields import Fields, NoJson, list_in
 from compactd.models.providers.protocol import Failure
 
 RETRIED = frozenset((408, 409, 425, 429))
-"""Statuses below 500 that may pass: timeout, a lock, too early, too many requests."""
+"""Statuses below 500 that are retried: timeout, a lock, too early, too many requests."""
 
 NEVER = frozenset((501, 505, 511))
-"""Of the others: not implemented, HTTP version, a network that wants a login."""
+"""Statuses from 500 on that are not retried: not implemented, HTTP version, a network login is needed."""
 
 FINAL_KINDS = frozenset(("overflow", "output_limit", "auth", "quota", "content_filter", "invalid_request"))
-"""What the same request would meet again, whatever the status: llama.cpp and gateways answer 500 to an
-overflow, several answer 429 where money is wanted."""
+"""Kinds of failures that the same request would meet again, whatever the status. llama.cpp and gateways
+answer 500 to an overflow, and several providers answer 429 if the account has no money."""
 
 _DAY_S = 86_400.0
 
 
 class Clock(Protocol):
-    """What waiting needs of the world."""
+    """The clock by which retries wait. Tests replace it."""
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         ...
 
     async def sleep(self, delay_s: float) -> None:
-        """Comes back after `delay_s` seconds."""
+        """Return after `delay_s` seconds."""
         ...
 
     def random(self) -> float:
-        """From 0 to below 1."""
+        """Return a random number that is at least 0 and below 1."""
         ...
 
 
 class Retries(Struct, frozen=True, kw_only=True):
-    """How often, and how long between."""
+    """The maximum number of requests, and the delays between them."""
 
     requests: int = 3
-    """Most requests for one answer, the first included."""
+    """The maximum number of requests for one answer, including the first."""
     first_s: float = 0.5
+    """The delay before the first retry, in seconds. Each later one is twice as long."""
     longest_s: float = 8.0
-    """Of the delays that we choose."""
+    """The maximum delay in seconds. A delay that the provider asks for may be longer."""
     patience_s: float = 120.0
-    """A provider that names a longer delay is not waited for."""
+    """In seconds. If the provider asks for a longer delay than this, the request is not retried."""
     jitter: float = 0.25
-    """Share of our delay that is taken off at random, so that clients part."""
+    """The maximum share of the delay that is subtracted at random, so that clients do not retry at the
+    same time."""
 
 
 NO_RETRIES = Retries(requests=1)
+"""The rule that sends one request only."""
 
 
 def delay_of(failure: Failure, request: int, policy: Retries, random: Callable[[], float]) -> float | None:
-    """Seconds until `request` (2 is the first repetition) may be sent; None: not again.
+    """Return how many seconds to wait before request number `request` (2 is the first retry). None means: do
+    not retry.
 
-    None too where the provider's own delay is longer than `policy.patience_s`.
+    It is also None if the provider asks for a longer delay than `policy.patience_s`.
     """
     if request > policy.requests or not may_pass(failure):
         return None
     if failure.retry_after_s is not None:
         return failure.retry_after_s if failure.retry_after_s <= policy.patience_s else None
-    # 2^20 is above every cap, and no power of a large attempt overflows a float.
+    # Limit the exponent, so that a large attempt does not overflow a float.
     delay: float = min(policy.longest_s, policy.first_s * 2.0 ** min(request - 2, 20))
     return delay * (1 - policy.jitter * random())
 
 
 def may_pass(failure: Failure) -> bool:
-    """Whether the same request could succeed later. Quota, overflow, auth, a bad request: no."""
+    """Return whether the same request could succeed later. It could not after an overflow or a bad
+    request, or without quota or permission."""
     if failure.should_retry is not None:
         return failure.should_retry
     match failure.cause:
@@ -91,13 +97,14 @@ def may_pass(failure: Failure) -> bool:
 
 
 def _may_pass_by_its_words(failure: Failure) -> bool:
+    """Return whether the same request could succeed later, judged by the error's text."""
     from compactd.core.overflow.classify import Failure as Told  # rare, and its patterns take time to compile
     from compactd.core.overflow.classify import classify
 
     verdict = classify(
         Told(status=failure.status, code=failure.code, text=failure.text, provider=failure.provider)
     )
-    # One request above a cap per minute (`rate_limit`, `compact`) is above it a minute later too.
+    # A single request above a per-minute limit (`rate_limit`, `compact`) is still above it a minute later.
     return verdict.kind not in FINAL_KINDS and verdict.fix != "compact"
 
 
@@ -105,10 +112,11 @@ def _may_pass_by_its_words(failure: Failure) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float) -> float | None:
-    """Seconds to wait, as the answer says it: in a header, in Google's details, or in words. O(body).
+    """Return for how many seconds the answer asks to wait: in a header, in Google's details, or in its text.
+    O(body).
 
-    `headers` by lower-case names; `now` in Unix seconds, for those that name a time. None where nothing says
-    so, and for what cannot be meant: a time in the past is 0, one beyond a day from now is returned as it is.
+    `headers` have lower-case names. `now` is in Unix seconds, for answers that name a time. None if the
+    answer names no delay. A time in the past gives 0; one that is more than a day away is returned unchanged.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -124,6 +132,7 @@ def retry_after(headers: Mapping[str, str], body: str, now: float) -> float | No
 
 
 def _number(text: str | None) -> float | None:
+    """Return the finite number in a text, at least 0; None if there is none."""
     try:
         value = float(text or "")
     except ValueError:
@@ -132,6 +141,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _seconds_or_date(text: str, now: float) -> float | None:
+    """Return the seconds until the time in a `retry-after` header; None if it is invalid."""
     if (seconds := _number(text)) is not None:
         return seconds
     from email.utils import parsedate_to_datetime  # 4 ms, and few servers write a date
@@ -144,6 +154,7 @@ def _seconds_or_date(text: str, now: float) -> float | None:
 
 def _iso_time(text: str, now: float) -> float | None:
     # "2026-03-01T10:00:00Z" (anthropic-ratelimit-requests-reset, Anthropic's "Rate limits", seen 2026-10)
+    """Return the seconds until an ISO 8601 time, at least 0; None if the text is not one."""
     from datetime import datetime
 
     try:
@@ -154,6 +165,7 @@ def _iso_time(text: str, now: float) -> float | None:
 
 def _google_delay(body: str) -> float | None:
     # error.details[]: {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}
+    """Return the delay in Google's error details; None if there is none."""
     if "retryDelay" not in body:
         return None
     import re
@@ -170,6 +182,7 @@ _WORDS_CHARS = 8_192
 def _in_words(body: str) -> float | None:
     # "Please try again in 7.66s" (OpenAI, Groq), "retry after 26 seconds" (Azure), "Please retry in 34.07s"
     # (Gemini), "try again in 1h2m3s"; all seen 2026-10.
+    """Return the delay in the text of an error; None if there is none."""
     import re
 
     found = re.search(
@@ -179,7 +192,7 @@ def _in_words(body: str) -> float | None:
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds of `6m0s`, `20ms`, `1h2m`, `26 seconds`; None for what is no duration."""
+    """Return the seconds of `6m0s`, `20ms`, `1h2m` or `26 seconds`, or None if it is not a duration."""
     import re
 
     parts = re.findall(r"(\d{1,9}(?:\.\d{1,12})?)\s?(ms|milli|s|m|h|d)", text.lower())
@@ -189,12 +202,13 @@ def duration_s(text: str) -> float | None:
 
 
 def _reset(headers: Mapping[str, str], now: float) -> float | None:
-    """When the allowance that is used up comes back."""
+    """Return the seconds until the rate limit that is used up is restored, as the headers say; None if
+    they do not."""
     waits = []
     for name, value in headers.items():
         if "ratelimit" not in name or "reset" not in name:
             continue
-        # A bucket that is not empty is not what refused: its reset is the time until it is full.
+        # A limit that is not used up did not cause the refusal. Its reset time does not matter.
         left = headers.get(name.replace("reset", "remaining"))
         if left is not None and _number(left) != 0:
             continue
@@ -204,6 +218,7 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _until(value: str, now: float) -> float | None:
+    """Return the seconds until the reset that a header's value names; None if it is invalid."""
     number = _number(value)
     if number is None:
         is_time = "T" in value or "-" in value
@@ -245,11 +260,13 @@ _STATUS_OF = {
     "context_length_exceeded": 400,
     "billing_error": 402,
 }
-"""What an error without a status of its own stands for: inside a stream, or inside a 200."""
+"""The HTTP status that corresponds to an error code. It is used for errors inside a stream or inside an
+answer with status 200."""
 
 
 def error_in(error: Fields) -> tuple[int | None, str | None]:
-    """(the status it stands for, its code) of an error object, in any provider's shape."""
+    """Return (the HTTP status that corresponds to the error, its code) for an error object of any
+    provider. Each is None if unknown."""
     code = error.text("code") or error.text("type") or error.text("status") or None
     number = error.number("code") or error.number("status")
     if number is not None and 400 <= number <= 599:
@@ -262,7 +279,7 @@ def error_in(error: Fields) -> tuple[int | None, str | None]:
 
 
 def code_in(body: str) -> str | None:
-    """The code of an error's body; None where it names none, or is no JSON."""
+    """Return the error code in an error's body; None if the body names none or is not JSON."""
     given = error_body(body)
     inner = given.object("error") if "error" in given else given
     words = (inner.text("code"), inner.text("type"), inner.text("status"), given.text("code"))
@@ -270,7 +287,8 @@ def code_in(body: str) -> str | None:
 
 
 def error_body(body: str) -> Fields:
-    """The object of an error's body; Google puts it into a list. An empty one where there is none."""
+    """Return the JSON object in an error's body; an empty one if there is none. Google sends a list that
+    contains the object."""
     raw = body.encode("utf-8", "replace")
     if raw.lstrip()[:1] == b"[":
         raw = next((bytes(item) for item in list_in(raw)), b"{}")

@@ -1,4 +1,4 @@
-"""A key that cannot be printed by accident."""
+"""API keys that cannot be printed by accident, and the removal of keys from texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Secret:
-    """A key. Its text comes out only of `reveal`: not of `repr`, `str`, `format`, a log or a traceback."""
+    """A key. Only `reveal` returns its text. `repr`, `str`, `format`, logs and tracebacks do not show it."""
 
     __slots__ = ("__text",)
 
@@ -17,7 +17,7 @@ class Secret:
         self.__text = text
 
     def reveal(self) -> str:
-        """The key itself, for a request's header and nothing else."""
+        """Return the key's text. Use it only for the header of a request."""
         return self.__text
 
     def __repr__(self) -> str:
@@ -34,14 +34,19 @@ class Secret:
 
 
 BLOT = "[key]"
+"""The text that replaces a key."""
 
 _SHORTEST = 6
-"""Characters: a shorter "key" (`none`, `x`) is a placeholder, and would be found everywhere."""
+"""The length, in characters, from which a key is removed from texts. Shorter ones (`none`, `x`) are
+placeholders that occur everywhere."""
 
 
 def blotted(text: str, secrets: tuple[Secret, ...]) -> str:
-    """`text` without the keys: some servers quote them back ("Incorrect API key provided: sk-…"), as they are
-    or as JSON and URLs may write them (`\\/`, `\\u002d`, `%2D`)."""
+    r"""Return `text` with `BLOT` in place of the keys, which some servers quote ("Incorrect API key provided:
+    sk-…").
+
+    A key is also found as JSON and URLs can write it (`\/`, `\u002d`, `%2D`).
+    """
     for secret in secrets:
         key = secret.reveal()
         if len(key) >= _SHORTEST:
@@ -52,9 +57,10 @@ def blotted(text: str, secrets: tuple[Secret, ...]) -> str:
 
 
 def _written(key: str) -> re.Pattern[str]:
-    """Every way to write it that reads as it: each character itself, escaped, or by its number."""
+    """Return a pattern for every spelling of the key. Each character may be written as itself, with an
+    escape, or as a number."""
     import re
 
-    # JSON in JSON doubles the backslashes; the bound keeps a megabyte of them cheap.
+    # JSON within JSON doubles the backslashes. The bound keeps a megabyte of them cheap.
     signs = (rf"\\{{0,8}}(?:{re.escape(one)}|(?i:u00{ord(one):02x}|%{ord(one):02x}))" for one in key)
     return re.compile("".join(signs))

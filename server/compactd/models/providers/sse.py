@@ -1,8 +1,8 @@
-"""Bytes of a stream into events, as they arrive: server-sent events, and JSON lines.
+"""Parsers of streams: server-sent events and JSON lines.
 
-Rules: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Lines end
-in LF, CR or CRLF and in nothing else: `httpx.Response.aiter_lines` also breaks at U+2028, U+0085 and others,
-which stand inside JSON (httpx 0.28.1, tried 2026-10).
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Lines end
+only at LF, CR or CRLF. `httpx.Response.aiter_lines` also splits at U+2028, U+0085 and others, which can occur
+inside JSON (httpx 0.28.1, tried 2026-10).
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 LINE_BYTES = 16 * 1024 * 1024
-"""Longest line: the last event of OpenAI's Responses holds the whole answer, a Gemini part a picture."""
+"""The maximum length of a line, in bytes. The last event of OpenAI's Responses contains the whole answer,
+and a part of a Gemini answer can contain an image."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class TooLong(Exception):
-    """A line, or the data of one event, is longer than the limit."""
+    """The error that a line, or the data of one event, is longer than the limit."""
 
 
 class ServerEvent(Struct, frozen=True):
-    """One event."""
+    """One server-sent event."""
 
     name: str
-    """Of its `event:` line; empty where it has none."""
+    """The name in the event's `event:` line; empty if it has none."""
     data: bytes
 
 
 class Lines:
-    """Lines of a stream. Each byte is looked at once, however it is cut. O(bytes)."""
+    """A splitter of a stream into lines. Each byte is examined once, wherever the chunks end. O(bytes)."""
 
     def __init__(self, limit_bytes: int = LINE_BYTES) -> None:
         self._limit = limit_bytes
@@ -40,7 +41,7 @@ class Lines:
         self._at_start = True
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that `chunk` ends, without their ends. Raises `TooLong`."""
+        """Yield the lines that end in `chunk`, without their line ends. Raises `TooLong`."""
         start = 0
         if self._after_cr and chunk:
             start = 1 if chunk[0] == 0x0A else 0
@@ -65,7 +66,7 @@ class Lines:
         self._hold(chunk[start:])
 
     def rest(self) -> bytes:
-        """What stands after the last line's end; nothing is held afterwards."""
+        """Return the text after the last line end, and forget it."""
         return self._line(b"")
 
     def _line(self, tail: bytes) -> bytes:
@@ -87,7 +88,7 @@ class Lines:
 
 
 class ServerEvents:
-    """Events of a stream of server-sent events. O(bytes)."""
+    """A parser of a stream of server-sent events. O(bytes)."""
 
     def __init__(self, limit_bytes: int = LINE_BYTES) -> None:
         self._lines = Lines(limit_bytes)
@@ -97,15 +98,16 @@ class ServerEvents:
         self._held = 0
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
-        """The events that `chunk` ends. Comments, ids and unknown fields are left out. Raises `TooLong`."""
+        """Yield the events that end in `chunk`. Comments, ids and unknown fields are ignored. Raises
+        `TooLong`."""
         for line in self._lines.feed(chunk):
             yield from self._take(line)
 
     def end(self) -> Iterator[ServerEvent]:
-        """What the stream ended in: an event without the empty line that should follow it.
+        """Yield the event at the end of the stream if the empty line after it is missing.
 
-        The standard drops it; some servers leave that line out before they close, and what is cut in the
-        middle does not parse.
+        The standard drops such an event, but some servers omit that line before they close the stream. If the
+        event was cut, its data is not valid JSON, and reading it fails.
         """
         yield from self._take(self._lines.rest())
         yield from self._take(b"")

@@ -1,10 +1,10 @@
-"""Exact counts of many texts: few calls into the tokenizer, in a thread on each core.
+"""Count the tokens of many texts exactly, with few tokenizer calls in several threads.
 
-tiktoken lets go of the interpreter while it encodes, so threads do count at the same time; but a call for
-each short text costs more than the text, and between two threads it costs a wait for the interpreter too.
-So texts are joined by a separator that the encoding has as a special token. tiktoken parts what it is given
-at special tokens first and encodes what stands between them by itself, so each text has the tokens that it
-has alone. It hands over a buffer, 4 bytes a token: the distance of two marks in it is the count of a text.
+tiktoken releases the GIL while it encodes, so threads can count in parallel. But one call per short text
+would cost more than encoding the text, and each call may have to wait for the GIL. So texts are joined by a
+separator that is registered as a special token. tiktoken first splits its input at special tokens and encodes
+the parts separately, so each text has the same tokens as it has alone. tiktoken returns a buffer with 4 bytes
+per token. The number of tokens between two separators in the buffer is the count of one text.
 """
 
 from __future__ import annotations
@@ -20,47 +20,48 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 SEPARATOR = "\x1c\x1d\x1e\x1f"
-"""ASCII's four separators. No end of it is also its beginning: where texts are joined by it, it stands
-nowhere else unless a text has it whole."""
+"""The text between joined texts: the four ASCII separator characters. It does not overlap with itself, so
+it occurs only between the texts, unless a text contains all of it."""
 
 MARK = 0xFEFEFEFE
-"""Its token. Those of the ranks are below 2^18, so their highest byte is none of these."""
+"""The token number of the separator. All other tokens are below 2^18, so their bytes cannot look like it."""
 
 BATCH_CHARS = 16 * 1024
-"""Counted in one call, about: 1 ms. Threads that share a work end that much apart."""
+"""About how many characters are counted in one tokenizer call. Such a call takes 1 ms."""
 
 ALONE_CHARS = 48 * 1024
-"""Up to this no helper is asked: the loop counts as much itself (`session.INLINE_BYTES`), 3 ms, and must not
-wait for a thread that others keep from its core."""
+"""Up to this many characters, no helper thread is used. The event loop counts up to this much itself
+(`session.INLINE_BYTES`), in 3 ms. It must not wait for a thread that may not get a core."""
 
 SHARE_CHARS = 24 * 1024
-"""Of more, one thread for each so many. Of 33,000 characters two take 1.4 ms, one 2.0 (2026-11)."""
+"""Above `ALONE_CHARS`, one more thread is used per this many characters."""
 
 MOST_THREADS = 4
-"""That count at the same time, whoever asks; fewer where the process may use fewer cores."""
+"""The maximum number of threads that count at the same time in the whole process."""
 
 TOKEN_BYTES = 4
-"""Of the buffer that tiktoken hands over, for each token."""
+"""The bytes of one token in tiktoken's buffer."""
 
 REST_S = 50e-6
-"""Of a helper behind each batch."""
+"""The pause of a helper thread after each batch, in seconds."""
 
 Encode = Callable[[str], bytes]
-"""The tokens of a text, 4 bytes each, as this machine orders them; `SEPARATOR` gives `MARK`. Raises what the
-tokenizer does."""
+"""A function that returns the tokens of a text, 4 bytes each in native byte order. `SEPARATOR` becomes
+`MARK`. It raises what the tokenizer raises."""
 CountAlone = Callable[[str], int]
-"""Tokens of one text, whatever stands in it."""
+"""A function that returns the number of tokens of one text, whatever the text contains."""
 
 Part = tuple[int, str]
-"""(index of the text it is of, a part of that text where no token crosses its ends)."""
+"""(index of a text, a part of that text). Texts are split into parts only where no token crosses."""
 
 
 def count_each(
     parts: Iterator[Part], texts: int, chars: int, encode: Encode, alone: CountAlone, *, threads: int
 ) -> list[int]:
-    """Tokens of each of so many `texts`, which come in `parts` of so many `chars` in all.
+    """Return the number of tokens of each text. The `texts` texts arrive as `parts`, with `chars` characters
+    in total.
 
-    O(chars); in as many threads as there are cores, at most `threads`. Raises what `alone` does.
+    O(chars), with one thread per core, at most `threads`. Raises what `alone` raises.
     """
     work = _Work(parts, encode, alone)
     wanted = 1 if chars <= ALONE_CHARS else chars // SHARE_CHARS + 1
@@ -71,7 +72,7 @@ def count_each(
         work.stop()
         for helper in helpers:
             if not helper.cancel():
-                helper.result()  # raises what stopped it
+                helper.result()  # raises the helper's error, if any
     totals = [0] * texts
     for index, tokens in work.counted:
         totals[index] += tokens
@@ -79,7 +80,7 @@ def count_each(
 
 
 class _Work:
-    """Batches that threads take one after the other, and what they counted."""
+    """The batches of one count, which several threads take one by one, and their results."""
 
     def __init__(self, parts: Iterator[Part], encode: Encode, alone: CountAlone) -> None:
         self._batches = _batches(parts)
@@ -88,23 +89,25 @@ class _Work:
         self._lock = threading.Lock()
         self._is_stopped = False
         self.counted: list[tuple[int, int]] = []
-        """(index of a text, tokens of a part of it), in any order."""
+        """(index of a text, tokens of one of its parts), in any order."""
 
     def run(self) -> None:
-        """Counts until nothing is left."""
+        """Count batches until none is left."""
         while self._step():
             pass
 
     def help(self) -> None:
-        """The same beside another thread, with rests: who waits for a core, as the loop does, gets one."""
+        """Count batches alongside another thread until none is left. Pause after each, so that waiting
+        threads such as the event loop get a core."""
         while self._step():
             sleep(REST_S)
 
     def stop(self) -> None:
-        """Leaves what nobody has begun."""
+        """Drop the batches that no thread has begun."""
         self._is_stopped = True
 
     def _step(self) -> bool:
+        """Count the next batch. Return false if there is none."""
         with self._lock:
             batch = [] if self._is_stopped else next(self._batches, [])
         if not batch:
@@ -114,6 +117,8 @@ class _Work:
         return True
 
     def _counts(self, texts: list[str]) -> list[int]:
+        """Return the number of tokens of each of `texts`. Count them together, or one by one if that is
+        not possible."""
         try:
             encoded = self._encode(SEPARATOR.join(texts))
         except BaseException as error:
@@ -122,17 +127,19 @@ class _Work:
             return [self._alone(text) for text in texts]
         counts = [len(tokens) // TOKEN_BYTES for tokens in encoded.split(_MARK)]
         if len(counts) != len(texts):
-            return [self._alone(text) for text in texts]  # one of them has the separator
+            return [self._alone(text) for text in texts]  # one of the texts contains the separator
         return counts
 
 
 def is_panic(error: BaseException) -> bool:
-    """True where the tokenizer broke off: pyo3_runtime.PanicException, which cannot be imported."""
+    """Return whether the tokenizer panicked. The class is pyo3_runtime.PanicException, which cannot be
+    imported."""
     return type(error).__name__ == "PanicException"
 
 
 def refuses(error: BaseException) -> bool:
-    """True where it was the text that could not be encoded as it is, panic or half a pair of surrogates."""
+    """Return whether the tokenizer could not encode the text as it is: it panicked, or the text has a lone
+    surrogate."""
     return isinstance(error, UnicodeError) or is_panic(error)
 
 
@@ -140,6 +147,7 @@ _MARK = MARK.to_bytes(TOKEN_BYTES, sys.byteorder)
 
 
 def _batches(parts: Iterator[Part]) -> Iterator[list[Part]]:
+    """Yield lists of parts with about `BATCH_CHARS` characters each."""
     batch: list[Part] = []
     chars = 0
     for part in parts:
@@ -156,7 +164,7 @@ def _batches(parts: Iterator[Part]) -> Iterator[list[Part]]:
 
 
 def cores() -> int:
-    """How many threads of this process can run at the same time."""
+    """Return the number of threads of this process that can run at the same time."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -168,7 +176,7 @@ _free = threading.Semaphore(MOST_THREADS - 1)
 
 
 def _helpers(count: int, run: Callable[[], None]) -> list[Future[None]]:
-    """Starts `run` in so many other threads, fewer where somebody else uses them now."""
+    """Run `run` in `count` helper threads, or in fewer if other callers use them. Return their futures."""
     helpers: list[Future[None]] = []
     for _ in range(count):
         if not _free.acquire(blocking=False):
@@ -184,7 +192,8 @@ def _helpers(count: int, run: Callable[[], None]) -> list[Future[None]]:
 
 
 def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: each has to warm up the tokenizer's automata, 2 MB of its own."""
+    """Return the thread pool. It is kept, because each of its threads has to build the tokenizer's
+    automata, 2 MB each."""
     from concurrent.futures import ThreadPoolExecutor
 
     with _making:

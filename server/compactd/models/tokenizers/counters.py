@@ -1,7 +1,8 @@
-"""Exact counting with OpenAI's own ranks, packed with this program: no network, no environment.
+"""Count tokens exactly with OpenAI's encodings. These are packaged with compactd, so no network and no
+environment variable is needed.
 
-Nothing is loaded at import. The first count with an encoding loads it: 0.2 to 0.3 s for o200k_base, of
-which tiktoken holds the interpreter for about 140 ms in whatever thread it runs.
+Nothing is loaded at import. The first count with an encoding loads it, which takes 0.2 to 0.3 s for
+o200k_base. tiktoken holds the GIL for about 140 ms of that, in whatever thread it runs.
 """
 
 from __future__ import annotations
@@ -34,27 +35,30 @@ if TYPE_CHECKING:
 
 
 class Spec(Struct, frozen=True):
-    """What an encoding is beside its ranks."""
+    """The pattern and the special tokens of an encoding. Its ranks (the number of each token) are in a
+    packaged file."""
 
     plain: tuple[str, ...]
-    """How a text is split before bytes are merged: the first alternatives, which need no look ahead."""
+    """The first alternatives of the pattern that splits a text. They have no look-ahead."""
     others: tuple[str, ...]
+    """The other alternatives of the pattern."""
     special_tokens: dict[str, int]
+    """The number of each special token."""
     published: str | None = None
-    """How the pattern is written elsewhere, where that is not these alternatives one after the other."""
+    """The pattern as OpenAI publishes it, if it is not simply these alternatives in order."""
 
     @property
     def pattern(self) -> str:
-        """As tiktoken has it."""
+        """The pattern as tiktoken publishes it."""
         return self.published or "|".join((*self.plain, *self.others))
 
     @property
     def quick(self) -> str:
-        """What splits every text in the same way in less time: a quarter less for all of counting.
+        """An equivalent pattern with which counting takes a quarter less time.
 
-        Where a pattern looks ahead anywhere, tiktoken's engine (fancy-regex) tries alternatives one by one,
-        each in an automaton of its own. A group of those that need no look ahead is one automaton, in which
-        the first that fits wins as before. (Measured 2026-11, tiktoken 0.14.)
+        If a pattern has a look-ahead anywhere, tiktoken's engine (fancy-regex) tries the alternatives one by
+        one, each with its own automaton. A group of alternatives without look-ahead becomes one automaton, in
+        which the first match wins as before. (tiktoken 0.14.)
         """
         return f"(?:{'|'.join(self.plain)})|{'|'.join(self.others)}"
 
@@ -88,16 +92,16 @@ SPECS = {
             "<|fim_suffix|>": 100260,
             "<|endofprompt|>": 100276,
         },
-        # Possessive where nothing that was taken could be given back: each class ends where the next begins.
+        # Possessive quantifiers, where backtracking could never help: each class ends where the next begins.
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     ),
 }
-"""By name, as tiktoken_ext.openai_public of tiktoken 0.14.0 has them; a test compares them."""
+"""The encodings by name, as in tiktoken_ext.openai_public of tiktoken 0.14.0. A test compares the two."""
 
 
 class EncodingError(Exception):
-    """A packed rank file is not the one this version was built with. Install the package again."""
+    """The error that a packaged encoding file is damaged. compactd must be reinstalled."""
 
 
 _lock = threading.Lock()
@@ -105,10 +109,10 @@ _loaded: dict[str, Encoding] = {}
 
 
 def load(name: str) -> Encoding:
-    """The encoding `name`, a key of `SPECS`; the same object for the whole process.
+    """Return the encoding `name`, a key of `SPECS`. The whole process shares one object.
 
-    The first call for a name takes 0.2 to 0.3 s, half of it holding the interpreter: make it where no
-    session waits. Raises `EncodingError` if the packed file is not ours, `KeyError` for another name.
+    The first call takes 0.2 to 0.3 s and holds the GIL for half of that, so make it when no session waits.
+    Raises `EncodingError` if the packaged file is damaged, `KeyError` for another name.
     """
     with _lock:
         if name not in _loaded:
@@ -117,7 +121,7 @@ def load(name: str) -> Encoding:
 
 
 def is_loaded(name: str) -> bool:
-    """True if `load(name)` would answer at once."""
+    """Return whether the encoding `name` is loaded, so that `load` returns at once."""
     return name in _loaded
 
 
@@ -128,21 +132,23 @@ def _folder() -> Path:
 
 
 def _build(name: str) -> Encoding:
+    """Read an encoding from its packaged file."""
     from tiktoken import Encoding
 
     spec = SPECS[name]
     ranks = unpack(name)
     special = {**spec.special_tokens, SEPARATOR: MARK}
     encoding = Encoding(name, pat_str=spec.quick, mergeable_ranks=ranks, special_tokens=special)
-    # The encoder has its own copy; ours, which `encoding` holds too, would cost 14 MB for nothing.
+    # The encoder has its own copy. Clear this one, which `encoding` also references, to save 14 MB.
     ranks.clear()
     return encoding
 
 
 def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
-    """Token → rank of the packed encoding `name`, as packaged or in `folder`.
+    """Return the number (rank) of each token of the encoding `name`, from the packaged file or the one in
+    `folder`.
 
-    Raises `EncodingError` where the file's hash is not the one it was built with.
+    Raises `EncodingError` if the file's hash differs from the one in the manifest.
     """
     import zlib
     from hashlib import sha256
@@ -151,7 +157,7 @@ def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
     compressed = (folder / f"{name}.z").read_bytes()
     manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=dict[str, dict[str, str]])
     if sha256(compressed).hexdigest() != manifest[name]["sha256"]:
-        raise EncodingError(f"the ranks of {name} are damaged; install compactd again")
+        raise EncodingError(f"the ranks of {name} are damaged; reinstall compactd")
     data = zlib.decompress(compressed)
     count = int.from_bytes(data[:4], "big")
     ranks: dict[bytes, int] = {}
@@ -163,15 +169,19 @@ def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
 
 
 class Bpe(Provided, frozen=True):
-    """A counter that encodes with `encoding`, loading it at the first text."""
+    """A counter that uses the encoding `name`. The encoding is loaded at the first text."""
 
     name: str
-    """Of the encoding."""
+    """The encoding's name."""
     exact: bool = True
-    """False where the model's own tokenizer is another."""
+    """Whether `name` is the encoding of the model that is counted for."""
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. Exact up to 64 Ki characters, and beyond wherever lines or words end; O(text)."""
+        """Return the number of tokens of `text`. O(text).
+
+        The number is exact up to 64 Ki characters. For a longer text it is exact if the text has line or word
+        ends at which it can be cut.
+        """
         if len(text) > BATCH_CHARS:
             return self.count_each((text,))[0]
         if not text:
@@ -186,8 +196,8 @@ class Bpe(Provided, frozen=True):
         return tokens.nbytes // TOKEN_BYTES
 
     def count_each(self, texts: Sequence[str], threads: int = MOST_THREADS) -> list[int]:
-        """Tokens of each of `texts`, as `count` gives them: many in one call, and in a thread on each core,
-        `threads` at most."""
+        """Return the number of tokens of each text, as `count` does. Many texts are counted in one call,
+        with up to `threads` threads."""
         encoding = load(self.name)
         ordinary, joined = encoding.encode_ordinary, encoding._core_bpe.encode_to_tiktoken_buffer
         parts = ((at, part) for at, text in enumerate(texts) for part in _parts(text))
@@ -206,7 +216,8 @@ _SPECIAL = frozenset((SEPARATOR,))
 
 
 def _parts(text: str) -> Iterator[str]:
-    """`text` in the slices that `count_with` makes, each in smaller parts where that changes nothing."""
+    """Yield `text` in the slices of `safe_slices`. A slice is split further where that does not change the
+    count."""
     if len(text) <= BATCH_CHARS:
         if text:
             yield text
@@ -223,10 +234,11 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def count_with(encode: Callable[[str], list[int]], text: str, size: int = SLICE_CHARS) -> int:
-    """Tokens of `text`, `size` characters at a time; a slice on which `encode` panics is estimated instead.
+    """Return the number of tokens of `text`, encoded in slices of at most `size` characters. If `encode`
+    panics, the slice is estimated.
 
-    tiktoken 0.14 panics on a run of a million spaces; it releases the interpreter while it encodes, not
-    while it hands over the list.
+    tiktoken 0.14 panics on a run of a million spaces. It releases the GIL while it encodes, but not while it
+    returns the list.
     """
     total = 0
     for part in safe_slices(text, size):
@@ -240,10 +252,11 @@ def count_with(encode: Callable[[str], list[int]], text: str, size: int = SLICE_
 
 
 def safe_slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
-    """`text` in pieces of at most `size` characters, cut where no token can cross if there is such a place.
+    """Yield `text` in slices of at most `size` characters, cut where no token can cross, if there is such a
+    place.
 
-    That is where a line ends and the next one has words and does not begin with `/`, else before a single
-    space between words. Both hold for the patterns in `SPECS`.
+    Such a place is after a line end, if the next line has words and does not begin with `/`; or else before a
+    single space between words. Both are safe for the patterns in `SPECS`.
     """
     start = 0
     while len(text) - start > size:
@@ -255,13 +268,14 @@ def safe_slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """The last safe place in `text` after `start` and up to `limit`; `limit` where there is none."""
+    """Return the last place after `start` and up to `limit` that no token crosses; `limit` if there is
+    none."""
     end = _safe_cut(text, start, limit)
     return limit if end is None else end
 
 
 def _safe_cut(text: str, start: int, limit: int) -> int | None:
-    """The same, and none where there is none."""
+    """Return the last place after `start` and up to `limit` that no token crosses; None if there is none."""
     end = limit
     for _ in range(_TRIES):
         end = text.rfind("\n", start, end)
@@ -281,19 +295,21 @@ def _safe_cut(text: str, start: int, limit: int) -> int | None:
 
 
 _TRIES = 256
-"""Places looked at for each kind of cut: a text of blank lines or of double spaces is cut anywhere."""
+"""The maximum number of line ends, and of spaces, that are examined for a cut. In a text of blank lines or
+double spaces, no safe place is found."""
 
 _INDENT = 128
-"""How far the next line is looked at for its first word."""
+"""How many characters of the next line are searched for its first word."""
 
 
 def counter_for(estimator: str, tokenizer: str | None, model: str | None = None) -> Counter:
-    """The counter of an estimator for a model's `tokenizer`, as `models/lookup` tells it; none if unknown.
-    `model`, its name, tells what images cost it.
+    """Return the counter for the setting `estimator` and a model's `tokenizer` (as in `models/lookup`; None
+    if unknown).
 
-    `chars4`, `chars4_utf16`: as they are. `tokenizer`: the model's own ranks where we have them, else
-    o200k_base, not exact. `auto`: the model's own ranks, else the script-aware estimate × the family's
-    factor. Raises `KeyError` for another estimator. Loads nothing: a counter does so at its first text.
+    `model`, its name, decides what images cost. `chars4` and `chars4_utf16` are simple estimates. `tokenizer`
+    uses the model's own encoding if it is packaged, otherwise o200k_base, which is not exact. `auto` uses the
+    model's own encoding if it is packaged, otherwise the script-aware estimate × the family's factor. Raises
+    `KeyError` for another estimator. No encoding is loaded before the first text.
     """
     match estimator:
         case "chars4":

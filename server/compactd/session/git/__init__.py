@@ -1,1 +1,1 @@
-"""Trees of files that git makes for us, of a user's work tree that it never writes to."""
+"""Git trees as snapshots of a user's work tree. The user's repository is never written."""

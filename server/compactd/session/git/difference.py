@@ -1,4 +1,4 @@
-"""What differs between two git trees."""
+"""The files that differ between two git trees, with their contents."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 from compactd.session.git.program import Git
 
 CONTENT_BYTES = 256 * 1024
-"""Most of one file that a difference shows."""
+"""The largest file whose content a diff shows."""
 
 ALL_CONTENT_BYTES = 16 * 1024 * 1024
-"""Most of all files together, before and after."""
+"""The most bytes of content that a diff shows, in all files combined, old and new content."""
 
 _NO_FILE = "0" * 6
-"""Mode of the side on which a file is not."""
+"""The mode that git prints for the side on which the file does not exist."""
 
 _LINK = "120000"
 _SUBMODULE = "160000"
@@ -32,22 +32,25 @@ class Changed(Struct, frozen=True, kw_only=True):
     additions: int
     deletions: int
     before: str | None = None
-    """None where it is no text, or too large."""
+    """The content in the first tree; None if it is not text or is too large."""
     after: str | None = None
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """What changed, or why nobody can tell."""
+    """The files that changed, or the reason why that is not known."""
 
     files: tuple[Changed, ...] = ()
     root: str | None = None
     reason: str | None = None
     hidden: tuple[str, ...] = ()
-    """Files that git ignores and that changed since: no snapshot holds them."""
+    """Files that git ignores and that changed since the earlier of the two snapshots. Snapshots do not
+    contain such files."""
 
 
 def difference(git: Git, before: str, after: str) -> tuple[Changed, ...]:
-    """As `GitTrees.difference`."""
+    """Return the files that differ between the git trees `before` and `after`, sorted by path. Raises
+    `NoTree`.
+    """
     shown = git.run(
         "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", before, after
     )
@@ -78,8 +81,10 @@ def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | None:
 
 
 def _sides(shown: bytes) -> Iterator[tuple[Status, str, str, bytes]]:
-    """(status, object before, object after, path): `:mode mode name name S\\0path\\0`, an empty name where
-    there is no file."""
+    r"""Yield (status, object before, object after, path) from `:mode mode name name S\0path\0` records.
+
+    An object's name is empty if the file does not exist on that side.
+    """
     fields = iter(shown.split(b"\0"))
     for head in fields:
         if not head:
@@ -97,7 +102,10 @@ def _sides(shown: bytes) -> Iterator[tuple[Status, str, str, bytes]]:
 
 
 def _counts(lines: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """(path, (lines added, lines removed)) of each text: `1\\t2\\tpath\\0`, with `-` for what is no text."""
+    r"""Yield (path, (lines added, lines removed)) for each text file.
+
+    The input is `1\t2\tpath\0`, with `-` for binary files.
+    """
     for line in lines.split(b"\0"):
         added, _, rest = line.partition(b"\t")
         removed, _, path = rest.partition(b"\t")
@@ -106,7 +114,9 @@ def _counts(lines: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
 
 
 def _contents(git: Git, names: Sequence[str]) -> dict[str, str]:
-    """The texts behind these objects, as long as there is room for them."""
+    """Return the texts of these git objects by name. Objects above the size limits, and those that are not
+    UTF-8, are left out.
+    """
     asked = list(dict.fromkeys(names))
     if not asked:
         return {}

@@ -1,9 +1,9 @@
-"""The program git, run on a folder of ours: nothing of the user's repository is ever written.
+"""Run the program git on a folder of compactd, so that the user's repository is never written.
 
-A folder of our own plays the part of the repository: its index, its objects, hardly a config. The user's
-objects are read through `GIT_ALTERNATE_OBJECT_DIRECTORIES`, so that only what changed takes room. As the
-repository's own config is never read, whatever a hostile one says in it (`core.fsmonitor`, hooks, filters,
-aliases) is never run. (git's documentation: "git", environment variables; "githooks"; "gitignore".)
+compactd's folder acts as the repository: it has the index, the objects and a minimal config. The user's
+objects are read through `GIT_ALTERNATE_OBJECT_DIRECTORIES`, so only changes take space. The user's config is
+never read, so programs that a hostile config names (`core.fsmonitor`, hooks, filters, aliases) are never run.
+(git's documentation: "git", environment variables; "githooks"; "gitignore".)
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from time import monotonic
 from compactd.session.git.work_tree import NoTree, WorkTree
 
 DEADLINE_S = 20.0
-"""For one snapshot, or one difference, whatever the file system does."""
+"""The most seconds that one snapshot or one diff may take."""
 
 LOOK_AFTER_S = 1.0
-"""Once git has taken so long, the work tree is searched for a file that git waits for."""
+"""Seconds after which compactd looks for a named pipe in the work tree that git may be waiting for."""
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes"})
-"""Files of a work tree that git opens in each folder. It waits for a writer if one is a named pipe."""
+"""Files that git opens in each folder. If one is a named pipe, git waits for a writer."""
 
 
 class Git:
-    """Git on a folder of ours and a work tree of the user's, until a deadline."""
+    """A runner of git commands on compactd's folder and the user's work tree. The deadline applies to all its
+    commands combined.
+    """
 
     def __init__(self, program: str, folder: Path, tree: WorkTree, path: str, deadline_s: float) -> None:
-        """`program` is an absolute path; `path` the `PATH` for what git starts itself."""
+        """`program` is an absolute path. `path` is the `PATH` for programs that git starts."""
         self._program = program
         self._root = tree.root
         self._excludes = tree.excludes
@@ -40,19 +42,25 @@ class Git:
         self._environ = _environ(folder, tree, path)
 
     def changed_files(self) -> Sequence[bytes]:
-        """Paths of files that are not in the index as they are on the disk; some twice."""
+        """Return the paths of files in the work tree that differ from compactd's index. A path can occur
+        twice. Raises `NoTree`.
+        """
         lists = [f"--exclude-from={path}" for path in self._excludes]
         ours = ("ls-files", "-z", "-m", "-d", "-o", "--exclude-per-directory=.gitignore", *lists)
         return self.run(*ours).split(b"\0")
 
     def ignored_files(self) -> Sequence[bytes]:
-        """Paths that git ignores; a folder with nothing else in it as one that ends in `/`."""
+        """Return the paths that git ignores. A folder that contains only ignored files is one path that ends
+        in `/`. Raises `NoTree`.
+        """
         lists = [f"--exclude-from={path}" for path in self._excludes]
         ours = ("ls-files", "-z", "-o", "-i", "--directory", "--exclude-per-directory=.gitignore", *lists)
         return self.run(*ours).split(b"\0")
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What git prints. Raises `NoTree` where it fails or takes too long."""
+        """Run git with `given` as its input, and return its output. Raises `NoTree` if git fails or the
+        deadline has passed.
+        """
         command = [self._program, *_SAFE, *arguments]
         pipe = subprocess.PIPE
         try:
@@ -67,25 +75,27 @@ class Git:
             except subprocess.TimeoutExpired:
                 raise NoTree(f"git took longer than {self._deadline_s:g} seconds") from None
             finally:
-                # Nothing is left to kill if it has ended. Otherwise it would be waited for.
+                # Does nothing if git has ended. Otherwise leaving the `with` block would wait for it.
                 process.kill()
         if process.returncode != 0:
             raise NoTree(f"git {arguments[0]} failed: {_first_line(complaint)}")
         return printed
 
     def _output(self, process: subprocess.Popen[bytes], given: bytes) -> tuple[bytes, bytes]:
-        """What git prints, and its errors. Raises `TimeoutExpired`, `NoTree`."""
+        """Wait for git, and return (its standard output, its standard error). Raises `TimeoutExpired` at the
+        deadline, and `NoTree` if git waits for a pipe.
+        """
         left_s = max(0.05, self._until - monotonic())
         if left_s > LOOK_AFTER_S:
             try:
                 return process.communicate(given, timeout=LOOK_AFTER_S)
             except subprocess.TimeoutExpired:
                 self._look_for_endless_file()
-                given = b""  # it has been taken over by the first call
+                given = b""  # the first call has already passed it on
         return process.communicate(given or None, timeout=max(0.05, self._until - monotonic()))
 
     def _look_for_endless_file(self) -> None:
-        """Raises `NoTree` if git would read a pipe or a device of the work tree. Cost: O(files)."""
+        """Raise `NoTree` if git would read a pipe or a device in the work tree. O(files)."""
         for folder, folders, names in os.walk(self._root):
             if monotonic() > self._until:
                 return
@@ -120,11 +130,12 @@ _SAFE = (
     "-c",
     "protocol.allow=never",
 )
-"""Said again although no config is read that could say otherwise."""
+"""Options with safe values for git's settings. They are set although compactd's git reads no config that
+could change them."""
 
 
 def _environ(folder: Path, tree: WorkTree, path: str) -> Mapping[str, str]:
-    """All that git sees of an environment: nothing of the user's but the PATH."""
+    """Return git's environment. Of the user's variables it contains only the PATH."""
     given = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     return {
         **given,
@@ -148,7 +159,9 @@ def _environ(folder: Path, tree: WorkTree, path: str) -> Mapping[str, str]:
 
 
 def _quoted(path: Path) -> str:
-    """A path as an entry of the list of alternates, which separates by `:` and unquotes `"…"`."""
+    """Return a path in the form that `GIT_ALTERNATE_OBJECT_DIRECTORIES` needs: quoted if it contains the
+    separator.
+    """
     text = str(path)
     if os.pathsep not in text and not text.startswith('"'):
         return text

@@ -1,4 +1,7 @@
-"""The files of a work tree, kept as git trees in a session's own folder. It blocks: it is for a thread."""
+"""Snapshots of a work tree's files, stored as git trees in the session's folder.
+
+All functions block, so call them in a thread.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +19,38 @@ from compactd.session.git.program import DEADLINE_S, Git
 from compactd.session.git.work_tree import NoTree, WorkTree, work_tree_of
 
 LARGE_BYTES = 5 * 1024 * 1024
-"""Larger files are left out: they are data, and would be copied."""
+"""The largest file in a snapshot. Larger files are left out: they are probably data, and each would be
+copied."""
 
 INDEX_BYTES = 128 * 1024 * 1024
-"""A larger index is not copied: the first snapshot reads every file instead."""
+"""The largest index that is copied from the user's repository. If it is larger, the first snapshot reads
+every file."""
 
 
 MAX_HIDDEN = 1000
-"""Paths of ignored files that are told at most."""
+"""The most ignored files that a diff lists."""
 
 TICK_S = 0.02
-"""File systems read a clock that is behind by up to one tick: 10 ms at 100 Hz (Linux, `CONFIG_HZ`)."""
+"""Seconds by which a file's time may be behind the clock. Linux sets file times once per tick, which is 10 ms
+at 100 Hz (`CONFIG_HZ`)."""
 
 
 class GitTrees:
-    """The trees of one session, in `folder`, which is made at the first need."""
+    """The git trees of one session, in `folder`, which is created at the first snapshot."""
 
     def __init__(self, folder: Path, path: str | None, deadline_s: float = DEADLINE_S) -> None:
         self._folder = folder
         self._path = path
-        """The environment's `PATH`, to find git by."""
+        """The `PATH` in which git is searched."""
         self._deadline_s = deadline_s
         self._busy = threading.Lock()
         self._is_over = False
 
     def snapshot(self, working_dir: str) -> str:
-        """The name of a tree with the files as they are now, ignored and large ones left out.
+        """Store the work tree's files as they are now, except ignored and large ones, and return the name
+        (hash) of their git tree.
 
-        The first one reads every file that git tracks; later ones those that changed. Raises `NoTree`.
+        The first snapshot reads every file that git tracks, later ones only changed files. Raises `NoTree`.
         """
         with self._busy:
             if self._is_over:
@@ -58,7 +65,7 @@ class GitTrees:
             except NoTree:
                 if not is_new:
                     raise
-                # The user's index is of a kind that cannot be copied (split in two): begin with none.
+                # Git cannot use the copy of the user's index (a split index). Begin without an index.
                 (self._folder / "index").unlink(missing_ok=True)
                 changed = git.changed_files()
             given = b"\0".join(_worth_keeping(tree.root, self._folder.parent.parent, changed))
@@ -66,21 +73,23 @@ class GitTrees:
             return git.run("write-tree", "--missing-ok").decode("ascii").strip()
 
     def difference(self, before: str, after: str, working_dir: str) -> tuple[Changed, ...]:
-        """The files that differ between two trees, by their paths. Writes nothing. Raises `NoTree`."""
+        """Return the files that differ between two trees, sorted by path. Raises `NoTree`."""
         tree = work_tree_of(working_dir)
         if not (self._folder / "HEAD").is_file():
-            raise NoTree("the session's snapshots are not there any more")
+            raise NoTree("the session's snapshots no longer exist")
         if not _attributes_file(self._folder).is_file():
-            # Snapshots of an older version have none yet.
+            # Snapshots of an older version of compactd do not have this file yet.
             with self._busy, contextlib.suppress(OSError):
                 _override_attributes(self._folder)
         return difference(self._git(tree), before, after)
 
     def hidden_since(self, since: float, working_dir: str) -> tuple[str, ...]:
-        """Paths that git ignores and that were made or changed after `since`, in Unix seconds; in no tree.
+        """Return ignored paths that were created or changed after `since` (Unix seconds). No tree contains
+        them.
 
-        A folder of which everything is ignored is one path that ends in `/`. It is listed if an entry was
-        added to it or removed from it. Sorted, at most `MAX_HIDDEN`. O(files). Raises `NoTree`.
+        A folder in which everything is ignored is one path that ends in `/`. It is listed if an entry was
+        added or removed. The result is sorted and has at most `MAX_HIDDEN` paths. O(files). Raises
+        `NoTree`.
         """
         tree = work_tree_of(working_dir)
         top = os.fsencode(tree.root)
@@ -96,7 +105,9 @@ class GitTrees:
         return tuple(sorted(found)[:MAX_HIDDEN])
 
     def forget(self, *, for_good: bool = False) -> None:
-        """Removes all of it; `for_good`: and takes no further snapshot, be it asked for already."""
+        """Delete all snapshots. With `for_good`, every later `snapshot` raises, also one that waits for this
+        call.
+        """
         self._is_over = self._is_over or for_good
         with self._busy:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -110,13 +121,13 @@ class GitTrees:
         return Git(program, self._folder, tree, path, self._deadline_s)
 
     def _prepare(self, tree: WorkTree) -> bool:
-        """True where the folder was made just now."""
+        """Create the session's folder of git objects if needed. Return true if it is new. Raises `NoTree`."""
         try:
             is_new = not (self._folder / "HEAD").is_file()
             if is_new:
                 _make(self._folder, tree)
             _override_attributes(self._folder)
-            # Nobody else uses it: this is what a git that was killed left behind.
+            # Only this process uses the folder, so a lock was left behind by a git that was killed.
             (self._folder / "index.lock").unlink(missing_ok=True)
             return is_new
         except OSError as refused:
@@ -133,15 +144,16 @@ def _make(folder: Path, tree: WorkTree) -> None:
     config = f"[core]\n\trepositoryformatversion = {version}\n\tbare = false{kind}\n"
     (folder / "config").write_text(config)
     if tree.index.is_file() and tree.index.stat().st_size <= INDEX_BYTES:
-        # With its time: what changed in the same moment is looked at again by that (git's "racy-git").
+        # Keep the file's time: git uses it to recheck files that changed at the same moment ("racy-git").
         shutil.copy2(tree.index, folder / "index")
-    # Last: it says that the others are there.
+    # Written last: its presence means that the rest is complete.
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
 
 
 _ATTRIBUTES = "* !diff !working-tree-encoding !filter !ident !merge\n"
-"""What the work tree's own `.gitattributes` may not say, as this file goes before them (gitattributes: "When
-deciding what attributes are assigned to a path"). `text` and `eol` stay: they only decide on line ends."""
+"""The content of compactd's own attributes file. It overrides attributes in the work tree's `.gitattributes`,
+because git gives this file precedence (gitattributes: "When deciding what attributes are assigned to a
+path"). `text` and `eol` stay: they affect only line endings."""
 
 
 def _attributes_file(folder: Path) -> Path:
@@ -149,7 +161,9 @@ def _attributes_file(folder: Path) -> Path:
 
 
 def _override_attributes(folder: Path) -> None:
-    """No `.gitattributes` hides what a file says, or makes git refuse to read it."""
+    """Write compactd's attributes file, so that the user's `.gitattributes` can neither hide a file's content
+    from diffs nor make git refuse to read the file.
+    """
     file = _attributes_file(folder)
     if file.is_file():
         return
@@ -158,8 +172,11 @@ def _override_attributes(folder: Path) -> None:
 
 
 def _show_all(git: Git, root: Path) -> None:
-    """Takes the marks out of the copied index that make git believe a file is as it was: `assume-unchanged`
-    (a lower-case tag of `ls-files -v`), and `skip-worktree` (`S`) of files that are there."""
+    """Remove marks in the copied index that make git treat a file as unchanged.
+
+    They are `assume-unchanged` (a lower-case tag of `ls-files -v`) and, for existing files, `skip-worktree`
+    (`S`).
+    """
     marked = [
         line[2:]
         for line in git.run("ls-files", "-v", "-z").split(b"\0")
@@ -171,12 +188,14 @@ def _show_all(git: Git, root: Path) -> None:
 
 
 def _worth_keeping(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[bytes]:
-    """Files of a size to keep, links, and what is gone; each once, and none of `home`, which is ours."""
+    """Yield, once each, those of `paths` that a snapshot stores: files that are not too large, links and
+    deleted files. Paths inside `home`, compactd's data folder, are left out.
+    """
     seen: set[bytes] = set()
     top, ours = os.fsencode(root), os.fsencode(home.resolve()) + b"/"
     links: dict[bytes, bool] = {}
     for path in paths:
-        # Another repository in this one ends in `/`.
+        # A path that ends in `/` is a nested repository.
         if not path or path in seen or path.endswith(b"/"):
             continue
         seen.add(path)
@@ -194,7 +213,9 @@ def _worth_keeping(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[b
 
 
 def _is_behind_link(top: bytes, folder: bytes, known: dict[bytes, bool]) -> bool:
-    """A folder of the path is a link now: git follows none, and takes the link for what was there."""
+    """Return true if `folder` or a folder above it, below `top`, is now a symbolic link. Git refuses paths
+    behind a link.
+    """
     if not folder:
         return False
     if folder not in known:

@@ -1,4 +1,4 @@
-"""A program that a workspace would have run: it leaves a file where its first argument says."""
+"""A program that a hostile workspace wants to run: it creates the file that its first argument names."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A program that talks, and not in frames."""
+"""A program that writes output, but not in LSP frames."""
 
 import sys
 

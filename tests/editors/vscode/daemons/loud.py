@@ -1,4 +1,4 @@
-"""A program that says why it ends, and ends."""
+"""A program that prints why it ends, and ends."""
 
 import sys
 

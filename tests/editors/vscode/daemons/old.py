@@ -1,4 +1,4 @@
-"""A daemon of an older protocol."""
+"""A daemon with an older protocol version."""
 
 from speaking import agree, introduce
 

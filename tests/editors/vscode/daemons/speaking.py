@@ -1,4 +1,4 @@
-"""Reads and writes LSP's frames: what a false daemon has in common with a true one."""
+"""Reads and writes LSP frames, for the fake daemons in this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _writing = threading.Lock()
 
 
 def read() -> dict[str, Any]:
-    """The next message; ends the program where there is none."""
+    """Return the next message from stdin. Exit the program if there are no more."""
     length = 0
     while line := sys.stdin.buffer.readline().strip():
         if line.lower().startswith(b"content-length:"):

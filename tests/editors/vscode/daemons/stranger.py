@@ -1,4 +1,4 @@
-"""A language server of somebody else."""
+"""A language server that is not compactd."""
 
 from speaking import agree, introduce
 

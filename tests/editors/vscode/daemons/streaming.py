@@ -1,4 +1,4 @@
-"""A daemon that sends a thousand events a second, for ten seconds, once it is given a prompt."""
+"""A fake daemon that sends a thousand events per second, for ten seconds, after a prompt."""
 
 from __future__ import annotations
 

@@ -57,69 +57,74 @@ class Speedup(Struct, frozen=True):
 SPEEDUPS = (
     Speedup(
         "opening",
-        "Messages of a stored session stay bytes until something needs them.",
-        "a session of 1.1M tokens opened and closed again, ten times",
+        "The messages of a stored session are decoded only when something needs them.",
+        "a session of 1.1M tokens is opened and closed again, ten times",
         before="883744f",
     ),
     Speedup(
         "compaction",
-        "Facts about a message are computed once, in idle time; lines are weighted in arrays.",
-        "a session of 1M tokens compacted without a model, in the process that appended it",
+        "The facts about a message that a summary needs are computed once, in idle time, and the values of "
+        "its lines are computed in arrays.",
+        "a session of 1M tokens is compacted without a model, in the process that appended its messages",
         before="fee931c",
     ),
     Speedup(
         "summary",
         "A plan looks for constraints only at word starts, a transcript is written in one pass, and the "
         "data for checking a summary is read while the model writes.",
-        "a session of 200k tokens compacted with a model that answers after 2.5 s, five times",
+        "a session of 200k tokens is compacted with a model that answers after 2.5 s, five times",
         before="5e143f3",
     ),
     Speedup(
         "reading",
-        "A compaction without a model reads the text in fewer passes.",
-        "a stored session of 200k tokens opened and compacted without a model at once, three times",
+        "A compaction without a model goes through the text fewer times.",
+        "a stored session of 200k tokens is opened and immediately compacted without a model, three times",
         before="cfa1fec",
     ),
     Speedup(
         "plan",
-        "What a plan needs of each message is computed at its append.",
-        "a session of 1M tokens planned (`dry_run`, `plan_only`), fifty times",
+        "What the plan of a compaction needs to know of a message is computed when the message is appended.",
+        "a compaction of a session of 1M tokens is planned (`session/compact` with `dry_run` and "
+        "`plan_only`), fifty times",
         before="cfa1fec",
     ),
     Speedup(
         "counting",
-        "Long texts are counted in two threads; the rows contain both. A request waits for `count_each`.",
-        "1M tokens counted by gpt-4o's own ranks (`tokens/count`), three times",
+        "Long texts are counted in two threads, and the rows contain the time of both. A request waits only "
+        "as long as `Bpe.count_each` takes.",
+        "`tokens/count` counts 1M tokens with the vocabulary of gpt-4o, three times",
         before="cfa1fec",
     ),
     Speedup(
         "pipelined",
-        "All requests of one read are answered together.",
-        "50,000 pings that are sent as fast as they are read",
+        "All requests that arrive in one read from the pipe are answered together.",
+        "the client sends 50,000 pings as fast as the daemon reads them",
         before="cfa1fec",
     ),
     Speedup(
         "small",
         "Small requests are read in the event loop, without a switch between threads.",
-        "10,000 pings, one at a time",
+        "the client sends 10,000 pings, each after the answer to the previous one",
         before="388dd93",
     ),
     Speedup(
         "large",
         "A large message is checked while it arrives, not after its last byte.",
-        "a message of 55 MB that is refused, five times",
+        "a message of 55 MB is sent and refused, five times",
         before="388dd93",
     ),
     Speedup(
         "dropping",
-        "Dropping the oldest messages reads only names in them, not their whole text.",
-        "a stored session of 200k tokens opened and its oldest dropped at once, three times",
+        "When the oldest messages are dropped, only the names in them are read, not their whole text.",
+        "a stored session of 200k tokens is opened and its oldest messages are immediately dropped, "
+        "three times",
         before="cfa1fec",
     ),
     Speedup(
         "resting",
-        "Memory is freed once for many compactions; load.md shows the effect on small requests.",
-        "twenty sessions of 200k tokens compacted without a model at once",
+        "Memory is given back to the system once for many compactions, not after each. [Load](load.md) shows "
+        "the effect on small requests.",
+        "twenty sessions of 200k tokens are compacted without a model at the same time",
         before="523d9ec",
     ),
 )
@@ -214,11 +219,11 @@ def table(speedup: Speedup, before: Profile, after: Profile) -> list[str]:
         f"## {speedup.name.capitalize()}",
         "",
         f"{speedup.what} Measured: {speedup.work}; before is `{speedup.before}`, after is"
-        f" {f'`{speedup.after}`' if speedup.after else 'the state of this page'}.",
+        f" {f'`{speedup.after}`' if speedup.after else 'the code from which this page was made'}.",
         "",
         "| function, including what it calls | before, ms | after, ms |",
         "|---|---:|---:|",
-        f"| total, client's clock | {before.took_ms:.1f} | {after.took_ms:.1f} |",
+        f"| total, measured by the client | {before.took_ms:.1f} | {after.took_ms:.1f} |",
         f"| total in compactd | {before.ms(before.total):.1f} | {after.ms(after.total):.1f} |",
     ]
     for name in most[:ROWS]:
@@ -235,11 +240,12 @@ def page(sections: Sequence[Sequence[str]]) -> str:
         "# Speedups",
         "",
         "Each section profiles the daemon before and after one larger speedup. `python -m benchmarks.profiled"
-        f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). py-spy samples the daemon"
-        f" {RATE:,} times per second from outside. A row counts the samples of threads that ran in a function"
-        " or in what it called, in milliseconds of one run, so rows overlap. The time by the client's clock"
-        " also contains what runs in no function of compactd: the system, other threads' turns, the profiler."
-        " Idle-time read-ahead is left out.",
+        f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). The profiler py-spy"
+        f" samples the daemon from outside, {RATE:,} times per second. A row says how many milliseconds of"
+        " one run threads spent in a function and in what it called, so the rows overlap. The time that the"
+        " client measured also contains what happens outside compactd's functions: work of the operating"
+        " system and the profiler, and waiting for other threads. The reading of messages in idle time is"
+        " left out.",
         "",
     ]
     return "\n".join([*head, *(line for section in sections for line in section)]).rstrip() + "\n"

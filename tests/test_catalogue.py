@@ -128,7 +128,7 @@ def test_a_users_file_that_is_wrong_is_told_and_stops_no_lookup(tmp_path: Path) 
 
     assert catalogue.lookup("gpt-4o").context_window == 128_000
     assert catalogue.lookup("y").context_window == 5000
-    assert catalogue.warnings == ("models.toml: line 3: context is 0, not above 0",)
+    assert catalogue.warnings == ("models.toml: line 3: context is 0; it must be above 0",)
 
 
 def test_a_question_of_a_megabyte_is_answered_and_not_kept() -> None:

@@ -94,7 +94,7 @@ def test_what_may_not_be_done_twice_is_told_and_the_new_daemon_has_the_session(
     with Client(mortal, env={**os.environ, **env}, restarts=True) as client:
         client.session_start(session_id="s")
         client.session_append(session_id="s", messages=[user("one")])
-        with pytest.raises(Interrupted, match="it was restarted"):
+        with pytest.raises(Interrupted, match="was restarted"):
             client.session_compact(session_id="s")
         state = client.agent_state(session_id="s")
 

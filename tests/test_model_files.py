@@ -75,7 +75,7 @@ def test_a_damaged_file_is_named_and_every_answer_is_a_guess(
 
     assert len(warnings) == 1
     assert warnings[0].startswith(f"compactd/models/data/{named} ")
-    assert "reinstalled" in warnings[0]
+    assert "Reinstall compactd" in warnings[0]
     assert str(packaged) not in warnings[0]
     assert (answer.context_window, answer.confidence) == (128_000, "guess")
 
@@ -88,9 +88,9 @@ def test_a_damaged_file_is_named_and_every_answer_is_a_guess(
         ("model = 5", "line 1: write [[model]], with two brackets"),
         ("\n[[model]]\ncontext = 5\n", "line 2: there is no match"),
         ("[[model]]\nmatch = 'x'\ncontext = 'many'\n", "line 3: context: expected a whole number, got str"),
-        ("[[model]]\nmatch = 'x'\n\ncontext = 0\n", "line 4: context is 0, not above 0"),
-        ("[[model]]\nmatch = 'x'\noutput = -1\n", "line 3: output is -1, not above 0"),
-        ("[[model]]\nmatch = ''\n", "line 2: match is empty"),
+        ("[[model]]\nmatch = 'x'\n\ncontext = 0\n", "line 4: context is 0; it must be above 0"),
+        ("[[model]]\nmatch = 'x'\noutput = -1\n", "line 3: output is -1; it must be above 0"),
+        ("[[model]]\nmatch = ''\n", "line 2: match is empty; it must name a model"),
         ("[[model]]\nmatch = ['a']\n", "line 2: match: expected str, got array"),
         ("\udcff", "cannot be read"),
     ],
@@ -136,8 +136,8 @@ def test_a_word_that_is_not_known_is_told_and_the_rest_is_used(tmp_path: Path) -
 
     assert overrides == (Override(match="a", output=5),)
     assert warnings == (
-        "models.toml: line 1: version is not known here; only [[model]] is",
-        "models.toml: line 4: contexts is not known; match, provider, context, input and output are",
+        "models.toml: line 1: version is not known; the file may contain only [[model]]",
+        "models.toml: line 4: contexts is not known; use match, provider, context, input, output",
     )
 
 

@@ -16,8 +16,8 @@ BEHIND = {
         "session does this once per message, at its append."
     ),
     "cut": (
-        "The kept data of the messages is copied, so that a worker can read it while the session "
-        "continues; the walk and the move search in it."
+        "Most of the work is to copy the stored data of the messages, so that a worker thread can search in "
+        "it for the cut while the session continues."
     ),
     "plan": (
         "Of 0.11 ms at 100k tokens, 43 % is the smallest summary with the user's constraints, 15 % the "

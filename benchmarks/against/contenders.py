@@ -18,11 +18,11 @@ DRIVERS = Path(__file__).parent / "drivers"
 
 Kind = Literal["ours", "peer", "floor"]
 
-NO_SESSION = "keeps no sessions: messages are its caller's"
+NO_SESSION = "stores no sessions"
 NO_EXACT = "has no tokenizer of its own"
 ASKS_MODEL = "asks a model for every compaction"
-ONLY_DROPS = "only drops"
-TOKENS_ONLY = "counts, and nothing else"
+ONLY_DROPS = "only drops messages"
+TOKENS_ONLY = "only counts tokens"
 
 
 class Contender(Struct, frozen=True, kw_only=True):
@@ -51,11 +51,14 @@ CONTENDERS = (
         kind="ours",
         rows={row: row for row in ("count", "estimate", "cut", "plan", "trim", "compact", "load")},
         how={
-            "estimate": "characters ÷ 4, as the specs have it",
-            "cut": "walk back, move to a safe cut; sums of tokens and safe cuts are kept up at each append",
-            "plan": "what goes, stays, is pinned and shortened, the user's constraints, every budget; what it"
-            " asks of a message is kept since the append, the user's constraints since the plan before",
-            "trim": "truncate: the plan, and a note of what went and is used again; the journal keeps it all",
+            "estimate": "characters ÷ 4, as the specifications require",
+            "cut": "walks back from the newest message and moves to a safe cut; sums of tokens and safe "
+            "cuts are updated at each append",
+            "plan": "decides what is removed, kept, pinned and shortened, finds the user's constraints, and "
+            "computes all budgets; what it needs of a message was stored at the append, the user's "
+            "constraints at the previous plan",
+            "trim": "truncate: the plan, and a note that names what was removed but is used again; the "
+            "journal keeps all messages",
             "compact": "extract: a record of what is likely to be needed again",
         },
     ),
@@ -73,7 +76,7 @@ CONTENDERS = (
         rows={"trim": "trim_ahead", "compact": "compact_ahead"},
         how=dict.fromkeys(
             ("trim", "compact"),
-            "the same in a session whose messages the daemon has read since their append, in idle moments",
+            "the same in a session whose messages the daemon has already read in idle time",
         ),
     ),
     Contender(
@@ -87,7 +90,7 @@ CONTENDERS = (
         side="compactd_side",
         kind="floor",
         rows={"load": "decode"},
-        how={"load": "decodes the same journal into structs, nothing checked or folded"},
+        how={"load": "only decodes the same journal into structs: checks nothing, computes no state"},
     ),
     Contender(
         name="tiktoken",
@@ -117,7 +120,10 @@ CONTENDERS = (
         side="pi_side",
         place="node",
         rows={row: row for row in ("estimate", "cut", "plan", "load")},
-        how={"cut": "findCutPoint", "plan": "prepareCompaction: projection, cut, file operations"},
+        how={
+            "cut": "its function findCutPoint",
+            "plan": "its function prepareCompaction: projection, cut, file operations",
+        },
         cannot={"count": NO_EXACT, "compact": ASKS_MODEL},
     ),
     Contender(
@@ -126,11 +132,16 @@ CONTENDERS = (
         place="langchain",
         rows={row: row for row in ("estimate", "plan", "trim", "load")},
         how={
-            "plan": "the summarisation middleware's count, check, cut, parting",
-            "trim": "trim_messages, by its approximate count",
+            "plan": "the work of its summarisation middleware before the summary: count, check, find the "
+            "cut, divide the messages",
+            "trim": "trim_messages with its approximate counter",
             "load": "messages_from_dict of one JSON file",
         },
-        cannot={"count": NO_EXACT, "cut": "counts again for each cut: see the plan", "compact": ASKS_MODEL},
+        cannot={
+            "count": NO_EXACT,
+            "cut": 'counts again for each cut: see "plan a compaction"',
+            "compact": ASKS_MODEL,
+        },
     ),
     Contender(
         name="strands",
@@ -138,19 +149,26 @@ CONTENDERS = (
         place="strands",
         rows={row: row for row in ("estimate", "cut", "trim", "load")},
         how={
-            "cut": "a share of the messages; tokens are not looked at",
-            "trim": "its sliding window: the newest messages, a number of them; tokens are not looked at",
+            "cut": "cuts off a share of the messages, whatever their tokens",
+            "trim": "its sliding window: keeps a fixed number of the newest messages, whatever their tokens",
         },
         less=frozenset(("cut", "trim")),
-        cannot={"count": NO_EXACT, "plan": "asks the model right behind the cut", "compact": ASKS_MODEL},
+        cannot={"count": NO_EXACT, "plan": "asks the model directly after the cut", "compact": ASKS_MODEL},
     ),
     Contender(
         name="google-adk",
         side="adk_side",
         place="adk",
         rows={row: row for row in ("estimate", "plan", "load")},
-        how={"plan": "the events to compact, by its token threshold", "load": "its session, from JSON"},
-        cannot={"count": NO_EXACT, "compact": ASKS_MODEL, "cut": "by events: see the plan"},
+        how={
+            "plan": "finds the events to compact by its token threshold",
+            "load": "reads its session from JSON",
+        },
+        cannot={
+            "count": NO_EXACT,
+            "compact": ASKS_MODEL,
+            "cut": 'cuts between events: see "plan a compaction"',
+        },
     ),
     Contender(
         name="litellm",
@@ -158,10 +176,14 @@ CONTENDERS = (
         place="litellm",
         rows={"count": "count", "trim": "trim"},
         how={
-            "count": "token_counter of each text: tiktoken inside",
-            "trim": "trim_messages, by its token counter",
+            "count": "token_counter for each text, which uses tiktoken",
+            "trim": "trim_messages with its token counter",
         },
-        cannot={"load": NO_SESSION, "plan": "cuts while it trims", "compact": ONLY_DROPS},
+        cannot={
+            "load": NO_SESSION,
+            "plan": "plans no compaction: finds the cut while it trims",
+            "compact": ONLY_DROPS,
+        },
     ),
     Contender(
         name="headroom",
@@ -169,7 +191,11 @@ CONTENDERS = (
         place="headroom",
         rows={"compact": "compact"},
         how={"compact": "compress: rewrites tool results in place"},
-        cannot={"count": "remembers counts by text: none is fresh", "load": NO_SESSION, "plan": "makes none"},
+        cannot={
+            "count": "caches the counts of texts, so it does not count again",
+            "load": NO_SESSION,
+            "plan": "plans no compaction",
+        },
     ),
     Contender(
         name="openhands",
@@ -177,9 +203,9 @@ CONTENDERS = (
         place="openhands",
         rows={"count": "count", "plan": "plan", "load": "load"},
         how={
-            "count": "get_total_token_count of the events: litellm inside, other texts around each",
-            "plan": "the suffix that its condenser keeps for a token budget",
-            "load": "its event log, a JSON file an event",
+            "count": "get_total_token_count of the events, which uses litellm and adds texts to each event",
+            "plan": "finds the newest events that its condenser keeps within a token budget",
+            "load": "reads its event log, one JSON file per event",
         },
         cannot={"compact": ASKS_MODEL},
     ),

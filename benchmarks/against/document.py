@@ -22,19 +22,20 @@ HEAD = """# Speed of other projects at the same work
     python -m benchmarks.against --document  # writes this page and its plots
     python -m benchmarks.against --quick count load    # some parts
 
-The peers are installed from PyPI and npm into separate environments below `~/.cache/compactd-peers` (2
-GB; `COMPACTD_PEERS` names another folder). `benchmarks/against/places.py` pins each version. A peer
-that cannot be installed is left out, and the reason is given below.
+The peers (programs of other projects) are installed from PyPI and npm into separate environments below
+`~/.cache/compactd-peers` (2 GB; `COMPACTD_PEERS` names another folder). `benchmarks/against/places.py`
+pins each version. A peer that cannot be installed is left out, and the reason is given below.
 
 Each peer is a separate process and gets the same session; all take turns in the same run. Preparation
 is not timed. The first run of each is not counted; the figures are medians. **On a busy machine, read
 the ratios.** The session is the long conversation of [Speed](benchmarks.md), made from this
-repository's own files: tool results, calls with their arguments, the agent's text, a little of the
-user's. The same tree gives the same bytes.
+repository's own files: tool results, calls with their arguments, the agent's text, and a little text of
+the user's. The same contents of the repository give the same bytes.
 
-A name with · is a lower bound: it does less than the row requires and shows what is possible at best.
-The ratio says how many times as long as compactd it takes (or as much memory, or as few per second).
-Below 1, it is faster.
+A name with · is a lower bound, not a peer: it does less than the others in its table, and so shows what
+is possible at best. The ratio compares the others with compactd: how many times as long they take, how
+many times as much memory they need, or how many times fewer requests per second they answer. Below 1,
+they are better.
 """
 
 
@@ -78,7 +79,7 @@ def _glance(done: Run) -> str:
         ours, best = result.ours, result.best_peer
         if ours is None:
             continue
-        told = "nobody else" if best is None else f"{best.who}, {number(best.value)} {result.row.unit}"
+        told = "no other" if best is None else f"{best.who}, {number(best.value)} {result.row.unit}"
         ratio = "" if best is None else f"{number(result.times(best))} ×"
         lines.append(f"| {_what(result)} | {number(ours.value)} {result.row.unit} | {told} | {ratio} |")
     return "\n".join(lines) + "\n"
@@ -94,7 +95,9 @@ def _main_results(results: Sequence[Result]) -> list[Result]:
 
 def _section(result: Result) -> str:
     row = result.row
-    about = [text for text in (row.about, f"Session: {result.workload}." if result.workload else "") if text]
+    about = [
+        text for text in (row.about, f"The session has {result.workload}." if result.workload else "") if text
+    ]
     lines = [f"## {row.what[0].upper()}{row.what[1:]}\n", " ".join(about) + "\n"]
     lines += [f"| who | {row.unit} | ratio | what it does |", "|---|---:|---:|---|"]
     for figure in sorted(result.figures, key=lambda one: one.value, reverse=row.better == "more"):
@@ -103,12 +106,12 @@ def _section(result: Result) -> str:
         ratio = "" if result.ours is None or figure is result.ours else number(result.times(figure))
         lines.append(f"| {floor}{name} | {number(figure.value)} | {ratio} | {_how(figure)} |")
     if result.is_first is False and row.key in BEHIND:
-        lines.append(f"\nNot the first. {BEHIND[row.key]}")
+        lines.append(f"\ncompactd is not the best here. {BEHIND[row.key]}")
     return "\n".join(lines) + "\n"
 
 
 def _how(figure: Figure) -> str:
-    once = "one run, the first" if figure.runs == 0 else ""
+    once = "only one run" if figure.runs == 0 else ""
     return "; ".join(part for part in (figure.how, figure.note, once) if part)
 
 

@@ -104,7 +104,7 @@ class Race:
                 kind=kinds[name],
                 value=median(values),
                 runs=0 if first[name] in values else len(values),
-                how="a library, until it can be asked",
+                how="a library, until it can be called",
             )
             for name, values in times.items()
             if kinds[name] == "peer"
@@ -210,7 +210,7 @@ class Race:
         """Raises `CannotDo` where the size before says that this one would take too long."""
         tokens, took = self._took.get((row.key, contender.name), (workload.tokens, 0.0))
         if workload.tokens > tokens and took * workload.tokens / tokens > self._pace.patience_s / 2:
-            raise CannotDo(f"left out: {took:.0f} s at {tokens:,} tokens already")
+            raise CannotDo(f"left out, because it takes {took:.0f} s for {tokens:,} tokens")
 
     def _child(self, contender: Contender) -> Child:
         if contender.name in self._absent:

@@ -31,50 +31,54 @@ LIBRARY_ROWS = (
         what="load a session",
         unit="ms",
         grows=True,
-        about="From the file in which each keeps it, to what it works on. The file is in the system's cache.",
+        about="Read the session from a file in the project's own format into the objects that the project "
+        "works with. The operating system has the file in its cache.",
     ),
     Row(
         key="count",
         what="count fresh tokens, exactly",
         unit="ms",
         grows=True,
-        about="Every text of the session, none of them counted before, o200k_base. Only those with the same "
-        "total count the same.",
+        about="Count every text of the session for the first time, with the vocabulary o200k_base. Only "
+        "counters with the same total do the same work.",
     ),
     Row(
         key="estimate",
         what="estimate tokens",
         unit="ms",
         grows=True,
-        about="The whole session without a tokenizer. The share is the error against the exact total.",
+        about="Estimate the tokens of the whole session without a tokenizer. The percentage is the error "
+        "against the exact number.",
     ),
     Row(
         key="cut",
         what="find the cut",
         unit="ms",
         grows=True,
-        about="Where to cut so that the newest tokens stay: a fifth, at most 20k.",
+        about="Find the message from which on the session is kept, so that its newest tokens stay: a fifth "
+        "of them, at most 20,000.",
     ),
     Row(
         key="plan",
         what="plan a compaction",
         unit="ms",
         grows=True,
-        about="All that is done before a summary is written or asked for.",
+        about="Everything that is done before a summary is written or a model is asked for one.",
     ),
     Row(
         key="trim",
         what="drop the oldest",
         unit="ms",
         grows=True,
-        about="The newest stay, as many as may; what the others said is gone.",
+        about="Keep as many of the newest messages as the budget allows, and drop the others without a "
+        "summary.",
     ),
     Row(
         key="compact",
         what="compact without a model",
         unit="ms",
         grows=True,
-        about="What goes leaves something behind: a record of it, or a shorter text in its place.",
+        about="Replace the older messages by a record of what they contain, or by shorter texts.",
     ),
 )
 
@@ -82,13 +86,14 @@ MEMORY = Row(
     key="memory",
     what="memory of a session that is open",
     unit="MB",
-    about="What the process grew by while it loaded the session for the first time.",
+    about="How much the memory of the process grew while it loaded the session for the first time.",
 )
 START = Row(
     key="start",
     what="start",
     unit="ms",
-    about="From spawn: a server until its first answer, a library until it has what it needs to be asked.",
+    about="From the start of the process: for a server until its first answer, for a library until its "
+    "functions can be called.",
 )
 
 

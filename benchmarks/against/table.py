@@ -12,9 +12,9 @@ from benchmarks.against.results import Result, number
 from benchmarks.against.workload import size
 
 HOW = (
-    "Medians, in turns, the first run of each not counted. In brackets: how many times as long as compactd "
-    "it takes (as much memory, as few a second); below 1 it is the quicker. · marks what does less than the "
-    "row asks for: a floor, no peer."
+    "Medians; all take turns, and the first run of each is not counted. In brackets: how many times as long "
+    "as compactd the other takes (or as much memory, or fewer per second); below 1, the other is better. · "
+    "marks a lower bound, not a peer: it does less than the row requires."
 )
 
 

@@ -21,22 +21,30 @@ from benchmarks.peers import BARE, COMPACTD, HERE, Peer, PeerFailed
 from benchmarks.transport import INITIALIZE, flood, memory_mb
 
 ROUND_TRIP = Row(
-    key="round_trip", what="round trip of a small request", unit="µs", about="One at a time, p50."
+    key="round_trip",
+    what="round trip of a small request",
+    unit="µs",
+    about="One request at a time; the median.",
 )
-SLOWEST = Row(key="round_trip_p99", what="round trip of a small request, p99", unit="µs")
+SLOWEST = Row(
+    key="round_trip_p99",
+    what="round trip of a small request, p99",
+    unit="µs",
+    about="One request at a time; 99 % of them take less time than this.",
+)
 PIPELINED = Row(
     key="pipelined",
     what="pipelined requests",
     unit="/s",
     better="more",
-    about="Sent as fast as they are read.",
+    about="The client sends requests as fast as the server reads them.",
 )
 LARGE = Row(
     key="large",
     what="one message of 55 MB, until its answer",
     unit="ms",
-    about="A request to a method that nobody has, its parameters a conversation of that size: what it takes "
-    "to read it, to find that it is sound (compactd: UTF-8, depth), and to refuse it.",
+    about="A request with an unknown method, and with a conversation of that size as its parameters: the "
+    "time to read it, to check it (compactd checks UTF-8 and the depth of nesting) and to refuse it.",
 )
 IDLE = Row(key="idle", what="memory of a server that has answered a ping", unit="MB")
 
@@ -77,14 +85,14 @@ def servers(folder: Path) -> tuple[list[Server], dict[str, str]]:
             name="bare asyncio",
             command=BARE,
             kind="floor",
-            how="asyncio, two threads and msgspec: answers {} to anything, checks nothing",
+            how="asyncio, two threads and msgspec: answers {} to every request, checks nothing",
         ),
     ]
     absent: dict[str, str] = {}
     small = next(place for place in PLACES if place.name == "small")
     if is_there(small):
         stock = (str(python_of(small)), str(HERE / "stock_pygls.py"))
-        found.append(Server(name="pygls", command=stock, how="a server as its tutorial shows it"))
+        found.append(Server(name="pygls", command=stock, how="the server from its tutorial"))
     else:
         absent["pygls"] = "not installed"
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -96,7 +104,14 @@ def servers(folder: Path) -> tuple[list[Server], dict[str, str]]:
         subprocess.run(
             [compiler, "-O2", "-o", echo, str(SIDE)], capture_output=True, check=True, timeout=CC_S
         )
-        found.append(Server(name="C echo", command=(echo,), kind="floor", how="understands no JSON"))
+        found.append(
+            Server(
+                name="C echo",
+                command=(echo,),
+                kind="floor",
+                how="finds the id of each request, parses no JSON",
+            )
+        )
     except (OSError, subprocess.SubprocessError) as error:
         absent["C echo"] = f"not compiled: {error}"
     return found, absent
@@ -121,7 +136,7 @@ def race(env: Mapping[str, str], folder: Path, sizes: Sizes, say: Callable[[str]
         kind="floor",
         value=decode,
         runs=sizes.large,
-        how="its decode and encode of the same, alone",
+        how="only decodes the message and encodes it again",
     )
 
     def result(

@@ -33,8 +33,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     def said(self) -> str:
         """A description for the table."""
         return (
-            f"{size(self.tokens)} tokens: {self.messages:,} messages, {self.chars / 1e6:.2f}M characters, "
-            f"sha256 {self.digest}"
+            f"{size(self.tokens)} tokens ({self.messages:,} messages, {self.chars / 1e6:.2f}M characters; "
+            f"the SHA-256 of its file begins with {self.digest})"
         )
 
 

@@ -15,11 +15,11 @@
     ("session/start"
      :params ("model?" "session_id?" "system_prompt?" "tools?" "working_dir?" "title?" "compaction?" "context_window?" "parent_session_id?" "snapshots?" "persist?" "durability?" "read_only?" "client?")
      :result ("session_id" "resumed" "read_only" "model" "title" "context_window" "token_usage" "message_count" "seq" "warnings" "ignored_settings")
-     :doc "Opens a new session, or resumes one by its `session_id`. A session that another process has open is opened `read_only` and follows what that process does: its events are sent here too.")
+     :doc "Opens a new session, or resumes one by its `session_id`. If another process has the session open, it is opened `read_only` here and follows that process: the events of its changes are sent to this client, too.")
     ("session/append"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
      :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "warnings?")
-     :doc "Appends messages, all or none. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused, because they would take the place of the model's answer.")
+     :doc "Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.")
     ("session/context"
      :params ("session_id" "format?")
      :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?")
@@ -27,7 +27,7 @@
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?" "workDoneToken?")
      :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?" "warnings?")
-     :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
+     :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context.")
     ("session/history"
      :params ("session_id" "from?" "limit?" "in_context?")
      :result ("entries" "next?" "total?" "summarised?")
@@ -43,11 +43,11 @@
     ("session/prune"
      :params ("session_id" "dry_run?")
      :result ("pruned" "tokens_saved" "entry_ids")
-     :doc "Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on or off.")
+     :doc "Replaces old tool output by one-line stubs, as much as the settings say, even if the setting `prune` is off.")
     ("session/branch"
      :params ("session_id" "entry_id")
      :result ("session_id" "message_count")
-     :doc "Goes back to an entry, so that the next one follows it. Nothing is deleted.")
+     :doc "Goes back to an older entry and continues from there, on a new branch. Nothing is deleted.")
     ("session/undo"
      :params ("session_id" "force?")
      :result ("message_count" "token_usage" "compaction_id?" "entry_ids?")
@@ -63,15 +63,15 @@
     ("session/close"
      :params ("session_id" "workDoneToken?")
      :result ()
-     :doc "Closes the session here and cancels a running compaction. It stays stored.")
+     :doc "Closes the session in this daemon and cancels a running compaction. The session stays stored.")
     ("session/delete"
      :params ("session_id" "workDoneToken?")
      :result ("left?")
-     :doc "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that `session/export` wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If that agent continues its session, the hook stores only what is new.")
+     :doc "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new.")
     ("session/configure"
      :params ("session_id" "unset?" "compaction?" "system_prompt?" "tools?" "title?")
      :result ("settings" "warnings" "ignored_settings")
-     :doc "Sets the given settings and returns every setting in force, with where it came from.")
+     :doc "Sets the given settings and returns the value of every setting, and where it comes from.")
     ("session/pin"
      :params ("session_id" "entry_ids" "pinned?")
      :result ("pinned_entry_ids")
@@ -79,7 +79,7 @@
     ("session/redact"
      :params ("session_id" "entry_ids")
      :result ("redacted" "cleaned?" "left?")
-     :doc "Removes what messages say from the session, for a secret that was pasted. It is the one exception to \"nothing is deleted\". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.")
+     :doc "Removes the contents of messages from the session, for example because a secret was pasted. This is the one exception to \"nothing is deleted\". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Earlier snapshots of the work tree are deleted, and so are a hook's copies of the messages. `cleaned` lists what was cleaned, `left` what could not be cleaned and why.")
     ("session/diff"
      :params ("session_id" "from?" "to?")
      :result ("files" "root?" "reason?" "hidden?")
@@ -87,15 +87,15 @@
     ("session/import"
      :params ("path?" "content?" "format?" "workDoneToken?")
      :result ("session_id" "format" "message_count" "warnings" "ignored_settings")
-     :doc "Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. Compactions in the file are imported too: what a summary replaced is in the history, and `session/undo` restores it.")
+     :doc "Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context.")
     ("session/export"
      :params ("session_id" "format" "path?")
      :result ("format" "warnings" "content?" "path?")
-     :doc "Returns the session inline or writes it to a file. `compactd` is lossless. Message formats contain the whole history in a JSON object from which a request can be made. Names of other agents give session files that those agents can open.")
+     :doc "Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.")
     ("agent/state"
      :params ("session_id" "workDoneToken?")
      :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued" "prompts")
-     :doc "Returns the state of the session: status, tokens, budget, compactions. Never waits.")
+     :doc "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs.")
     ("agent/prompt"
      :params ("session_id" "text?" "content?")
      :result ("turn_id" "queued")
@@ -107,7 +107,7 @@
     ("prompt/drop"
      :params ("session_id" "prompt_id")
      :result ("dropped")
-     :doc "Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.)")
+     :doc "Removes a prompt that waits in the queue. (`agent/abort` stops the one that is being answered.)")
     ("turn/begin"
      :params ("session_id" "workDoneToken?")
      :result ("compaction" "pruned" "token_usage" "max_output_tokens?")
@@ -119,7 +119,7 @@
     ("turn/error"
      :params ("session_id" "error" "usage?" "epoch?" "workDoneToken?")
      :result ("overflow" "kind" "retry" "reason" "max_output_tokens?" "compaction?" "floor?")
-     :doc "Reports a failed model request and says what it was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`, and the window that it names is learned. Without a session, the error's `data` still says what the failure was.")
+     :doc "Reports a failed model request and returns what kind of failure it was. After an overflow, the session is compacted so that the next request is smaller, at most three times before the next `turn/end`. If the provider's error names the model's window, compactd learns it. If the session is not found or locked, the `data` of the error still says what kind of failure it was.")
     ("model/set"
      :params ("session_id" "model" "workDoneToken?")
      :result ("model" "token_usage" "compaction?" "warnings?")
@@ -135,19 +135,19 @@
     ("models/list"
      :params ("provider?" "from?" "limit?")
      :result ("models" "observed" "next?")
-     :doc "Lists every model that the registry knows, or those of one provider, and the windows learned from servers.")
+     :doc "Lists every model that the registry knows, or those of one provider, and the context windows that compactd learned from servers.")
     ("models/forget"
      :params ("model?" "provider?" "base_url?" "all?")
      :result ("forgotten")
-     :doc "Forgets windows that were learned from servers.")
+     :doc "Forgets context windows that compactd learned from servers.")
     ("overflow/classify"
      :params ("status?" "code?" "body?" "message?" "provider?" "usage?" "window?" "stop_reason?" "profile?" "session_id?")
      :result ("overflow" "kind" "limit" "requested" "fix" "evidence")
-     :doc "Says whether a failed model request was an overflow, what the error states, and what fixes it.")
+     :doc "Returns whether a failed model request was an overflow, which sizes the provider's error names, and what fixes it.")
     ("trust/set"
      :params ("path" "trusted")
      :result ("path" "trusted" "changed" "sha256" "settings" "warnings")
-     :doc "Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md).")
+     :doc "Trusts the current content of a folder's `.compactd.toml`, or revokes that trust. Only a person should decide this. Without trust, the file may only set sizes, within bounds (docs/settings.md).")
     ("trust/list"
      :params ()
      :result ("folders" "problem")
@@ -168,7 +168,7 @@ Name, then fields; those that end in ? may be left out.")
     ("session/compacting"
      :params ("session_id" "plan")
      :result ("cancel?" "context?" "instructions?" "prompt?")
-     :doc "A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the compaction continues.")
+     :doc "A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. If the client does not answer in time, the compaction continues.")
     ("tool/execute"
      :params ("session_id" "call_id" "name" "arguments" "turn_id")
      :result ("content?" "is_error?")

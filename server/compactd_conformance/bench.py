@@ -22,21 +22,25 @@ HEADERS: tuple[Framing, ...] = ("headers",)
 BOTH: tuple[Framing, ...] = ("headers", "lines")
 
 SETTINGS: Mapping[str, object] = {"context_window": 100_000, "estimator": "chars4", "strategy": "extract"}
-"""Settings of every session: tokens are characters ÷ 4, and no summary asks a model."""
+"""Settings of every session that a check starts: a token is four characters, and summaries are written
+without a model.
+"""
 
 SENT_SHOWN = 4
 
 
 class NotTried(Exception):
-    """Raised by a check that is impossible with this program. The message says why."""
+    """Raised by a check that cannot be run with the program under test. The message says why."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One sentence of the protocol, and how it is tested."""
+    """One sentence of the protocol, and the function that tests it."""
 
     name: str
     law: str
-    """Where the sentence is: the number of a law, or a section of the protocol."""
+    """Where the sentence comes from: the number of a law (docs/dev/behaviour.md), or a section of
+    protocol.md.
+    """
     says: str
     mend: str
     """How to fix a program that fails."""
@@ -86,7 +90,7 @@ class Bench:
         self._own: list[Peer] = []
         self._homes = 0
         self.sent_before: tuple[str, ...] = ()
-        """What an earlier check sent to produce the `Seen` value that this check examines."""
+        """The messages that an earlier check sent to produce the `Seen` value that this check examines."""
 
     @property
     def peer(self) -> Peer:
@@ -133,7 +137,7 @@ class Bench:
             self._shared.sent.clear()
 
     def end(self, *, is_broken: bool) -> None:
-        """Stop what the check started, and the shared process too if it may be in a bad state."""
+        """Stop the check's own processes, and the shared process too if it may be in a bad state."""
         for peer in self._own:
             peer.end()
         self._own.clear()
@@ -153,14 +157,14 @@ class Bench:
 
 
 class Seen(Generic[T]):
-    """A value that several checks examine. The first check that needs it makes it, once per bench."""
+    """A value that several checks examine. The first check that needs it computes it, once per bench."""
 
     def __init__(self, make: Callable[[Bench], T]) -> None:
         self._make = make
         self._made: WeakKeyDictionary[Bench, tuple[T, tuple[str, ...]]] = WeakKeyDictionary()
 
     def on(self, bench: Bench) -> T:
-        """Return the value for this bench."""
+        """Return the value for this bench; compute it if it was not computed yet."""
         if bench not in self._made:
             self._made[bench] = (self._make(bench), bench.sent())
         made, sent = self._made[bench]

@@ -14,8 +14,8 @@ from compactd_conformance.peer import Peer
 from compactd_conformance.talk import Message, Talk, contents, resumed, text, turns, user
 
 TRIES = 100
-"""After how many starts of a session the lock of its killed owner must be free. If the command is a wrapper,
-the program that it started may live a moment longer.
+"""After so many starts of a session, the lock of its killed owner must be free. If the command under test is
+a wrapper, the program that it started may live a moment longer.
 """
 
 
@@ -34,11 +34,14 @@ def _taken_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
 @check(
     "acknowledged-is-durable",
     law="Law 4",
-    says="A message whose append was answered survives SIGKILL, with both values of `durability`.",
-    mend="Answer an append only after the operating system has its bytes; for `disk`, after a sync.",
+    says="If the program was killed (SIGKILL), it still has every message whose append it had answered, "
+    "with both values of `durability`.",
+    mend="Answer an append only after its bytes were written to the operating system; for `disk`, only "
+    "after they were synced to disk.",
 )
 def acknowledged(bench: Bench) -> None:
-    """Append messages, kill the program, and read the messages again, with both values of `durability`."""
+    """Append messages and kill the program, with both values of `durability`. Expect every acknowledged
+    message in the reopened session."""
     for durability in ("disk", "os"):
         home = bench.home()
         peer = bench.fresh(home)
@@ -59,12 +62,14 @@ def acknowledged(bench: Bench) -> None:
 @check(
     "killed-in-a-compaction",
     law='Law 4; never again: a crash that leaves "running" behind',
-    says="After a kill during a compaction, the session opens with the view before it, idle, and "
-    "nothing is lost.",
-    mend="Commit a compaction as one record; treat a start without an end as failed.",
+    says="If the program was killed during a compaction, the session opens idle, with all messages and "
+    "with the view that it had before that compaction.",
+    mend="Write a compaction to the journal as one record; if a compaction started and did not end, treat "
+    "it as failed.",
 )
 def killed_in_compaction(bench: Bench) -> None:
-    """Kill the program while a compaction runs, and compare the view and the history before and after."""
+    """Kill the program while a compaction runs. Expect the view from before the compaction, and the whole
+    history."""
     home = bench.home()
     held = held_compaction(bench, home)
     before, written = held.talk.context(), held.talk.written()
@@ -73,16 +78,17 @@ def killed_in_compaction(bench: Bench) -> None:
     again, _ = _taken_over(bench.fresh(home), held.talk)
     state = again.state()
     after = again.context()
-    expect((state.status, state.compaction.running) == ("idle", False), "an idle session", state)
+    expect((state.status, state.compaction.running) == ("idle", False), "that the session is idle", state)
     same = (after.messages, after.tokens) == (before.messages, before.tokens)
-    expect(same, "the view as it was", f"{before.tokens} → {after.tokens} tokens")
+    expect(same, "the view from before the compaction", f"{before.tokens} → {after.tokens} tokens")
     expect(again.written() == written, "every message", again.written())
-    expect(again.compact().compacted, "a compaction that can be done now", "none")
+    expect(again.compact().compacted, "that the session can be compacted again", "none")
 
 
 def _file_with(home: Path, mark: bytes) -> Path:
-    """Return the file below `home` that contains `mark`, which a check appended. If there are several, return
-    the largest, because the others may be derived from it. Raise `NotTried` if there is none.
+    """Return the file below `home` that contains `mark`, a text that a check appended to a session. If there
+    are several, return the largest, because the others may be derived from it. Raise `NotTried` if there is
+    none.
     """
     found = [path for path in home.rglob("*") if path.is_file() and mark in path.read_bytes()]
     if not found:
@@ -93,12 +99,14 @@ def _file_with(home: Path, mark: bytes) -> Path:
 @check(
     "torn-records-are-told",
     law="Law 5",
-    says="A journal that is cut at any byte opens with a prefix of what was appended. An incomplete "
-    "record is reported and never used.",
-    mend="Verify every record as a whole; report what was left out in `warnings[]` of `session/start`.",
+    says="If a journal was cut off at any byte, its session opens with the appended messages before the cut. "
+    "An incomplete last record is reported and never used.",
+    mend="Verify each record with a checksum or length; report records that were left out in `warnings[]` "
+    "of `session/start`.",
 )
 def torn(bench: Bench) -> None:
-    """Cut the journals of four sessions in their last record, and open them."""
+    """Cut the journals of four sessions inside their last record, and open them. Expect all messages but
+    the incomplete one, and a warning about it."""
     home = bench.home()
     peer = bench.fresh(home)
     cuts = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 0.98}
@@ -120,20 +128,29 @@ def torn(bench: Bench) -> None:
     for name, share in cuts.items():
         talk, started = resumed(again, Talk(again, f"torn-{name}"))
         seen, whole = talk.written(), contents(kept[name])
-        expect(seen == whole[: len(seen)], f"a prefix of what was appended (cut at {share:.0%})", seen)
-        expect(len(seen) == len(whole) - 1, "all but the torn message", f"{len(seen)} of {len(whole)}")
-        expect(bool(started.warnings), "a warning about the torn record", started.warnings)
+        expect(
+            seen == whole[: len(seen)],
+            f"the appended messages before the cut, without gaps (file cut at {share:.0%})",
+            seen,
+        )
+        expect(
+            len(seen) == len(whole) - 1,
+            "all messages except the one whose record was cut",
+            f"{len(seen)} of {len(whole)}",
+        )
+        expect(bool(started.warnings), "a warning about the incomplete record", started.warnings)
 
 
 @check(
     "damage-in-the-middle",
     law="Law 5",
-    says="Opening a journal that is damaged in the middle answers 1003 with what can be saved, and "
-    "does not change it.",
-    mend="Distinguish damage from an incomplete end: complete records follow damage.",
+    says="If a journal is damaged in the middle, opening its session answers error 1003 (SessionCorrupt). "
+    "The error's `data` says what can be recovered, and the file is not changed.",
+    mend="Treat a bad record as damage if complete records follow it, and as an incomplete end if none do.",
 )
 def damaged(bench: Bench) -> None:
-    """Change a byte in the middle of a journal, and open it."""
+    """Change a byte in the middle of a journal, and open it. Expect error 1003 (session corrupt), and an
+    unchanged file."""
     home = bench.home()
     peer = bench.fresh(home)
     talk = bench.talk(on=peer, session_id="damaged")
@@ -145,29 +162,35 @@ def damaged(bench: Bench) -> None:
     path.write_bytes(broken)
 
     fault = bench.fresh(home).refusal("session/start", {"session_id": "damaged"})
-    expect(fault.code == 1003, "1003", f"{fault.code}: {fault.message}")
-    expect(len(bytes(fault.data)) > len(b"null"), "what could be saved, in data", bytes(fault.data))
-    expect(path.read_bytes() == broken, "the file as it was", "another")
+    expect(fault.code == 1003, "error 1003", f"{fault.code}: {fault.message}")
+    expect(
+        len(bytes(fault.data)) > len(b"null"),
+        "what can be recovered, in the error's data",
+        bytes(fault.data),
+    )
+    expect(path.read_bytes() == broken, "the journal file unchanged", "another")
 
 
 @check(
     "one-writer",
     law="Values: read_only; errors: 1004",
-    says="A session that another process has open can be started. It is `read_only`: reading works, "
-    "writes answer 1004. After the owner has ended, the next start can write.",
-    mend="Hold a lock while the session is open.",
+    says="A session that another process has open can be started. It is then `read_only`: reading works, "
+    "and writes answer error 1004 (SessionLocked). After the other process has ended, the next start can "
+    "write.",
+    mend="Hold a lock on the session's files while the session is open for writing.",
 )
 def one_writer(bench: Bench) -> None:
-    """Open one session in two processes, then kill the owner."""
+    """Open one session in two processes. Expect the second to be `read_only` until the first one is
+    killed."""
     home = bench.home()
     owner = bench.fresh(home)
     talk = bench.talk(user("Hello"), on=owner, session_id="shared")
     other, started = resumed(bench.fresh(home), talk)
 
     expect(started.read_only, "read_only: true", started)
-    expect(other.texts() == ("Hello",), "the owner's message", other.texts())
+    expect(other.texts() == ("Hello",), "the message that the owner appended", other.texts())
     fault = other.refusal("session/append", messages=[user("Mine")])
-    expect(fault.code == 1004, "1004", f"{fault.code}: {fault.message}")
+    expect(fault.code == 1004, "error 1004", f"{fault.code}: {fault.message}")
     owner.kill()
     _, taken = _taken_over(other.peer, talk)
     expect(not taken.read_only, "read_only: false after the owner's end", taken)
@@ -185,7 +208,7 @@ ODD_IDS = ("../../../odd-id", "..", "a/b/../../../../odd-id", "odd\\..\\..\\id",
     mend="Compute file names from a hash of the id.",
 )
 def id_is_no_path(bench: Bench) -> None:
-    """Use ids that look like paths, and watch the files around the data folder."""
+    """Use session ids that look like paths, and check that no file outside the data folder changes."""
     place = bench.home().parent
     home = place / "a" / "b" / "home"
     home.parent.mkdir(parents=True)
@@ -200,14 +223,14 @@ def id_is_no_path(bench: Bench) -> None:
         changed = _outside(place, home) ^ before
         expect(not changed, f"nothing outside the data folder written by starting {id!r}", changed)
     rows = {row.session_id for row in peer.call("session/list", {}, shapes.Rows).sessions}
-    expect(set(ODD_IDS) <= rows, "all of them in the list", rows)
+    expect(set(ODD_IDS) <= rows, "all these sessions in session/list", rows)
     for id in ("../../../victim", "../../victim", "../victim", str(place / "a" / "victim"), *ODD_IDS):
         peer.answer(peer.ask("session/delete", {"session_id": id}))
         changed = _outside(place, home) ^ before
         expect(not changed, f"nothing outside the data folder deleted by deleting {id!r}", changed)
     for id in ("", "x" * 257, "a\u0000b", "a\nb"):
         fault = peer.refusal("session/start", {"session_id": id})
-        expect(fault.code == -32602, f"-32602 for the id {id!r:.20}", f"{fault.code}: {fault.message}")
+        expect(fault.code == -32602, f"error -32602 for the id {id!r:.20}", f"{fault.code}: {fault.message}")
 
 
 def _outside(place: Path, home: Path) -> set[Path]:
@@ -218,10 +241,11 @@ def _outside(place: Path, home: Path) -> set[Path]:
     "looking-takes-no-lock",
     law="LSP: workspace/executeCommand",
     says="`compactd.state` takes no lock, so another process can still write to the session.",
-    mend="Open the session for reading, without the lock.",
+    mend="To answer `compactd.state`, open the session for reading only, without the lock.",
 )
 def looking(bench: Bench) -> None:
-    """Ask for the state of a closed session, and open it for writing in another process."""
+    """Ask for the state of a closed session, and open it for writing in another process. Expect that this
+    works."""
     home = bench.home()
     agent, editor = bench.fresh(home), bench.fresh(home)
     talk = bench.talk(user("Hello"), on=agent, session_id="looked-at")
@@ -231,26 +255,26 @@ def looking(bench: Bench) -> None:
     )
     _, again = resumed(agent, talk)
     expect(state.session_id == talk.id, "the state of the newest session", state.session_id)
-    expect(not again.read_only, "read_only: false for the next who opens it", again)
+    expect(not again.read_only, "read_only: false for the next process that opens the session", again)
 
 
 @check(
     "a-reader-is-told",
     law="Values: read_only; notifications",
-    says="A process that reads a session gets events for appended messages, compactions and the "
-    "session's deletion. The status of the writer is `unknown` to it.",
-    mend="Follow the journal, and send each record as the event that it was.",
+    says="A process that reads a session gets events for appended messages, compactions and the session's "
+    "deletion. For this process, the session's status is `unknown`.",
+    mend="Read new records of the journal as the other process writes them, and send the event that "
+    "belongs to each.",
 )
 def reader_is_told(bench: Bench) -> None:
-    """Change a session in one process, and examine the events that another process gets, which
-    only reads it.
-    """
+    """Change a session in one process, while another process only reads it. Expect events for the changes
+    in the reader."""
     home = bench.home()
     talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
     other, _ = resumed(bench.fresh(home), talk)
     at = other.peer.now
     status = other.state().status
-    expect(status == "unknown", "the status unknown", status)
+    expect(status == "unknown", "the status `unknown` in the reading process", status)
     talk.append(user("And one more thing."))
     other.peer.event(talk.id, "message_appended", at)
     talk.compacted()
@@ -258,9 +282,9 @@ def reader_is_told(bench: Bench) -> None:
     talk.peer.result(talk.ask("session/delete"), shapes.Nothing)
     closed = other.peer.event(talk.id, "session_closed", at)
     reason = read(other.peer.received[closed.at].params, shapes.Closed).reason
-    expect(reason == "deleted", "the reason deleted", reason)
+    expect(reason == "deleted", "the event session_closed with the reason deleted", reason)
     fault = other.refusal("session/context")
-    expect(fault.code == 1001, "1001", f"{fault.code}: {fault.message}")
+    expect(fault.code == 1001, "error 1001", f"{fault.code}: {fault.message}")
 
 
 CHECKS = (

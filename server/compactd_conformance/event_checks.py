@@ -18,8 +18,8 @@ from compactd_conformance.talk import KEEP, Talk, assistant, turns, user, worked
 MODEL = "openai-chat/held"
 
 FENCE = 50
-"""How many pings a check waits for before it expects that every answer and event which does not wait for
-something else has arrived.
+"""The number of pings whose answers a check awaits. After them it expects that all answers and events have
+arrived, except those that wait for something else.
 """
 
 
@@ -74,10 +74,11 @@ def held_compaction(bench: Bench, home: Path | None = None) -> Held:
     "state-does-not-wait",
     law="Transport: a running compaction",
     says="`agent/state`, `daemon/ping` and other sessions never wait for a running compaction.",
-    mend="Answer from memory, and do not compact in the loop that reads requests.",
+    mend="Answer these requests from memory, and do not compact in the loop that reads requests.",
 )
 def state_does_not_wait(bench: Bench) -> None:
-    """Ask for the state, a ping and another session while a compaction runs."""
+    """Ask for the state, a ping and another session while a compaction runs. Expect answers before it
+    ends."""
     held = held_compaction(bench)
     state = held.talk.ask("agent/state")
     ping = held.peer.ask("daemon/ping")
@@ -87,18 +88,19 @@ def state_does_not_wait(bench: Bench) -> None:
     held.expect_before_end(**{"agent/state": state, "daemon/ping": ping, "session/start": other})
     seen = held.peer.result(state, shapes.State)
     told = (seen.status, seen.compaction.running)
-    expect(told == ("compacting", True), "the status compacting, and running: true", told)
+    expect(told == ("compacting", True), "the status `compacting`, and compaction.running: true", told)
 
 
 @check(
     "reading-and-appending-go-on",
     law="Transport: a running compaction",
-    says="Append, context, history and search are answered while a compaction runs. What was appended "
-    "comes after the summary.",
-    mend="Let a compaction occupy the session's compaction slot, not its queue.",
+    says="`session/append`, `session/context`, `session/history` and `session/search` are answered while a "
+    "compaction runs. Messages that are appended meanwhile come after the summary in the view.",
+    mend="Let a running compaction block only other compactions of the session, not all of its requests.",
 )
 def reading_goes_on(bench: Bench) -> None:
-    """Append and read while a compaction runs."""
+    """Append and read while a compaction runs. Expect answers before it ends, and the appended messages
+    after the summary."""
     held = held_compaction(bench)
     asked = {
         "session/append": held.talk.ask("session/append", messages=[user("And one more thing.")]),
@@ -112,17 +114,19 @@ def reading_goes_on(bench: Bench) -> None:
     done = held.peer.result(held.id, shapes.Compaction)
     expect(done.compacted, "the compaction completed", done.reason)
     texts = held.talk.texts()
-    expect(texts[-1:] == ("And one more thing.",), "what was appended at the end of the view", texts)
+    expect(texts[-1:] == ("And one more thing.",), "the appended message at the end of the view", texts)
 
 
 @check(
     "a-second-change-is-busy",
     law="Errors: 1002",
-    says="While a compaction runs, a second compaction, undo, redo and delete answer 1002.",
-    mend="Immediately refuse requests that change the view; never queue a second compaction.",
+    says="While a compaction runs, a second compaction, undo, redo and delete of the same session answer "
+    "error 1002 (SessionBusy).",
+    mend="Refuse requests that change the view immediately; never queue a second compaction.",
 )
 def second_change(bench: Bench) -> None:
-    """Send requests that change the view while a compaction runs."""
+    """Send requests that change the view while a compaction runs. Expect error 1002 (session busy) for
+    each."""
     held = held_compaction(bench)
     methods = ("session/compact", "session/undo", "session/redo", "session/delete")
     asked = {method: held.talk.ask(method) for method in methods}
@@ -130,43 +134,51 @@ def second_change(bench: Bench) -> None:
 
     held.expect_before_end(**asked)
     codes = {method: held.peer.refused(id).code for method, id in asked.items()}
-    expect(set(codes.values()) == {1002}, "1002 for each", codes)
+    expect(set(codes.values()) == {1002}, "error 1002 for each of the four requests", codes)
 
 
 @check(
     "a-cancelled-compaction",
     law="Transport: $/cancelRequest",
-    says="A cancelled request is answered once, with -32800. A cancelled compaction ends as "
-    "`cancelled` and does not change the view.",
-    mend="Stop the work, send the end event, answer once.",
+    says="A cancelled request is answered once, with error -32800 (Cancelled). A cancelled compaction ends "
+    "with the status `cancelled` and does not change the view.",
+    mend="Stop the work, send `compaction_end`, then answer the request once.",
 )
 def cancelled(bench: Bench) -> None:
-    """Cancel a compaction while it runs, and compare the view before and after."""
+    """Cancel a compaction while it runs. Expect one answer, error -32800 (cancelled), and an unchanged
+    view."""
     held = held_compaction(bench)
     before = held.talk.context()
     held.peer.notify("$/cancelRequest", {"id": held.id})
 
     fault, end = held.peer.refused(held.id), held.end()
-    expect(fault.code == -32800, "-32800", f"{fault.code}: {fault.message}")
+    expect(fault.code == -32800, "error -32800", f"{fault.code}: {fault.message}")
     expect(end.status == "cancelled", "compaction_end with the status cancelled", end)
-    expect(held.talk.context() == before, "the view as it was", held.talk.context().tokens)
+    expect(held.talk.context() == before, "the view unchanged", held.talk.context().tokens)
     fence(held.peer)
-    expect(len(held.peer.answers(held.id)) == 1, "one answer", held.peer.answers(held.id))
+    expect(
+        len(held.peer.answers(held.id)) == 1,
+        "one answer to the cancelled request",
+        held.peer.answers(held.id),
+    )
 
 
 @check(
     "an-empty-summary",
     law="Never again: an empty summary accepted",
-    says="An empty answer from the summariser is a failure, not a summary. Another strategy is used, "
-    "and the context is not emptied.",
-    mend="Check the answer before using it as the summary.",
+    says="If the model that summarises returns an empty answer, the answer is not used as the summary. "
+    "Another strategy is used, or nothing is compacted.",
+    mend="Check that the model's answer is a summary before you use it.",
 )
 def empty_summary(bench: Bench) -> None:
-    """Let the model answer with an empty summary, and examine what the compaction does."""
+    """Let the model answer with an empty summary. Expect that another strategy is used and the context is
+    not emptied."""
     bench.model.release("")
     done = bench.talk(*turns(6, 200)).compact(keep_recent=KEEP, strategy="summarize", model=MODEL)
-    expect(not done.compacted or len(done.summary) > 50, "a summary by another strategy, or none", done)
-    expect(done.strategy != "summarize" or not done.compacted, "another strategy than summarize", done)
+    expect(
+        not done.compacted or len(done.summary) > 50, ("a summary that is not empty, or no compaction"), done
+    )
+    expect(done.strategy != "summarize" or not done.compacted, "a strategy other than summarize", done)
 
 
 # --- events -------------------------------------------------------------------------------------------
@@ -200,10 +212,12 @@ EVENTS = Seen(_eventful)
     law="Notifications",
     says="Every `compaction_start` is followed by exactly one `compaction_end` with its compaction_id "
     "(done, skipped, failed or cancelled), and then by a `usage_update`.",
-    mend="Send the end in the one place that every outcome of a compaction passes.",
+    mend="Send `compaction_end` in a single place in the code that every outcome of a compaction passes "
+    "through.",
 )
 def start_has_end(bench: Bench) -> None:
-    """Count the ends and the usage updates after each `compaction_start`."""
+    """Look at all events. Expect exactly one `compaction_end`, and then a `usage_update`, after each
+    `compaction_start`."""
     events = EVENTS.on(bench)
 
     starts = [event for event in events if event.type == "compaction_start"]
@@ -211,25 +225,29 @@ def start_has_end(bench: Bench) -> None:
     for start in starts:
         after = [event for event in events if event.at > start.at]
         ends = [e for e in after if e.type == "compaction_end" and e.compaction_id == start.compaction_id]
-        expect(len(ends) == 1, f"one compaction_end of {start.compaction_id}", f"{len(ends)}")
+        expect(len(ends) == 1, f"one compaction_end for {start.compaction_id}", f"{len(ends)}")
         usage = [event for event in after if event.type == "usage_update" and event.at > ends[0].at]
-        expect(bool(usage), f"a usage_update after the end of {start.compaction_id}", "none")
+        expect(bool(usage), f"a usage_update after the compaction_end of {start.compaction_id}", "none")
 
 
 @check(
     "every-end-has-its-start",
     law="Notifications",
     says="Every `compaction_end` comes after a `compaction_start` with the same compaction_id.",
-    mend="Send no end for a compaction that never started: a refusal is an answer, not an event.",
+    mend="If a compaction is refused before it starts, answer the request and send no `compaction_end`.",
 )
 def end_has_start(bench: Bench) -> None:
-    """Look for the `compaction_start` before each `compaction_end`."""
+    """Look at all events. Expect a `compaction_start` before each `compaction_end`."""
     open_ids: set[str] = set()
     for event in EVENTS.on(bench):
         if event.type == "compaction_start":
             open_ids.add(event.compaction_id)
         elif event.type == "compaction_end":
-            expect(event.compaction_id in open_ids, f"a start of {event.compaction_id} before its end", event)
+            expect(
+                event.compaction_id in open_ids,
+                f"a compaction_start of {event.compaction_id} before its compaction_end",
+                event,
+            )
             open_ids.discard(event.compaction_id)
 
 
@@ -237,19 +255,20 @@ def end_has_start(bench: Bench) -> None:
     "seq-has-no-gap",
     law="Notifications: seq",
     says="`seq` starts at 1 each time a session is opened and rises by one with each event. "
-    "`session/start` returns the last one sent.",
+    "`session/start` returns the `seq` of the last event that was sent.",
     mend="Number events where they are sent, with one counter per session.",
 )
 def seq_without_gap(bench: Bench) -> None:
-    """Compare the numbers of all events, and of a session that is closed and opened again."""
+    """Look at the numbers of all events, also after a session is reopened. Expect 1, 2, 3, … without a
+    gap."""
     seqs = [event.seq for event in EVENTS.on(bench)]
-    expect(seqs == list(range(1, len(seqs) + 1)), f"1 to {len(seqs)}", seqs)
+    expect(seqs == list(range(1, len(seqs) + 1)), f"the numbers 1 to {len(seqs)} as seq of the events", seqs)
 
     one = bench.talk(*turns(3, 50))
     one.peer.call("daemon/ping", {}, shapes.Nothing)
     last = one.peer.events(one.id)[-1].seq
     again = one.peer.call("session/start", {"session_id": one.id}, shapes.Started)
-    expect(again.seq == last, f"the seq {last} at session/start", again.seq)
+    expect(again.seq == last, f"seq {last} in the result of session/start", again.seq)
     one.peer.result(one.ask("session/close"), shapes.Nothing)
     at = one.peer.now
     opened = one.peer.call("session/start", {"session_id": one.id}, shapes.Started)
@@ -257,7 +276,9 @@ def seq_without_gap(bench: Bench) -> None:
     one.peer.event(one.id, "usage_update", at)
     first = one.peer.events(one.id, at)[0].seq
     expect(
-        (opened.seq, first) == (0, 1), "seq 0 at an opening, and 1 of its first event", (opened.seq, first)
+        (opened.seq, first) == (0, 1),
+        "seq 0 in the result of session/start for a reopened session, and seq 1 in its first event",
+        (opened.seq, first),
     )
 
 
@@ -269,13 +290,14 @@ def seq_without_gap(bench: Bench) -> None:
     mend="Send a compaction's events before its answer, and an append's `usage_update` after its answer.",
 )
 def usage_follows(bench: Bench) -> None:
-    """Compare the order of answers and events of an append and a compaction."""
+    """Compare the order of answers and events of an append and a compaction. Expect the append's answer
+    before its `usage_update`, and the compaction's events before its answer."""
     talk = bench.talk(*turns(6, 200))
     peer = talk.peer
     append = talk.ask("session/append", messages=[user("?")])
     answer = peer.answer(append)
     update = peer.event(talk.id, "usage_update", answer.at)
-    expect(update.at > answer.at, "usage_update after the answer", update.at - answer.at)
+    expect(update.at > answer.at, "usage_update after the answer to session/append", update.at - answer.at)
 
     before = peer.now
     compact = talk.ask("session/compact", keep_recent=KEEP)
@@ -290,10 +312,12 @@ def usage_follows(bench: Bench) -> None:
     "the-hook",
     law="Methods: session/compacting",
     says="A client that announced `compaction_hook` receives the plan before a compaction and may cancel it.",
-    mend="Send `session/compacting` after planning; continue if there is no answer in time.",
+    mend="Send `session/compacting` after the compaction is planned; compact without the client's answer "
+    "if it does not come in time.",
 )
 def hook(bench: Bench) -> None:
-    """Cancel a compaction in the hook, then allow one."""
+    """Cancel a compaction in the client's hook, then allow one. Expect the plan in both cases, and a
+    compaction only in the second."""
     talk = bench.talk(*turns(6, 200), client={"name": "conformance", "compaction_hook": True})
     before = talk.context()
     at = talk.peer.now
@@ -302,22 +326,31 @@ def hook(bench: Bench) -> None:
     talk.peer.reply(asked, {"cancel": True})
 
     done = talk.peer.result(compact, shapes.Compaction)
-    expect(not done.compacted and bool(done.reason), "compacted: false with a reason", done)
-    expect(talk.context() == before, "the view as it was", talk.context().tokens)
+    expect(
+        not done.compacted and bool(done.reason),
+        "compacted: false with a reason, after the client refused",
+        done,
+    )
+    expect(talk.context() == before, "the view unchanged", talk.context().tokens)
     at = talk.peer.now
     compact = talk.ask("session/compact", keep_recent=KEEP)
     talk.peer.reply(talk.peer.asked("session/compacting", at), None)
-    expect(talk.peer.result(compact, shapes.Compaction).compacted, "a compaction after no objection", "none")
+    expect(
+        talk.peer.result(compact, shapes.Compaction).compacted,
+        "a compaction, after the client allowed it",
+        "none",
+    )
 
 
 @check(
     "the-summarize-phase-is-shown",
     law="Transport: progress",
-    says="With `workDoneToken`, the phase in which a model writes the summary is reported while it lasts.",
+    says="If a request has a `workDoneToken`, `$/progress` reports that a model is writing the summary "
+    "while the model writes it.",
     mend="Send `$/progress` at the beginning of each phase.",
 )
 def summarize_is_shown(bench: Bench) -> None:
-    """Wait for the progress of a compaction whose model has not answered."""
+    """Start a compaction whose model does not answer yet. Expect progress that names the phase."""
     talk = bench.talk(*turns(6, 200))
     bench.model.hold()
     asked = talk.ask(
@@ -330,7 +363,7 @@ def summarize_is_shown(bench: Bench) -> None:
         told = read(got.params, shapes.Progress)
         return (told.token, told.value.message) == (talk.id, "summarize")
 
-    talk.peer.wait(is_it, "the phase summarize in $/progress")
+    talk.peer.wait(is_it, "$/progress with the phase `summarize`")
     bench.model.release()
     talk.peer.result(asked, shapes.Compaction)
 
@@ -338,26 +371,27 @@ def summarize_is_shown(bench: Bench) -> None:
 @check(
     "no-other-strategy-than-the-one-asked-for",
     law="Errors: 1007",
-    says="`strategy: summarize` without a model answers 1007 and changes nothing.",
-    mend="Use another strategy only with `auto`.",
+    says="If no model is configured, `session/compact` with `strategy: summarize` answers error 1007 "
+    "(NoProvider) and changes nothing.",
+    mend="Fall back to another strategy only if the request has `strategy: auto`.",
 )
 def no_other_strategy(bench: Bench) -> None:
-    """Ask for `summarize` in a session without a model."""
+    """Ask for `summarize` in a session without a model. Expect error 1007 (no provider) and no change."""
     talk = bench.talk(*turns(6, 200))
     before = talk.context()
     fault = talk.refusal("session/compact", keep_recent=KEEP, strategy="summarize")
-    expect(fault.code == 1007, "1007", f"{fault.code}: {fault.message}")
-    expect(talk.context() == before, "the view as it was", talk.context().tokens)
+    expect(fault.code == 1007, "error 1007", f"{fault.code}: {fault.message}")
+    expect(talk.context() == before, "the view unchanged", talk.context().tokens)
 
 
 @check(
     "changes-are-told",
     law="Notifications: session_changed",
-    says="A change of a pin, the title, settings or tools sends `session_changed`.",
-    mend="Send the event for each change that appends no message.",
+    says="If a pin, the title, a setting or the tools of a session change, `session_changed` is sent.",
+    mend="Send `session_changed` for each change that appends no message.",
 )
 def changes_are_told(bench: Bench) -> None:
-    """Change a pin, the title, a setting and the tools, and read the events."""
+    """Change a pin, the title, a setting and the tools. Expect a `session_changed` event for each."""
     talk = bench.talk(*turns(2, 40))
     at = talk.peer.now
     tool = {"name": "read", "input_schema": {"type": "object"}}

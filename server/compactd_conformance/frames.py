@@ -47,7 +47,7 @@ class Got(Struct, frozen=True):
     """One message from the program."""
 
     at: int
-    """Its position among all received messages."""
+    """The position of this message among all received messages."""
     body: bytes
     id: bytes
     """The id's bytes; empty if there is none."""
@@ -111,8 +111,10 @@ def request(id: object, method: str, params: object = None) -> bytes:
 
 
 def read(raw: Raw, shape: type[T]) -> T:
-    """Return `raw` decoded as `shape`. Raise `Broken` if it does not have the fields of `shape`."""
+    """Return `raw` decoded as the type `shape`. Raise `Broken` if it lacks fields of that type."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:
-        raise Broken(f"the fields of `{shape.__name__}`", f"{error} in {shown(bytes(raw))}") from None
+        raise Broken(
+            (f"JSON with the required fields of `{shape.__name__}`"), f"{error} in {shown(bytes(raw))}"
+        ) from None

@@ -17,13 +17,14 @@ LIMIT_BYTES = 64 << 20
 @check(
     "initialize",
     law="Transport: LSP's life",
-    says="`initialize` answers with `capabilities.experimental.compactd`: the protocol's version and "
-    "its methods. It is optional, and scripts may omit it.",
-    mend="Answer it at any time; never require it (-32002 is not used).",
+    says="The result of `initialize` has the protocol's version and its methods in "
+    "`capabilities.experimental.compactd`. Clients may leave `initialize` out.",
+    mend="Answer `initialize` at any time, and answer other requests without it (error -32002, "
+    "ServerNotInitialized, is not used).",
     framings=BOTH,
 )
 def initialize(bench: Bench) -> None:
-    """Send `initialize` after another request."""
+    """Send `initialize` after another request. Expect the protocol's version and methods."""
     peer = bench.fresh()
     peer.call("daemon/ping", {}, shapes.Nothing)
     params: dict[str, object] = {"processId": None, "rootUri": None, "capabilities": {}}
@@ -38,12 +39,12 @@ def initialize(bench: Bench) -> None:
 @check(
     "shutdown-and-exit",
     law="Transport: LSP's life",
-    says="After `shutdown`, requests answer -32600. `exit` ends the program with code 0 after "
-    "`shutdown`, otherwise with 1.",
-    mend="Remember that `shutdown` was received.",
+    says="After `shutdown`, requests answer error -32600 (invalid request). At `exit`, the program ends "
+    "with exit code 0 after `shutdown`, and otherwise with 1.",
+    mend="Remember that `shutdown` was received, and choose the exit code by it.",
 )
 def shutdown(bench: Bench) -> None:
-    """End one process with and one without `shutdown`."""
+    """End one process with and one without `shutdown`. Expect the exit codes 0 and 1."""
     peer = bench.fresh()
     peer.answer(peer.ask("shutdown"))
     code = peer.refused(peer.ask("session/list")).code
@@ -54,20 +55,20 @@ def shutdown(bench: Bench) -> None:
     other.notify("exit", {})
     hasty = other.wait_for_end()
 
-    expect(code == -32600, "-32600 after shutdown", code)
+    expect(code == -32600, "error -32600 after shutdown", code)
     expect((clean, hasty) == (0, 1), "exit codes 0 and 1", (clean, hasty))
 
 
 @check(
     "end-of-input",
     law="Transport: EOF on stdin",
-    says="At the end of the input, everything that was read is answered, including a last line without "
-    "a line end. The exit code is 0.",
-    mend="Finish what was read, then exit.",
+    says="When its input ends, the program answers every request that it read, including one in a last "
+    "line without a line end. It then exits with code 0.",
+    mend="Answer all requests that were read, then exit.",
     framings=BOTH,
 )
 def end_of_input(bench: Bench) -> None:
-    """Close the input after requests, and count the answers."""
+    """Close the input after requests. Expect an answer to each, and exit code 0."""
     peer = bench.fresh()
     talk = bench.talk(*turns(6, 200), on=peer)
     ids = [talk.ask("session/compact", keep_recent=KEEP), talk.ask("session/context")]
@@ -77,36 +78,39 @@ def end_of_input(bench: Bench) -> None:
     code = peer.stop()
     missing = [id for id in (*ids, "last") if len(peer.answers(id)) != 1]
     expect(code == 0, "exit code 0", code)
-    expect(not missing, "one answer to each request", f"not to {missing}")
+    expect(not missing, "one answer to each request", f"no answer to {missing}")
 
 
 @check(
     "a-frame-above-the-limit",
     law="Transport: framing",
-    says="A frame larger than 64 MiB answers 1009 with its id and is skipped. The next frame is read.",
-    mend="Count the bytes without keeping them; look for the id in the first 256 bytes.",
+    says="A request larger than 64 MiB is answered with error 1009 (LimitExceeded) and the request's id, "
+    "and is skipped. The next request is handled.",
+    mend="Count the bytes of such a request without keeping them; look for the id in the first 256 bytes.",
 )
 def above_the_limit(bench: Bench) -> None:
-    """Send a frame that is one byte too large."""
+    """Send a frame that is one byte too large. Expect error 1009 (limit exceeded), and an answer to the
+    next frame."""
     peer = bench.fresh()
     head = b'{"jsonrpc":"2.0","id":"big","method":"daemon/ping","params":{"x":"'
     body = head + b"y" * (LIMIT_BYTES + 1 - len(head)) + b'"}}'
     peer.send(body)
 
     fault = peer.refused("big")
-    expect(fault.code == 1009, "1009", f"{fault.code}: {fault.message}")
+    expect(fault.code == 1009, "error 1009", f"{fault.code}: {fault.message}")
     peer.call("daemon/ping", {}, shapes.Nothing)
 
 
 @check(
     "errors-of-sessions",
     law="Errors: 1001, 1010, -32602",
-    says="An unknown session answers 1001; so does a stored session that is not open, with "
-    "`data.exists`. An unknown format answers 1010. Two budgets, or a budget of 0, answer -32602.",
-    mend="Choose the code by what a client can do about the error.",
+    says="A request to an unknown session answers error 1001 (SessionNotFound). So does one to a stored "
+    "session that is not open, with `data.exists: true`. An unknown format answers error 1010 "
+    "(FormatNotSupported). Two keep-recent budgets, or a budget of 0, answer error -32602 (InvalidParams).",
+    mend="Use a different error code for each case in which a client can do something different.",
 )
 def errors_of_sessions(bench: Bench) -> None:
-    """Send requests with different errors, and compare the codes."""
+    """Send requests that are wrong in different ways. Expect the error code for each."""
     talk = bench.talk(*turns(3, 50))
     asked = {
         "an unknown session": (1001, bench.peer.refusal("session/context", {"session_id": "nobody"})),
@@ -123,36 +127,46 @@ def errors_of_sessions(bench: Bench) -> None:
     talk.peer.result(talk.ask("session/close"), shapes.Nothing)
     fault = talk.refusal("session/context")
     exists = read(fault.data, shapes.Exists).exists
-    expect((fault.code, exists) == (1001, True), "1001 with data.exists after close", (fault.code, exists))
+    expect(
+        (fault.code, exists) == (1001, True),
+        "error 1001 with data.exists: true after session/close",
+        (fault.code, exists),
+    )
 
 
 @check(
     "a-folder-that-cannot-be-written",
     law="Errors: 1005",
-    says="If sessions cannot be stored, starting one answers 1005. With `persist: false`, it works.",
-    mend="Refuse what cannot be made durable; a session in memory needs no disk.",
+    says="If the data folder cannot be written, `session/start` answers error 1005 (StorageFailed). With "
+    "`persist: false`, the session starts.",
+    mend="Refuse to start a session that cannot be stored, but allow one that is kept only in memory.",
 )
 def storage_failed(bench: Bench) -> None:
-    """Start sessions with a data folder that cannot be created."""
+    """Start sessions with a data folder that cannot be created. Expect error 1005 (storage failed), and
+    success with `persist: false`."""
     file = bench.home()
     file.write_text("mine")
     peer = bench.fresh(file / "home")
 
     fault = peer.refusal("session/start", {"session_id": "s"})
     started = peer.call("session/start", {"session_id": "s", "persist": False}, shapes.Started)
-    expect(fault.code == 1005, "1005", f"{fault.code}: {fault.message}")
-    expect(str(file) not in fault.message, "no path of the program's own in the message", fault.message)
-    expect(not started.resumed, "a session in memory", started)
+    expect(fault.code == 1005, "error 1005", f"{fault.code}: {fault.message}")
+    expect(
+        str(file) not in fault.message,
+        "an error message without the path of the data folder",
+        fault.message,
+    )
+    expect(not started.resumed, "a session that is kept in memory, with persist: false", started)
 
 
 @check(
     "answers-have-their-fields",
     law="Methods",
-    says="Each method's result has the fields of protocol.md.",
-    mend="Compare the result with the table of the method.",
+    says="The result of each method has the fields that protocol.md lists.",
+    mend="Compare the result with the table of the method in protocol.md.",
 )
 def fields(bench: Bench) -> None:
-    """Call each method, and decode the required fields of its result."""
+    """Call each method. Expect all required fields in its result."""
     talk = bench.talk(*turns(6, 200), system_prompt="Be brief.")
     talk.context()
     talk.state()
@@ -171,12 +185,15 @@ def fields(bench: Bench) -> None:
 @check(
     "a-rate-limit-is-no-overflow",
     law="Never again: throttling taken for overflow",
-    says="Status 429 is a rate limit, whatever its text says. An overflow is recognised with its "
-    "limit. `500` inside a number means nothing.",
-    mend="Check exclusions first, then codes, then the text.",
+    says="`overflow/classify` takes a response with status 429 for a rate limit, whatever its text says. "
+    "If a provider's error says that the prompt is too long and names the limit, the result is an overflow "
+    "with that limit. The digits `500` inside a larger number are not taken for a status.",
+    mend="Check first for errors that are never an overflow, such as rate limits, then status codes, then "
+    "the text.",
 )
 def rate_limit(bench: Bench) -> None:
-    """Classify a rate limit and an overflow."""
+    """Classify the errors of a rate limit and of an overflow. Expect each to be recognised, and the limit
+    that the overflow names."""
 
     def of(**params: object) -> shapes.Class:
         return bench.peer.call("overflow/classify", params, shapes.Class)
@@ -191,24 +208,24 @@ def rate_limit(bench: Bench) -> None:
     "a-model-nobody-knows",
     law="Methods: models/lookup",
     says="The window of an unknown model is 128000 with the confidence `guess`.",
-    mend="Never match a name by chance.",
+    mend="Do not use the window of another model just because its name is similar.",
 )
 def unknown_model(bench: Bench) -> None:
-    """Look up a model that does not exist."""
+    """Look up a model that does not exist. Expect a window of 128000 with the confidence `guess`."""
     known = bench.peer.call("models/lookup", {"model": "acme/unheard-of-9"}, shapes.Known)
     told = (known.context_window, known.confidence)
-    expect(told == (128_000, "guess"), "128000, guess", told)
+    expect(told == (128_000, "guess"), "a window of 128000 with the confidence guess", told)
 
 
 @check(
     "many-bytes-at-once",
     law="Transport",
     says="A large message, and many small ones in one write, arrive completely and in order.",
-    mend="Read and write in pieces; never assume that one read is one message.",
+    mend="Read and write in pieces: one read can return part of a message or several messages.",
     framings=BOTH,
 )
 def many_bytes(bench: Bench) -> None:
-    """Send a large message and many small ones."""
+    """Send a large message, and many small ones in one write. Expect all of them complete and in order."""
     peer = bench.fresh()
     talk = bench.talk(on=peer)
     large = "größe 字😀 " * 40_000
@@ -219,19 +236,22 @@ def many_bytes(bench: Bench) -> None:
 
     entries = [peer.result(id, shapes.Appended).entry_ids[0] for id in ids]
     pings = sum(len(peer.answers(f"n{n}")) for n in range(500))
-    expect(pings == 500, "500 answers to 500 pings", pings)
-    expect(len(set(entries)) == 50, "50 entries", len(set(entries)))
+    expect(pings == 500, "500 answers, one to each of 500 pings", pings)
+    expect(len(set(entries)) == 50, "50 entry ids, one for each appended message", len(set(entries)))
 
 
 @check(
     "a-clients-settings-stay",
     law="Settings: initializationOptions",
-    says="A changed configuration without compactd's settings keeps the settings from `initialize`. A "
-    "bad value does not affect the others. Bad values and unknown names are in `warnings`.",
-    mend="Keep the options and the changed configuration as two layers; check each value separately.",
+    says="Settings from `initialize` still apply after a `workspace/didChangeConfiguration` that has no "
+    "settings of compactd. A bad value does not affect the other settings. Bad values and unknown names "
+    "are in `warnings`.",
+    mend="Keep the settings from `initialize` and those from `workspace/didChangeConfiguration` as two "
+    "layers; check each value separately.",
 )
 def settings_stay(bench: Bench) -> None:
-    """Send settings in `initialize` and change the configuration."""
+    """Send settings, one of them bad, in `initialize`, then change the configuration without naming
+    compactd's settings. Expect the good setting to stay, and warnings about bad values and unknown names."""
     peer = bench.fresh()
     options = {"compaction": {"threshold_ratio": 9, "keep_messages": 3}}
     peer.call(
@@ -248,7 +268,7 @@ def settings_stay(bench: Bench) -> None:
         told = [warning for warning in started.warnings if name in warning]
         expect(bool(told), f"a warning about {name}", started.warnings)
     kept = _setting(peer, "s", "keep_messages")
-    expect(kept == 3, "keep_messages: 3, from initializationOptions", kept)
+    expect(kept == 3, "keep_messages: 3, the value from initializationOptions", kept)
 
 
 def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object:
@@ -261,11 +281,11 @@ def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object
     "what-may-be-a-mistake-is-warned-of",
     law="Methods: session/start",
     says="An unknown model, a base_url that is not a URL, a parent that is not a session, a relative "
-    "working_dir, and a usage report without a known field cause `warnings`.",
-    mend="Warn about each; refuse none.",
+    "working_dir, and a usage report without a known field each cause an entry in `warnings`.",
+    mend="Warn about each of these params, but do not refuse the request.",
 )
 def meant_otherwise(bench: Bench) -> None:
-    """Start a session with params that are probably mistakes."""
+    """Start a session with params that are probably mistakes. Expect a warning for each."""
     model, base_url, parent, folder = "claude-sonet-4-5", "nonsense", "no-such-session", "relative/place"
     given = {
         "model": {"provider": "antropic", "id": model, "base_url": base_url},
@@ -274,21 +294,22 @@ def meant_otherwise(bench: Bench) -> None:
     }
     started = bench.peer.call("session/start", given, shapes.Started)
     silent = [one for one in (model, base_url, parent, folder) if not any(one in w for w in started.warnings)]
-    expect(not silent, "a warning about each", f"none about {', '.join(silent)}")
+    expect(not silent, "a warning about each of the doubtful params", f"no warning about {', '.join(silent)}")
     params = {"session_id": started.session_id, "messages": [], "usage": {"foo": 1}}
     warnings = bench.peer.call("turn/end", params, shapes.Reported).warnings
-    expect(bool(warnings), "a warning about a usage report that says nothing", warnings)
+    expect(bool(warnings), "a warning about a usage report without a known field", warnings)
 
 
 @check(
     "a-setting-can-be-unset",
     law="Methods: session/configure",
-    says="`unset` removes a setting of the session, so that the next lower layer applies again. Null "
-    "changes nothing.",
-    mend="Remove the setting from the session's own layers.",
+    says="`session/configure` with `unset` removes a setting of the session, so that the value from the "
+    "next lower layer (such as a settings file) applies again. A setting of null changes nothing.",
+    mend="Remove the setting from the layers that belong to the session.",
 )
 def unset(bench: Bench) -> None:
-    """Set a setting, set it to null, and unset it."""
+    """Set a setting, set it to null, and unset it. Expect that null changes nothing, and that `unset`
+    brings the earlier value back."""
     talk = bench.talk()
     before = _setting(talk.peer, talk.id, "keep_messages")
     kept = [
@@ -296,8 +317,8 @@ def unset(bench: Bench) -> None:
         for value in (7, None)
     ]
     after = _setting(talk.peer, talk.id, "keep_messages", unset=["keep_messages"])
-    expect(kept == [7, 7], "7, and 7 after null", kept)
-    expect(after == before, f"{before} after unset", after)
+    expect(kept == [7, 7], "the value 7, and still 7 after null", kept)
+    expect(after == before, f"the earlier value {before} after unset", after)
 
 
 CHECKS = (

@@ -17,30 +17,33 @@ TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
 @check(
     "turn-begin-compacts-when-due",
     law="Methods: turn/begin",
-    says="If a compaction is due, `turn/begin` compacts, and the context then fits.",
-    mend="Evaluate the budget equation in `turn/begin`, and compact there.",
+    says="If a compaction is due, `turn/begin` compacts the session, and the context is then below the "
+    "threshold.",
+    mend="Compare the context's size with the threshold in `turn/begin`, and compact there.",
 )
 def turn_begin(bench: Bench) -> None:
-    """Begin a turn in a small and in a full session."""
+    """Begin a turn in a small and in a full session. Expect a compaction only in the full one."""
     small = bench.talk(*turns(4, 100), compaction={"context_window": 8000})
     full = bench.talk(*turns(20, 200), compaction={"context_window": 8000})
 
     not_due = small.peer.result(small.ask("turn/begin"), shapes.Begun).compaction
     due = full.peer.result(full.ask("turn/begin"), shapes.Begun).compaction
-    expect(not_due is None, "no compaction of what fits", not_due)
-    expect(due is not None and due.compacted, "a compaction of what is due", due)
+    expect(not_due is None, "no compaction of a context that fits", not_due)
+    expect(due is not None and due.compacted, "a compaction when the context is above the threshold", due)
     expect(full.context().tokens < 6400, "a context below the threshold of 6,400", full.context().tokens)
 
 
 @check(
     "recovery-ends",
     law="Law 3",
-    says="Whatever the provider answers, a turn makes a bounded number of requests: after each "
-    "overflow the context has strictly fewer tokens, and the fourth overflow gets `retry: false`.",
-    mend="Count the attempts since the last `turn/end`.",
+    says="A turn makes a bounded number of model requests, whatever the provider answers. Each time "
+    "`turn/error` answers `retry: true` to an overflow, the context has fewer tokens than before. The "
+    "fourth overflow gets `retry: false`.",
+    mend="Count the overflows since the last `turn/end`.",
 )
 def recovery_ends(bench: Bench) -> None:
-    """Report overflows until the program gives up."""
+    """Report overflows until the program gives up. Expect smaller contexts, and `retry: false` after the
+    fourth."""
     talk = bench.talk(*turns(30, 300), compaction={"context_window": 200_000})
     sizes = [talk.context().tokens]
     while (failed := _rejected(talk)).retry:
@@ -66,13 +69,14 @@ def _types(talk: Talk, after: int, *wanted: str) -> tuple[str, ...]:
 @check(
     "a-prompt-ends-once",
     law="Notifications: the loop",
-    says="`agent/prompt` answers when the prompt is durable. Then come agent_start, turn_start, "
-    "message_start, message_end, turn_end and exactly one agent_end, and the answer is in the "
-    "history.",
-    mend="Send each event where the step happens, and the end in one place.",
+    says="`agent/prompt` is answered as soon as the prompt is stored. Then the events agent_start, "
+    "turn_start, message_start, message_end, turn_end and exactly one agent_end arrive, and the model's "
+    "answer is in the history.",
+    mend="Send each event where its step happens, and agent_end in a single place in the code.",
 )
 def prompt_ends(bench: Bench) -> None:
-    """Send a prompt and compare the events."""
+    """Send a prompt. Expect the events of a turn in order, with one `agent_end`, and the answer in the
+    history."""
     bench.model.release("It is done.")
     talk = bench.talk(model=MODEL)
     at = talk.peer.now
@@ -83,18 +87,23 @@ def prompt_ends(bench: Bench) -> None:
     wanted = ("agent_start", "turn_start", "message_start", "message_end", "turn_end", "agent_end")
     told = _types(talk, at, *wanted)
     expect(told == wanted, f"{', '.join(wanted)}, each once", told)
-    expect(talk.written() == ("Do it.", "It is done."), "prompt and answer in the history", talk.written())
+    expect(
+        talk.written() == ("Do it.", "It is done."),
+        "the prompt and the model's answer in the history",
+        talk.written(),
+    )
     expect(talk.state().status == "idle", "the status idle", talk.state().status)
 
 
 @check(
     "an-abort-ends-the-prompt",
     law="Methods: agent/abort",
-    says="`agent/abort` stops an answer: agent_abort, then exactly one agent_end. The prompt is kept.",
-    mend="Close the model's answer, then send the end.",
+    says="`agent/abort` stops the model's answer. The events agent_abort and then exactly one agent_end "
+    "are sent. The prompt stays in the history.",
+    mend="Close the connection to the model, then send agent_abort and agent_end.",
 )
 def abort(bench: Bench) -> None:
-    """Abort an answer and compare the events."""
+    """Abort an answer. Expect `agent_abort`, then one `agent_end`, and the prompt in the history."""
     bench.model.hold()
     talk = bench.talk(user("Hello"), model=MODEL)
     at = talk.peer.now
@@ -112,11 +121,12 @@ def abort(bench: Bench) -> None:
 @check(
     "every-turn-start-has-its-end",
     law="Notifications: the loop",
-    says="Each `turn_start` is followed by its `turn_end` before `agent_end`, also after an abort.",
-    mend="Send the turn's end in one place, whatever ended it.",
+    says="Each `turn_start` is followed by the `turn_end` of the same turn, and that comes before "
+    "`agent_end`. This also holds if the turn is aborted.",
+    mend="Send `turn_end` in a single place in the code that a turn always reaches, however it ended.",
 )
 def turn_has_end(bench: Bench) -> None:
-    """Abort a turn and look for its end."""
+    """Abort a turn. Expect its `turn_end` before `agent_end`."""
     talk, at, _ = _prompted(bench)
     talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
     talk.peer.event(talk.id, "agent_end", at)
@@ -142,10 +152,10 @@ def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Q
     "no-answer-for-a-client-that-is-gone",
     law="Transport: a client that vanished",
     says="The program exits when its output is closed, even if the model is still answering a prompt.",
-    mend="Detect that nobody reads the output, and abort what is running.",
+    mend="When a write to stdout fails because it is closed, abort running prompts and exit.",
 )
 def vanished(bench: Bench) -> None:
-    """Close both pipes while the model is answering."""
+    """Close both pipes while the model is answering. Expect the program to exit."""
     talk, _, _ = _prompted(bench, bench.fresh())
     talk.peer.vanish()
     bench.model.release()
@@ -154,11 +164,12 @@ def vanished(bench: Bench) -> None:
 @check(
     "waiting-prompts-can-be-dropped",
     law="Methods: prompt/drop",
-    says="`agent/state` lists the waiting prompts. `prompt/drop` removes one, which is then never answered.",
+    says="`agent/state` lists the waiting prompts. `prompt/drop` removes one of them. The model is then "
+    "never asked this prompt.",
     mend="Give each waiting prompt an id; check for dropped prompts before starting the next one.",
 )
 def waiting_prompts(bench: Bench) -> None:
-    """Drop a prompt that waits for another."""
+    """Drop a prompt that waits for another. Expect that it is listed before, and never answered."""
     talk, at, first = _prompted(bench)
     second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
     listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)
@@ -171,7 +182,9 @@ def waiting_prompts(bench: Bench) -> None:
     talk.peer.result(talk.ask("agent/prompt", text="third"), shapes.Queued)
     talk.peer.event(talk.id, "agent_end", before)
     expect(
-        talk.written() == ("first", "third", "To the third."), "an answer to the third alone", talk.written()
+        talk.written() == ("first", "third", "To the third."),
+        "an answer only to the third prompt",
+        talk.written(),
     )
 
 

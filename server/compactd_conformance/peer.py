@@ -79,8 +79,8 @@ class Peer:
     # --- asking ---------------------------------------------------------------------------------------
 
     def call(self, method: str, params: Mapping[str, object] | None, shape: type[T]) -> T:
-        """Send a request and return its result as `shape`. Raise `Broken` for an error and for
-        another shape.
+        """Send a request and return its result as `shape`. Raise `Broken` if the answer is an error or lacks
+        fields of `shape`.
         """
         return self.result(self.ask(method, params), shape)
 
@@ -138,12 +138,12 @@ class Peer:
                     except BlockingIOError:
                         continue
                     except OSError:
-                        raise self._broken("that the input is read", "the input is closed") from None
+                        raise self._broken("that the input is read", "the program closed its input") from None
 
     # --- what comes -----------------------------------------------------------------------------------
 
     def result(self, id: object, shape: type[T]) -> T:
-        """Return the result of the request with this id, as `shape`."""
+        """Return the result of the request with this id, as a value of the type `shape`."""
         got = self.answer(id)
         if got.error is not None:
             raise Broken("a result", f"error {got.error.code}: {got.error.message}")
@@ -216,7 +216,7 @@ class Peer:
                     return self.received[at]
                 at += 1
             if self._is_at_end:
-                raise self._broken(what, "the program ended its output")
+                raise self._broken(what, "the program closed its output")
             if not self._readable(until):
                 raise self._broken(what, f"nothing within {self._patience_s:g} s")
             self._take_in()
@@ -235,12 +235,14 @@ class Peer:
         until = monotonic() + self._patience_s
         while not self._is_at_end:
             if not self._readable(until):
-                raise self._broken("that the program ends", f"it still ran after {self._patience_s:g} s")
+                raise self._broken(
+                    "that the program ends", (f"it was still running after {self._patience_s:g} s")
+                )
             self._take_in()
         try:
             return self._process.wait(max(0.1, until - monotonic()))
         except subprocess.TimeoutExpired:
-            raise self._broken("that the program ends", "it closed its output and went on") from None
+            raise self._broken("that the program ends", "it closed its output and kept running") from None
 
     def vanish(self) -> None:
         """Close both pipes, as if the client had died, and wait until the program exits. Raise `Broken` if it
@@ -253,7 +255,7 @@ class Peer:
             self._process.wait(self._patience_s)
         except subprocess.TimeoutExpired:
             raise self._broken(
-                "that the program ends", f"it still ran after {self._patience_s:g} s"
+                "that the program ends", f"it was still running after {self._patience_s:g} s"
             ) from None
 
     def kill(self) -> None:

@@ -28,7 +28,9 @@ def line_of(verdict: Verdict) -> str:
 
 
 def lines_below(verdict: Verdict) -> tuple[str, ...]:
-    """Return the lines below `line_of`, which say why a check did not pass; empty if it passed."""
+    """Return the lines that follow the line of a verdict in the text report and say why the check did not
+    pass. Empty if it passed.
+    """
     match verdict.outcome:
         case "passed":
             return ()
@@ -98,11 +100,12 @@ def as_junit(verdicts: Sequence[Verdict]) -> bytes:
 
 
 def listed(checks: Sequence[Check]) -> str:
-    """Return the checks by name, each with the sentence that it tests."""
+    """Return the checks by name, each with its framings, the source of the sentence that it tests, and that
+    sentence."""
     return "\n\n".join(
         "\n".join(
             (
-                f"{check.name} ({', '.join(check.framings)}) · {check.law}",
+                f"{check.name} · framing: {' and '.join(check.framings)} · source: {check.law}",
                 *wrap(check.says, LIST_COLUMNS, initial_indent="    ", subsequent_indent="    "),
             )
         )
@@ -116,12 +119,14 @@ LIST_ENDS = "\n```\n"
 
 def with_list(document: str, checks: Sequence[Check]) -> str:
     """Return the Markdown text `document`, in which the list of checks after `LIST_BEGINS` is replaced by the
-    current one. Raise `ValueError` if the document has no such place.
+    current one. Raise `ValueError` if the document has no line `LIST_BEGINS`.
     """
     before, mark, rest = document.partition(LIST_BEGINS)
     _, end, after = rest.partition(LIST_ENDS)
     if not end:
-        raise ValueError(f"it has no {LIST_BEGINS.strip()!r}")
+        raise ValueError(
+            f"the document has no line {LIST_BEGINS.strip()!r}, after which the list of checks is written"
+        )
     return f"{before}{mark}{listed(checks)}{end}{after}"
 
 

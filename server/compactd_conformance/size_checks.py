@@ -10,33 +10,39 @@ from compactd_conformance.talk import BUDGETS, KEEP, assistant, text, turns, use
 @check(
     "the-system-prompt-counts",
     law="Law 2",
-    says="Sizes include the whole request: system prompt and tools count in `session/context`, in the "
-    "decision, and before and after a compaction.",
-    mend="Count everything that is sent, including system prompt and tool schemas.",
+    says="Every size is that of the whole request, with system prompt and tools. This holds for "
+    "`session/context`, for `decision`, and for `tokens_before` and `tokens_after` of a compaction.",
+    mend="Count everything that is sent to the model, including system prompt and tool schemas.",
 )
 def system_prompt_counts(bench: Bench) -> None:
-    """Compare the sizes of a session with and without system prompt and tools."""
+    """Measure a session with and without system prompt and tools. Expect a larger size with them."""
     tool = {"name": "run", "description": text(100), "input_schema": {"type": "object", "properties": {}}}
     bare = bench.talk(*turns(6, 200))
     full = bench.talk(*turns(6, 200), system_prompt=text(500), tools=[tool])
 
     sizes = [(talk.context().tokens, talk.append(user("?")).decision.used) for talk in (bare, full)]
     grown = [after - before for before, after in zip(*sizes, strict=True)]
-    expect(min(grown) >= 590, "500 tokens of system prompt and 100 of a tool in both sizes", f"{grown} more")
+    expect(
+        min(grown) >= 590,
+        "both sizes larger by 500 tokens of system prompt and 100 of a tool",
+        f"{grown} more",
+    )
     done = [talk.compacted(keep_recent=KEEP) for talk in (bare, full)]
     more = (done[1].tokens_before - done[0].tokens_before, done[1].tokens_after - done[0].tokens_after)
-    expect(min(more) >= 590, "the same in tokens_before and tokens_after", f"{more} more")
+    expect(min(more) >= 590, "tokens_before and tokens_after larger by the same number", f"{more} more")
 
 
 @check(
     "smaller-or-not-compacted",
     law="Law 2",
-    says="`compacted: true` means that tokens_after is below tokens_before. If the context would not "
-    "shrink, the answer is `compacted: false` with a reason, and nothing changes.",
-    mend="Count the new request before using it; refuse it if it is not smaller.",
+    says="`compacted: true` means that tokens_after is below tokens_before. If a compaction would not make "
+    "the context smaller, the answer is `compacted: false` with a reason, and nothing changes.",
+    mend="Count the tokens of the compacted request before you use it; keep the old one if the new one is "
+    "not smaller.",
 )
 def smaller(bench: Bench) -> None:
-    """Compact conversations that can and that cannot become smaller."""
+    """Compact conversations that can and that cannot become smaller. Expect `compacted: true` only for the
+    former."""
     # So little was said that a summary would be longer.
     short = [one for n in range(4) for one in (user(f"{n}?"), assistant("ok"))]
     for messages, params in (
@@ -49,15 +55,19 @@ def smaller(bench: Bench) -> None:
         done = talk.compact(**params)
         after = talk.context()
         if done.compacted:
-            expect(done.tokens_after < done.tokens_before, "fewer tokens after than before", done)
-            expect(done.tokens_saved == done.tokens_before - done.tokens_after, "tokens_saved as it is", done)
+            expect(done.tokens_after < done.tokens_before, "tokens_after below tokens_before", done)
+            expect(
+                done.tokens_saved == done.tokens_before - done.tokens_after,
+                "tokens_saved = tokens_before - tokens_after",
+                done,
+            )
         else:
             _nothing_done(done)
-            expect(after == before, "the view as it was", f"{before.tokens} → {after.tokens} tokens")
+            expect(after == before, "the view unchanged", f"{before.tokens} → {after.tokens} tokens")
 
 
 def _nothing_done(done: shapes.Compaction) -> None:
-    expect(bool(done.reason), "a reason that a person understands", done)
+    expect(bool(done.reason), "a reason that is a sentence", done)
     expect(done.tokens_after == done.tokens_before, "tokens_after = tokens_before", done)
     expect(done.compaction_id is None, "no compaction_id", done)
 
@@ -65,32 +75,32 @@ def _nothing_done(done: shapes.Compaction) -> None:
 @check(
     "the-second-time-nothing",
     law="Law 2",
-    says="A second compaction with the same budget, with nothing appended in between, answers "
-    "`compacted: false`.",
-    mend="Search for a cut point only in what came since the last compaction.",
+    says="If a session is compacted twice with the same budget, and no message was appended in between, "
+    "the second compaction answers `compacted: false`.",
+    mend="Search for a cut point only in the messages that were appended since the last compaction.",
 )
 def second_time(bench: Bench) -> None:
-    """Compact twice with each budget."""
+    """Compact twice with each budget. Expect `compacted: false` the second time."""
     for budget in BUDGETS:
         talk = bench.talk(*worked(6))
         talk.compacted(**budget)
         before = talk.context()
 
         again = talk.compact(**budget)
-        expect(not again.compacted, f"with {budget} again: compacted: false", again)
+        expect(not again.compacted, f"compacted: false for the second compaction with {budget}", again)
         _nothing_done(again)
-        expect(talk.context() == before, "the view as it was", talk.context().tokens)
+        expect(talk.context() == before, "the view unchanged", talk.context().tokens)
 
 
 @check(
     "what-is-said-is-what-is-there",
     law="Law 2",
-    says="tokens_before, tokens_after, the message counts and first_kept_entry_id agree with "
-    "`session/context` before and after.",
-    mend="Measure before and after with the whole request and the same estimator.",
+    says="`tokens_before`, `tokens_after`, the message counts and `first_kept_entry_id` of a compaction "
+    "agree with what `session/context` returns before and after it.",
+    mend="Count the whole request before and after the compaction, with the same estimator.",
 )
 def measured(bench: Bench) -> None:
-    """Compare the numbers of a compaction with the contexts around it."""
+    """Compare the numbers in a compaction's result with the contexts before and after it."""
     talk = bench.talk(*worked(6), system_prompt=text(50))
     before = talk.context()
     done = talk.compacted(keep_recent=KEEP)
@@ -106,31 +116,38 @@ def measured(bench: Bench) -> None:
 @check(
     "a-dry-run-changes-nothing",
     law="Methods: session/compact",
-    says="`dry_run` returns what would happen and changes nothing.",
-    mend="Plan, count and answer; write nothing.",
+    says="`session/compact` with `dry_run` returns the result that the compaction would have, and changes "
+    "nothing.",
+    mend="Plan the compaction, count its tokens and answer, but write nothing.",
 )
 def dry_run(bench: Bench) -> None:
-    """Compare a dry run with the compaction that follows."""
+    """Compare a dry run with the compaction that follows. Expect the same numbers, and no change to the
+    view by the dry run."""
     talk = bench.talk(*worked(6))
     before = talk.context()
 
     dry = talk.compact(keep_recent=KEEP, dry_run=True)
     after = talk.context()
     done = talk.compact(keep_recent=KEEP)
-    expect(after == before, "the view as it was", f"{before.tokens} → {after.tokens} tokens")
+    expect(after == before, "the view unchanged", f"{before.tokens} → {after.tokens} tokens")
     expect(dry.compaction_id is None, "no compaction_id", dry.compaction_id)
     foretold = (dry.messages_removed, dry.tokens_before)
-    expect(foretold == (done.messages_removed, done.tokens_before), "what then happens", (dry, done))
+    expect(
+        foretold == (done.messages_removed, done.tokens_before),
+        "the same messages_removed and tokens_before as in the compaction that follows",
+        (dry, done),
+    )
 
 
 @check(
     "pictures-count-by-pixels",
     law="Never again: base64 counted as text",
-    says="An image counts by its pixels, never by the length of its base64.",
-    mend="Count an image block by its width and height.",
+    says="The tokens of an image are computed from its width and height in pixels, never from the length "
+    "of its base64.",
+    mend="Compute the tokens of an image block from its width and height.",
 )
 def pictures(bench: Bench) -> None:
-    """Append an image with long base64 and few pixels."""
+    """Append an image with long base64 and few pixels. Expect a small size."""
     data = "iVBORw0KGgo" + "A" * 40_000
     picture = {"type": "image", "media_type": "image/png", "data": data, "width": 100, "height": 100}
 
@@ -161,26 +178,32 @@ REPORTS: dict[str, dict[str, object]] = {
 @check(
     "every-providers-report",
     law="Values: Usage",
-    says="The same usage in every provider's form gives the same size. The form is recognised by its "
-    "fields: OpenAI's input includes what was cached, Anthropic's does not.",
-    mend="Normalise reports in one place, by the fields they have.",
+    says="A usage report with the same numbers gives the same size in every provider's format. The format "
+    "is recognised by its fields: OpenAI's count of input tokens includes cached tokens, Anthropic's does "
+    "not.",
+    mend="Convert usage reports in one place, and choose the conversion by the fields that the report has.",
 )
 def reports(bench: Bench) -> None:
-    """Append the same report in each provider's form."""
+    """Append the same usage report in each provider's format. Expect the same size each time."""
     for shape, report in REPORTS.items():
         usage = bench.talk().append(user("Hello"), assistant("Hi."), usage=report).token_usage
         told = (usage.last_prompt_tokens, usage.current_context_tokens)
-        expect(told == (150, 157), f"150 tokens in, 157 now, of the report of {shape}", told)
+        expect(
+            told == (150, 157),
+            f"150 input tokens and a current size of 157 from the report in the format {shape}",
+            told,
+        )
 
 
 @check(
     "a-report-of-an-older-epoch",
     law="Values: epoch",
-    says="A usage report with an older epoch counts for billing and never sets the current size.",
+    says="A usage report with an older epoch counts for the billed tokens, but never sets the current size "
+    "of the context.",
     mend="Record the epoch of each context that is sent; use a size only if its epoch is the newest.",
 )
 def older_epoch(bench: Bench) -> None:
-    """Report usage for an older and for the current epoch."""
+    """Report usage for an older and for the current epoch. Expect that only the latter sets the size."""
     talk = bench.talk(*turns(6, 200))
     old = talk.context().epoch
     done = talk.compacted(keep_recent=KEEP)
@@ -188,22 +211,30 @@ def older_epoch(bench: Bench) -> None:
 
     report = {"input_tokens": 50_000, "output_tokens": 10}
     usage = talk.append(assistant(text(10)), usage=report, epoch=old).token_usage
-    expect(new > old, "a higher epoch after a compaction", (old, new))
+    expect(new > old, "a higher epoch after the compaction", (old, new))
     expect(usage.total_tokens == 50_010, "50,010 tokens billed", usage)
-    expect(usage.current_context_tokens == done.tokens_after + 10, f"{done.tokens_after + 10} now", usage)
+    expect(
+        usage.current_context_tokens == done.tokens_after + 10,
+        f"a current size of {done.tokens_after + 10} tokens",
+        usage,
+    )
     fresh = talk.append(assistant(text(10)), usage=report, epoch=new).token_usage
-    expect(fresh.current_context_tokens == 50_010, "50,010 now, by a report of this epoch", fresh)
+    expect(
+        fresh.current_context_tokens == 50_010,
+        "a current size of 50,010 tokens, from the report with the current epoch",
+        fresh,
+    )
 
 
 @check(
     "same-conversation-same-summary",
     law="Law 8",
-    says="The same conversation with the same settings gives the same plan and, with `extract`, the "
-    "same summary.",
+    says="If the same conversation is compacted twice with the same settings, both compactions remove the "
+    "same messages and, with `extract`, write the same summary.",
     mend="Plans and summaries must not depend on the clock, a process id or the order of a hash table.",
 )
 def same_summary(bench: Bench) -> None:
-    """Compact the same conversation in two processes."""
+    """Compact the same conversation in two processes. Expect the same plan and the same summary."""
     done = []
     for _ in range(2):
         # Results that depend on hashes or counters of a process differ only in another process.
@@ -211,35 +242,40 @@ def same_summary(bench: Bench) -> None:
         talk.compacted(keep_recent=KEEP)
         done.append((talk.texts(), talk.context().tokens))
 
-    expect(done[0] == done[1], "two equal views", done)
+    expect(done[0] == done[1], "two equal views after the compactions", done)
 
 
 @check(
     "a-plan-changes-nothing",
     law="Methods: session/compact",
-    says="`plan_only` alone returns what would be removed and changes nothing.",
+    says="`session/compact` with `plan_only` and without `dry_run` returns what would be removed, and "
+    "changes nothing.",
     mend="Let `plan_only` imply `dry_run`.",
 )
 def plan_only(bench: Bench) -> None:
-    """Ask for a plan, and compare context and history."""
+    """Ask only for a plan. Expect no change to context and history, and nothing to undo."""
     talk = bench.talk(*turns(18, 40))
     before = talk.context(), talk.history()
     planned = talk.compact(plan_only=True, keep_messages=4)
 
     expect(planned.compaction_id is None, "no compaction_id", planned.compaction_id)
-    expect((talk.context(), talk.history()) == before, "context and history as they were", "others")
+    expect((talk.context(), talk.history()) == before, "context and history unchanged", "others")
     fault = talk.refusal("session/undo")
-    expect(fault.code == 1011, "1011: nothing to undo", f"{fault.code}: {fault.message}")
+    expect(
+        fault.code == 1011, ("error 1011 (NothingToUndo) from session/undo"), f"{fault.code}: {fault.message}"
+    )
 
 
 @check(
     "a-report-of-another-prompt",
     law="Values: epoch",
-    says="A changed system prompt starts a new epoch: a report for an earlier request sets no size.",
-    mend="Raise the epoch when the system prompt or the tools change.",
+    says="If the system prompt changes, a new epoch starts. A usage report for a request from before the "
+    "change then does not set the current size.",
+    mend="Increase the epoch when the system prompt or the tools change.",
 )
 def other_prompt(bench: Bench) -> None:
-    """Change the system prompt before a usage report arrives."""
+    """Change the system prompt before a usage report for the earlier request arrives. Expect that the
+    report sets no size."""
     talk = bench.talk(*turns(2, 900))
     epoch = talk.context().epoch
     talk.peer.result(talk.ask("session/configure", system_prompt=text(20_000)), shapes.Nothing)
@@ -252,7 +288,7 @@ def other_prompt(bench: Bench) -> None:
         else:
             size = talk.peer.result(asked, shapes.Reported).token_usage.current_context_tokens
         wanted = talk.context().tokens
-        expect(size == wanted, f"the {wanted:,} tokens of session/context", size)
+        expect(size == wanted, f"a current size of {wanted:,} tokens, as in session/context", size)
 
 
 CHECKS = (

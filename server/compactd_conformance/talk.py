@@ -111,7 +111,10 @@ class Talk:
         """Call `compact`. Raise `Broken` if nothing was compacted."""
         done = self.compact(**params)
         if not done.compacted:
-            raise Broken("a compaction, where there is much to compact", f"none: {done.reason}")
+            raise Broken(
+                "a compaction, because the session has many messages to compact",
+                f"no compaction: {done.reason}",
+            )
         return done
 
     def context(self, format: str = "neutral") -> shapes.Context:
@@ -144,8 +147,8 @@ class Talk:
 
 
 def resumed(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
-    """Open the session of `talk` in the process `peer`. Return (the session there, the result of
-    `session/start`).
+    """Open the session of `talk` in the process `peer`. Return (the session as opened in `peer`, the result
+    of `session/start`).
     """
     started = peer.call("session/start", {"session_id": talk.id}, shapes.Started)
     return Talk(peer, talk.id), started

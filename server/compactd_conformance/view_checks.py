@@ -32,8 +32,8 @@ View = tuple[str, str, shapes.Context]
 
 
 def _views(bench: Bench) -> tuple[View, ...]:
-    """Return the views, in each format, of sessions whose calls and results do not match, and of sessions
-    after a compaction.
+    """Return the contexts, in each format, of sessions whose tool calls and results do not match, and of
+    sessions after a compaction.
     """
     open_call = (user("Go on."), calls(("open", "run", {})), user("Never mind."))
     orphan = (result("nobody", "lost"), user("So?"), assistant("So."))
@@ -73,12 +73,13 @@ VIEWS = Seen(_views)
 @check(
     "every-call-has-its-result",
     law="Law 1",
-    says="In every provider's request, each call is directly followed by its result, however the "
-    "conversation was cut or interrupted.",
-    mend="Never cut between a call and its result; add an error result for a call that has none.",
+    says="In the requests for all providers, each tool call is directly followed by its result, wherever a "
+    "compaction cut the conversation and even if a turn was interrupted.",
+    mend="Never cut between a call and its result; add a result that reports an error to a call that has "
+    "none.",
 )
 def every_call_has_its_result(bench: Bench) -> None:
-    """Look for calls without a result in all views and formats."""
+    """Look at all views in all formats. Expect that no call is without its result."""
     for done, format, context in VIEWS.on(bench):
         lost = calls_without_result(steps_of(format, context.messages))
         expect(not lost, f"after {done}, in {format}, a result for every call", f"none for {lost}")
@@ -87,13 +88,13 @@ def every_call_has_its_result(bench: Bench) -> None:
 @check(
     "every-result-has-its-call",
     law="Law 1",
-    says="In every provider's request, each result comes after its call, however the conversation was "
-    "cut or interrupted.",
-    mend="Never start the kept part with a tool result; leave out results whose call is missing, and "
-    "report them.",
+    says="In the requests for all providers, each tool result comes after its call, wherever a compaction "
+    "cut the conversation and even if a turn was interrupted.",
+    mend="Never choose a tool result as the first message that a compaction keeps; leave out results whose "
+    "call is missing, and list them in `repairs`.",
 )
 def every_result_has_its_call(bench: Bench) -> None:
-    """Look for results without a call in all views and formats."""
+    """Look at all views in all formats. Expect that no result is without its call."""
     for done, format, context in VIEWS.on(bench):
         orphans = results_without_call(steps_of(format, context.messages))
         expect(not orphans, f"after {done}, in {format}, a call for every result", f"none for {orphans}")
@@ -102,31 +103,37 @@ def every_result_has_its_call(bench: Bench) -> None:
 @check(
     "roles-as-providers-want-them",
     law="Law 1",
-    says="Each provider gets roles that it knows, in an order that it accepts, and no empty message.",
-    mend="Render each provider's format by its own reference; see `session/context`, `format`.",
+    says="The requests for each provider have only roles that it knows, in an order that it accepts, and "
+    "no empty message.",
+    mend="Follow the provider's API reference for each `format` of `session/context`.",
 )
 def roles(bench: Bench) -> None:
-    """Look for wrong roles and empty messages in all views and formats."""
+    """Look at all views in all formats. Expect only roles that the provider knows, in an accepted order,
+    and no empty message."""
     for done, format, context in VIEWS.on(bench):
         wrong = wrong_roles(format, context)
-        expect(not wrong, f"after {done}, a request that {format} accepts", wrong)
+        expect(not wrong, f"after {done}, a request that providers with the format {format} accept", wrong)
 
 
 @check(
     "repairs-are-told",
     law="Law 1",
-    says="Repairs that were made for a provider are listed in `repairs`. A conversation without "
-    "problems has none.",
-    mend="List every added, moved and omitted result.",
+    says="If messages are added, moved or left out so that a provider accepts the request, `repairs` lists "
+    "them. For a complete conversation, `repairs` is empty.",
+    mend="List every tool result that was added, moved or left out.",
 )
 def repairs(bench: Bench) -> None:
-    """Compare the repairs of a complete and of a broken conversation."""
+    """Compare a complete with a broken conversation. Expect entries in `repairs` only for the broken one."""
     whole = bench.talk(*worked(1)).context().repairs
     broken = bench.talk(user("Go."), calls(("o", "run", {})), user("Stop."), result("no", "x"), user("On."))
 
     seen = [bytes(one) for one in broken.context().repairs]
-    expect(not whole, "no repairs of a whole conversation", whole)
-    expect(len(seen) == 2, "two repairs: a missing and an orphan result", seen)
+    expect(not whole, "no repairs for a complete conversation", whole)
+    expect(
+        len(seen) == 2,
+        "two repairs: one for a call without a result, one for a result without a call",
+        seen,
+    )
 
 
 REQUEST = "  Fix `Loader.open`\tin src/loader.py,\n\n    keep ETag caching — und GRÖSSE 😀.  Not more!  "
@@ -138,12 +145,12 @@ word for word.
 @check(
     "newest-request-word-for-word",
     law="Law 6",
-    says="The next request contains the user's newest request word for word, whatever was compacted.",
-    mend="Keep the last user message with text that is not a tool result and not synthetic; pin it if "
-    "necessary.",
+    says="After any compaction, the next model request contains the user's newest request word for word.",
+    mend="In a compaction, keep the last user message that has text and is neither a tool result nor "
+    "written by a program; pin it if necessary.",
 )
 def newest_request(bench: Bench) -> None:
-    """Compact with each budget and look for the newest request."""
+    """Compact with each budget. Expect the newest request word for word in the view."""
     later: tuple[Message, ...] = (*worked(3)[1:], user("go on", meta={"synthetic": True}))
     behind = tuple(one for one in later if one["role"] != "user" or "meta" in one)
     for budget in BUDGETS:
@@ -157,27 +164,31 @@ def newest_request(bench: Bench) -> None:
 @check(
     "a-request-that-cannot-fit",
     law="Law 6",
-    says="If the newest request alone does not fit, the answer is 1008 with the floor. The request is "
-    "never shortened.",
-    mend="Count system prompt, tools, newest request and the smallest summary; refuse a smaller target.",
+    says="If the user's newest request alone is too large for the target, the answer is error 1008 "
+    "(CannotFit) with `floor`, the smallest possible size. The request is never shortened.",
+    mend="Count system prompt, tools, newest request and the smallest summary, and refuse a target below "
+    "their total.",
 )
 def cannot_fit(bench: Bench) -> None:
-    """Compact to a target that is smaller than the newest request."""
+    """Compact to a target that is smaller than the newest request. Expect error 1008 (cannot fit) with the
+    floor in its data."""
     talk = bench.talk(*turns(4, 100), user(text(3000)))
 
     fault = talk.refusal("session/compact", target_tokens=500)
-    expect(fault.code == 1008, "1008", f"{fault.code}: {fault.message}")
-    expect(b"floor" in bytes(fault.data), "the floor in data", bytes(fault.data))
+    expect(fault.code == 1008, "error 1008", f"{fault.code}: {fault.message}")
+    expect(b"floor" in bytes(fault.data), "the floor in the error's data", bytes(fault.data))
 
 
 @check(
     "thinking-is-verbatim-or-absent",
     law="Law 1",
-    says="A model's reasoning is sent back complete, with its signature, or not at all.",
+    says="A model's signed reasoning (thinking block) is sent back to its provider complete and with its "
+    "signature, or not at all.",
     mend="Never trim, summarise or join thinking blocks.",
 )
 def thinking(bench: Bench) -> None:
-    """Append signed thinking and look for it in two formats."""
+    """Append signed thinking and request the context in two formats. Expect it complete with its
+    signature, or not at all."""
     thought = {"type": "thinking", "text": "  hm,\n so ", "signature": "c2lnbmVk"}
     answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "So."}]}
     talk = bench.talk(user("Why?"), answer, user("And?"), model="anthropic/claude-sonnet-4-5")
@@ -185,17 +196,21 @@ def thinking(bench: Bench) -> None:
     for format in ("neutral", "anthropic"):
         body = talk.peer.answer(talk.ask("session/context", format=format)).body
         has_all = rb"  hm,\n so " in body and b"c2lnbmVk" in body
-        expect(has_all or b"c2lnbmVk" not in body, f"in {format} the thinking whole, or nothing of it", body)
+        expect(
+            has_all or b"c2lnbmVk" not in body,
+            f"the complete thinking block in {format}, or no part of it",
+            body,
+        )
 
 
 @check(
     "pins-stay",
     law="Values: meta.pinned, session/pin",
-    says="Every later view contains a pinned message.",
-    mend="Keep pinned messages next to the summary in each compaction.",
+    says="If a message is pinned, every later view contains it.",
+    mend="In each compaction, keep pinned messages in addition to the summary.",
 )
 def pins(bench: Bench) -> None:
-    """Pin a message, compact, and look for the message in the view."""
+    """Pin a message and compact. Expect the message in the view."""
     talk = bench.talk(user("Never touch the API."), *turns(6, 200))
     first = talk.history()[0].entry_id
     talk.peer.result(talk.ask("session/pin", entry_ids=[first]), shapes.Nothing)
@@ -227,42 +242,43 @@ CHANGED = Seen(_changed_twice)
 @check(
     "a-changed-file-is-not-a-read-file",
     law="Law 7",
-    says="A file that was read and then modified is listed only as modified.",
-    mend="Remove modified files from the list of read files, across all compactions.",
+    says="If a file was read and then modified, a compaction lists it only as a modified file.",
+    mend="Remove modified files from the list of read files, including those read before an earlier "
+    "compaction.",
 )
 def changed_file(bench: Bench) -> None:
-    """Read and edit a file, and compare the lists of two compactions."""
+    """Read and edit a file, and compact twice. Expect the file only in the list of modified files."""
     first, second = CHANGED.on(bench)
 
     for done in (first, second):
         both = set(done.read_files) & set(done.modified_files)
-        expect(not both, "no file both read and modified", both)
-    expect("src/a.py" in first.modified_files, "src/a.py as modified", first.modified_files)
+        expect(not both, "no file in both lists", both)
+    expect("src/a.py" in first.modified_files, "src/a.py in the list of modified files", first.modified_files)
 
 
 @check(
     "files-accumulate",
     law="Law 7",
-    says="A second compaction removes no file from the lists.",
-    mend="Start from the lists of the summary that is being compacted.",
+    says="The lists of files of a second compaction contain every file from the lists of the first.",
+    mend="Start with the lists of the summary that the new one replaces, and add to them.",
 )
 def files_accumulate(bench: Bench) -> None:
-    """Look for all files in the lists of a second compaction."""
+    """Compact twice. Expect the second summary to list all files of the first."""
     _, second = CHANGED.on(bench)
 
     seen = {*second.read_files, *second.modified_files}
-    expect({"src/a.py", "src/b.py"} <= seen, "src/a.py and src/b.py", seen)
+    expect({"src/a.py", "src/b.py"} <= seen, "src/a.py and src/b.py in the lists", seen)
 
 
 @check(
     "a-summary-is-a-message",
     law="A compaction: the summary message",
-    says="The summary is one user message in the view, marked `meta.type: compaction_summary`. The "
-    "previous summary is not sent along with it.",
-    mend="Replace the previous summary by the new one.",
+    says="The summary is one user message in the view, marked `meta.type: compaction_summary`. The view no "
+    "longer contains the summary of an earlier compaction.",
+    mend="In each compaction, replace the earlier summary by the new one.",
 )
 def one_summary(bench: Bench) -> None:
-    """Compact three times and count the summaries."""
+    """Compact three times. Expect exactly one summary in the view."""
     talk = bench.talk(*turns(6, 200))
     for n in (10, 20):
         talk.compacted(keep_recent=KEEP)
@@ -271,7 +287,7 @@ def one_summary(bench: Bench) -> None:
 
     marked = [raw for raw in talk.context().messages if b'"compaction_summary"' in bytes(raw)]
     roles = [read(raw, Said).role for raw in marked]
-    expect(roles == ["user"], "one summary, of the role user", roles)
+    expect(roles == ["user"], "one summary, with the role user", roles)
 
 
 CHECKS = (

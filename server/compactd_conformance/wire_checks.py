@@ -30,12 +30,13 @@ def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[Got, ...]]:
 @check(
     "framing-headers",
     law="Transport: framing",
-    says="Header names are case-insensitive, line ends may be LF or CRLF, other headers are ignored, "
-    "and lengths are in bytes.",
-    mend="Read header blocks as defined by LSP's base protocol; count bytes, not characters.",
+    says="Header names are case-insensitive, header lines may end in LF or CRLF, headers other than "
+    "`Content-Length` are ignored, and the length is in bytes.",
+    mend="Read headers as LSP's base protocol defines them, and read as many bytes (not characters) as "
+    "`Content-Length` says.",
 )
 def framing_headers(bench: Bench) -> None:
-    """Send header blocks in different spellings."""
+    """Send header blocks in different spellings. Expect exactly one answer to each."""
     peer = bench.fresh()
     body = request("é😀", "daemon/ping", {"note": "größe 字 😀"})
 
@@ -51,13 +52,13 @@ def framing_headers(bench: Bench) -> None:
 @check(
     "framing-lines",
     law="Transport: framing",
-    says="If the first byte of a connection is `{`, `[`, white space or a byte order mark, both sides "
-    "send one JSON object per line.",
+    says="If the first byte that the client sends is `{`, `[`, white space or the beginning of a byte "
+    "order mark, both sides write one JSON object per line.",
     mend="Choose the framing by the first byte, and answer in the same framing.",
     framings=LINES,
 )
 def framing_lines(bench: Bench) -> None:
-    """Start connections with different first bytes."""
+    """Start connections with different first bytes. Expect one JSON object per line after each."""
     for start in (b"", b"\n", b" \t\r\n", b"\xef\xbb\xbf"):
         peer = bench.fresh()
         peer.send_raw(start + PING + b"\n" + request("é", "daemon/ping") + b"\r\n\n")
@@ -71,11 +72,11 @@ def framing_lines(bench: Bench) -> None:
     "one-answer",
     law="Transport: every request gets exactly one answer",
     says="Every request is answered exactly once, whether it is correct, wrong or about an unknown session.",
-    mend="Answer in one place, where the request ends, and record that it was answered.",
+    mend="Send every answer from a single place in the code, and note that the request was answered.",
     framings=BOTH,
 )
 def one_answer(bench: Bench) -> None:
-    """Send ten requests and count the answers."""
+    """Send ten requests, good and bad. Expect exactly one answer to each."""
     peer = bench.fresh()
     asked: tuple[tuple[str, dict[str, object]], ...] = (
         ("daemon/ping", {}),
@@ -99,13 +100,14 @@ def one_answer(bench: Bench) -> None:
 @check(
     "bad-requests-are-answered",
     law="Transport: every request gets exactly one answer",
-    says="Bad input is answered too: -32700 for bad JSON, -32600 for JSON that is not a request, "
-    "-32601 for an unknown method, -32602 for bad params. The connection continues.",
-    mend="Answer with `id: null` if the id is unknown; continue reading.",
+    says="Bad input is answered with an error: -32700 (parse error) for bad JSON, -32600 (invalid request) "
+    "for JSON that is not a request, -32601 (method not found) for an unknown method, -32602 "
+    "(InvalidParams) for bad params. The program then goes on reading.",
+    mend="Answer with `id: null` if the input has no id, and continue to read.",
     framings=BOTH,
 )
 def bad_requests(bench: Bench) -> None:
-    """Send bad input of each kind."""
+    """Send each kind of bad input. Expect the error code for that kind, and an answer to the next request."""
     peer = bench.fresh()
     nameless = (b'{"jsonrpc":"2.0","id":', b'{"jsonrpc":"2.0","method":5}', b'"hello"', b"7")
 
@@ -117,76 +119,91 @@ def bad_requests(bench: Bench) -> None:
     answers = _answers_by_end(peer, None, unknown, bad, "alive")
     codes = sorted(code or 0 for code in _codes(answers[None]))
     expect(
-        codes == [-32700, -32600, -32600, -32600], "-32700 and three times -32600 with id null", f"{codes}"
+        codes == [-32700, -32600, -32600, -32600],
+        "error -32700, and -32600 three times, with id null",
+        f"{codes}",
     )
-    expect(_codes(answers[unknown]) == [-32601], "-32601 for an unknown method", _codes(answers[unknown]))
-    expect(_codes(answers[bad]) == [-32602], "-32602 for bad params", _codes(answers[bad]))
-    expect(_codes(answers["alive"]) == [None], "the ping after them answered", _codes(answers["alive"]))
+    expect(
+        _codes(answers[unknown]) == [-32601], ("error -32601 for an unknown method"), _codes(answers[unknown])
+    )
+    expect(_codes(answers[bad]) == [-32602], "error -32602 for bad params", _codes(answers[bad]))
+    expect(_codes(answers["alive"]) == [None], "an answer to the ping that follows", _codes(answers["alive"]))
 
 
 @check(
     "header-without-length",
     law="Transport: every request gets exactly one answer",
-    says="A header block without a length answers -32700 with `id: null`, and the next block is read.",
-    mend="Answer at the end of the block; then look for the next block.",
+    says="Headers without `Content-Length` are answered with error -32700 (parse error) and `id: null`, "
+    "and the next message is read.",
+    mend="Answer at the empty line that ends the headers, then read the next headers.",
 )
 def header_without_length(bench: Bench) -> None:
-    """Send a header block without a length."""
+    """Send a header block without a length. Expect error -32700 (parse error), and an answer to the next
+    block."""
     peer = bench.fresh()
     peer.send(PING)
     peer.send_raw(b"Content-Type: x\r\n\r\n")
     peer.send(request("next", "daemon/ping"))
 
     answers = _answers_by_end(peer, None, "next")
-    expect(_codes(answers[None]) == [-32700], "one -32700 with id null", _codes(answers[None]))
-    expect(_codes(answers["next"]) == [None], "the next request answered", _codes(answers["next"]))
+    expect(_codes(answers[None]) == [-32700], "one error -32700 with id null", _codes(answers[None]))
+    expect(_codes(answers["next"]) == [None], "an answer to the next request", _codes(answers["next"]))
 
 
 @check(
     "length-that-is-none",
     law="Transport: framing",
-    says="A length that is not a number immediately answers -32700 and ends the connection.",
-    mend="Answer, then exit: the beginning of the next message is unknown.",
+    says="A `Content-Length` that is not a number is answered with error -32700 (parse error) at once, and "
+    "the program ends.",
+    mend="Answer, then exit, because the program cannot know where the next message begins.",
 )
 def length_that_is_none(bench: Bench) -> None:
-    """Send a length that is not a number."""
+    """Send a length that is not a number. Expect error -32700 (parse error) and the end of the connection."""
     peer = bench.fresh()
     peer.send(PING)
     peer.send_raw(b"Content-Length: ten\r\n\r\n")
 
-    peer.wait(lambda got: got.id == b"null" and got.error is not None, "-32700 with id null")
+    peer.wait(lambda got: got.id == b"null" and got.error is not None, "error -32700 with id null")
     peer.wait_for_end()
-    expect(_codes(peer.answers(None)) == [-32700], "one -32700 with id null", _codes(peer.answers(None)))
+    expect(
+        _codes(peer.answers(None)) == [-32700], ("one error -32700 with id null"), _codes(peer.answers(None))
+    )
 
 
 @check(
     "batches-are-refused",
     law="Transport: every request gets exactly one answer",
-    says="A batch answers one -32600, and nothing in it is done.",
-    mend="Refuse arrays as a whole.",
+    says="A JSON-RPC batch (an array of requests) is answered with one error -32600 (invalid request), and "
+    "none of its requests is carried out.",
+    mend="Refuse an array without looking at its elements.",
     framings=BOTH,
 )
 def batches(bench: Bench) -> None:
-    """Send a batch, and look for its effects."""
+    """Send two batches, and check that none of their requests was carried out."""
     peer = bench.fresh()
     peer.call("daemon/ping", {}, shapes.Nothing)
     peer.send(b"[" + request("b1", "session/start", {"session_id": "batched"}) + b"," + PING + b"]", b"[]")
     rows = peer.call("session/list", {}, shapes.Rows).sessions
 
     answers = _answers_by_end(peer, None, "b1", "alive")
-    expect(_codes(answers[None]) == [-32600, -32600], "-32600 for each of two batches", _codes(answers[None]))
-    expect(not answers["b1"] and not answers["alive"], "no answer to what was in it", answers)
-    expect(not rows, "no session started by it", rows)
+    expect(
+        _codes(answers[None]) == [-32600, -32600],
+        "one error -32600 for each of two batches",
+        _codes(answers[None]),
+    )
+    expect(not answers["b1"] and not answers["alive"], "no answer to a request in a batch", answers)
+    expect(not rows, "no session started by a request in a batch", rows)
 
 
 @check(
     "notifications-are-not-answered",
     law="Transport: JSON-RPC 2.0",
-    says="A notification, and an answer without a request, are never answered, whatever is wrong with them.",
+    says="Nothing is ever sent in reply to a notification, or to an answer to which there is no request, "
+    "even if they have errors.",
     mend="Answer only messages with an `id` and a `method`.",
 )
 def notifications(bench: Bench) -> None:
-    """Send notifications with errors, and count the answers."""
+    """Send notifications that contain errors. Expect no answers."""
     peer = bench.fresh()
     peer.send(PING)
     peer.notify("no/such", {"a": 1})
@@ -203,11 +220,11 @@ def notifications(bench: Bench) -> None:
 @check(
     "ids-come-back",
     law="Transport: JSON-RPC 2.0",
-    says="An id is returned unchanged, and two requests with the same id get two answers.",
-    mend="Keep the id's bytes; never use a client's id as a unique key.",
+    says="An answer has the id of its request unchanged, and two requests with the same id get two answers.",
+    mend="Keep the bytes of the id, and do not assume that a client's ids are unique.",
 )
 def ids(bench: Bench) -> None:
-    """Send ids of different types and spellings."""
+    """Send ids of different types and spellings. Expect each id back unchanged."""
     peer = bench.fresh()
     given = (b"7", b"7", b"-7", b"12345678901234567890", '"é\\u0041"'.encode(), b'""')
     for id in given:
@@ -221,11 +238,12 @@ def ids(bench: Bench) -> None:
 @check(
     "unknown-fields",
     law="Versions: what may be added",
-    says="Unknown fields are ignored, and null for an optional field means that it is missing.",
-    mend="Ignore unknown fields, because newer clients send more. Treat null as missing.",
+    says="Unknown fields are ignored, and an optional field that is null counts as left out.",
+    mend="Ignore unknown fields, because newer clients send fields that you do not know. Treat null like a "
+    "field that was left out.",
 )
 def unknown_fields(bench: Bench) -> None:
-    """Send unknown fields and nulls."""
+    """Send unknown fields and nulls. Expect that they change nothing."""
     params = {"model": None, "title": None, "compaction": None, "colour": "blue", "persist": None}
 
     started = bench.peer.call("session/start", params, shapes.Started)
@@ -241,31 +259,37 @@ def unknown_fields(bench: Bench) -> None:
 @check(
     "bad-params-name-the-field",
     law="Errors: -32602",
-    says="Bad params are refused with the path of the bad field in `data.path`. One bad message "
-    "refuses the whole call.",
-    mend="Check all messages of an append before storing any, and say where the error is.",
+    says="If params are bad, the error has the path of the bad field in `data.path`. If one message of a "
+    "`session/append` is bad, none of its messages is stored.",
+    mend="Check all messages of an append before you store the first, and name the bad field in the error.",
 )
 def bad_params(bench: Bench) -> None:
-    """Append a good and a bad message."""
+    """Append a good and a bad message in one call. Expect an error with the path of the bad field, and
+    neither message in the history."""
     talk = bench.talk(user("Hello"))
 
     fault = talk.refusal("session/append", messages=[user("kept?"), {"role": "judge", "content": "no"}])
     path = read(fault.data, shapes.Path).path
-    expect(fault.code == -32602, "-32602", f"{fault.code}: {fault.message}")
-    expect("messages[1]" in path, "a path with messages[1] in data.path", path)
-    expect(talk.written() == ("Hello",), "nothing of the refused call kept", talk.written())
+    expect(fault.code == -32602, "error -32602", f"{fault.code}: {fault.message}")
+    expect("messages[1]" in path, "data.path with messages[1]", path)
+    expect(
+        talk.written() == ("Hello",),
+        "no message of the refused append in the session",
+        talk.written(),
+    )
 
 
 @check(
     "arguments-keep-their-bytes",
     law="Transport: a user's own data",
-    says="A tool's arguments are returned byte for byte, with the same case, order, white space, "
-    "numbers and escapes, in the context and in the history.",
-    mend="Keep arguments as raw JSON; never decode and encode them, and never change the case of their keys.",
+    says="`session/context` and `session/history` return the arguments of a tool call byte for byte, with "
+    "the same case, order of keys, white space, numbers and escapes.",
+    mend="Store arguments as the raw JSON text; do not parse it and write it again, and do not change the "
+    "case of keys.",
     framings=BOTH,
 )
 def arguments(bench: Bench) -> None:
-    """Append unusual arguments and look for their bytes."""
+    """Append tool calls with unusual arguments. Expect the same bytes in the context and in the history."""
     odd = rb'{ "filePath" :"a.py","AKey":1.0,"a_key":1E+05,"n":123456789012345678901234567890,"e":"\u00e9\/"}'
     params = (
         b'{"session_id":"%b","messages":[{"role":"user","content":"go"},{"role":"assistant","content":'
@@ -277,7 +301,11 @@ def arguments(bench: Bench) -> None:
 
     for method in ("session/context", "session/history"):
         body = talk.peer.answer(talk.ask(method)).body
-        expect(odd in body, f"in {method} the arguments {odd.decode()}", _around(body, b'"arguments":'))
+        expect(
+            odd in body,
+            f"the arguments {odd.decode()} in the result of {method}",
+            _around(body, b'"arguments":'),
+        )
 
 
 def _around(body: bytes, mark: bytes) -> bytes:
@@ -288,11 +316,12 @@ def _around(body: bytes, mark: bytes) -> bytes:
 @check(
     "openai-arguments-stay-a-string",
     law="Transport: a user's own data",
-    says="OpenAI's `arguments` string is returned unchanged.",
-    mend="Keep the string; do not parse and encode it.",
+    says="The `arguments` of a tool call in OpenAI's format, a string that contains JSON, are returned "
+    "unchanged.",
+    mend="Store the string; do not parse it and write it again.",
 )
 def openai_arguments(bench: Bench) -> None:
-    """Append arguments as a string and look for it."""
+    """Append a tool call whose arguments are a string. Expect the same string back."""
     written = '{"Path" :  "a.py",\n "n": 1.0}'
     call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": written}}
     talk = bench.talk()
@@ -314,12 +343,12 @@ MARKS = ("ü", "字", "😀", "ß𐍈")
 @check(
     "no-character-is-cut",
     law="Never again: UTF-8 cut in the middle",
-    says="No title, snippet, shortened output or summary contains half a character.",
-    mend="Cut at characters, never at bytes or UTF-16 units.",
+    says="No title, search snippet, shortened tool output or summary contains an incomplete character.",
+    mend="Shorten texts between characters, never inside the bytes or UTF-16 units of one.",
     framings=BOTH,
 )
 def no_character_is_cut(bench: Bench) -> None:
-    """Let the program shorten texts of multi-byte characters, and look for halves of characters."""
+    """Let the program shorten texts of multi-byte characters, and look for incomplete characters."""
     talk = bench.talk(compaction={"tool_output_chars": 101})
     # One more letter at the beginning moves every cut by a byte.
     for shift in range(4):
@@ -348,7 +377,7 @@ def no_character_is_cut(bench: Bench) -> None:
     for one in asked:
         body = talk.peer.answer(one).body.decode()
         at = body.find("\ufffd")
-        expect(at < 0 and not _has_half(body), "whole characters only", body[max(0, at - 80) : at + 20])
+        expect(at < 0 and not _has_half(body), "only complete characters", body[max(0, at - 80) : at + 20])
 
 
 def _has_half(body: str) -> bool:
@@ -363,12 +392,12 @@ def _has_half(body: str) -> bool:
 @check(
     "another-providers-shape-is-refused",
     law="Methods: session/append",
-    says="Without `format`, a tool call in OpenAI's or Anthropic's format is refused with -32602, and "
-    "`data.format` names the format to give.",
-    mend="Look for `tool_calls` and for block types of other providers before accepting a message.",
+    says="If `session/append` has no `format` and a message has a tool call in OpenAI's or Anthropic's "
+    "format, the answer is error -32602 (InvalidParams), and `data.format` names the format to give.",
+    mend="Look for `tool_calls` and for block types of providers before you accept a message.",
 )
 def other_shapes(bench: Bench) -> None:
-    """Append messages in other formats without naming them."""
+    """Append messages in other formats without `format`. Expect an error that names the format."""
     talk = bench.talk()
     call = {"id": "q2", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     shaped = {
@@ -380,26 +409,30 @@ def other_shapes(bench: Bench) -> None:
     }
     for format, message in shaped.items():
         fault = talk.refusal("session/append", messages=[message])
-        expect(fault.code == -32602, f"-32602 for {format}'s shape", f"{fault.code}: {fault.message}")
+        expect(
+            fault.code == -32602,
+            f"error -32602 for a message in the format {format}",
+            f"{fault.code}: {fault.message}",
+        )
         named = read(fault.data, shapes.Format).format
-        expect(named == format, f"the format {format} in data", named)
-    expect(talk.written() == (), "no message", talk.written())
+        expect(named == format, f"the format {format} in the error's data", named)
+    expect(talk.written() == (), "no stored message", talk.written())
 
 
 @check(
     "an-empty-list-is-an-empty-object",
     law="Methods",
-    says="If every param is optional, an empty list means no params, because languages in which lists "
-    "and tables are the same send it. Without params, `models/forget` forgets nothing and answers "
-    "-32602.",
-    mend="Treat `[]` as `{}` if the method requires no params.",
+    says="If all params of a method are optional, `[]` is accepted as no params, because languages that do "
+    "not distinguish an empty list from an empty object send it. `models/forget` without params forgets no "
+    "context window and answers error -32602 (InvalidParams).",
+    mend="Treat `[]` as `{}` if the method has no required params.",
 )
 def empty_list(bench: Bench) -> None:
-    """Send an empty list as params."""
+    """Send an empty list as the params of two methods. Expect the same answers as without params."""
     peer = bench.peer
     peer.result(peer.ask_raw("session/list", b"[]"), shapes.Rows)
     fault = peer.refused(peer.ask_raw("models/forget", b"[]"))
-    expect(fault.code == -32602, "-32602 for models/forget", f"{fault.code}: {fault.message}")
+    expect(fault.code == -32602, "error -32602 from models/forget", f"{fault.code}: {fault.message}")
 
 
 CHECKS = (

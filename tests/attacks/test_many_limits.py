@@ -110,7 +110,7 @@ def test_the_result_says_how_many_limits_were_left_out_of_a_flood() -> None:
 
     draft = compacted(items, constraint_tokens=100_000)
 
-    assert "500 of the user's constraints found no room in the summary" in draft.result.reason
+    assert "the summary has no room for 500 of the user's constraints" in draft.result.reason
     assert f"- {REAL} [e1]\n" in draft.summary
 
 

@@ -171,7 +171,7 @@ async def test_a_body_that_is_not_what_its_head_says_is_refused() -> None:
     with Loopback((Packed(b"no gzip at all", "gzip"), Packed(b"\xff\xff\xff\xff", "deflate"))) as server:
         told = [await received(server, Limits()) for _ in range(2)]
 
-    assert [why for _, why, _ in told] == ["sent a body that does not decompress"] * 2
+    assert [why for _, why, _ in told] == ["sent a compressed body that is damaged"] * 2
 
 
 async def test_a_gateways_odd_name_of_an_encoding_is_not_repeated() -> None:

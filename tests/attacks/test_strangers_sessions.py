@@ -186,7 +186,7 @@ def test_in_an_imported_file_only_what_a_person_typed_stays_pinned(daemon: Daemo
         answer = daemon.call("session/import", content=text)
 
         assert pinned(daemon, answer["session_id"]) == ["e1"]
-        assert any(warning.startswith("3 pins were left out") for warning in answer["warnings"])
+        assert any(warning.startswith("3 pins were not imported") for warning in answer["warnings"])
         entries = daemon.call("session/history", session_id=answer["session_id"])["entries"]
         assert [one["message"]["content"] for one in entries][:2] == ["words 1", "words 2"]
 
@@ -210,4 +210,4 @@ def test_a_record_of_a_pin_counts_only_for_what_a_person_typed(daemon: Daemon) -
     answer = daemon.call("session/import", content=journal(*said, pin))
 
     assert pinned(daemon, answer["session_id"]) == ["e1"]
-    assert any(warning.startswith("3 pins were left out") for warning in answer["warnings"])
+    assert any(warning.startswith("3 pins were not imported") for warning in answer["warnings"])

@@ -750,5 +750,5 @@ def test_the_number_of_limits_without_room_is_of_those_that_the_view_does_not_ho
     held, reason = said_in_view(daemon, session)
 
     lost = 70 - len(held)
-    told = f"{lost} of the user's constraints found no room in the summary"
+    told = f"the summary has no room for {lost} of the user's constraints"
     assert (told in reason) if lost else ("found no room" not in reason)

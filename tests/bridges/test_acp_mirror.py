@@ -27,7 +27,10 @@ def test_a_mirror_that_could_not_be_opened_at_first_is_opened_with_the_next_turn
         {"stopReason": "end_turn"},
         0,
     )
-    assert "at the end of a turn; it is mirrored with the next one" in editor.log
+    assert (
+        "at the end of a turn; the turn is stored in compactd's copy of the session after the next turn"
+        in editor.log
+    )
     kept = mirrored(tmp_path)
     assert [one["content"] for one in kept if one["role"] == "user"] == [
         [block("Step one")],

@@ -421,4 +421,4 @@ def test_small_talk_is_not_worth_a_word(agent: Agent) -> None:
 
     answer = agent.prompt()
 
-    assert (answer.text, answer.done.did) == ("", "nothing was lost")
+    assert (answer.text, answer.done.did) == ("", "the agent's summary lost no facts")

@@ -90,7 +90,10 @@ def test_an_agent_that_never_ends_its_event_waits_no_longer_than_the_deadline(tm
     code = process.wait(timeout=30)
 
     assert (code, process.stdout.read(), process.stderr.read()) == (0, b"", b"")
-    assert "the deadline passed" in (tmp_path / "data" / "hooks" / "hooks.log").read_text()
+    assert (
+        "the hook was ended because its deadline passed"
+        in (tmp_path / "data" / "hooks" / "hooks.log").read_text()
+    )
     for pipe in (process.stdin, process.stdout, process.stderr):
         pipe.close()
 

@@ -191,7 +191,7 @@ def test_a_status_line_of_the_users_own_stays(tmp_path: Path) -> None:
     text, notes = changed(ODD["own status line"], wanted("claude-code"))
 
     assert plain(text)["statusLine"]["command"] == "~/line.sh"
-    assert notes == ("there is already a status line; it was not changed",)
+    assert notes == ("the settings already have a status line; it was not changed",)
 
 
 def test_uninstalling_what_was_never_installed_changes_nothing(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_what_was_planted_is_found_with_its_place(home) -> None:
     assert [" ".join(line.split())[:30] for line in seen.lines[1:5]] == [
         "3 findings",
         "torn line line 13 line 13, the",
-        "summary twice message 11 messa",
+        "summary twice message 11 the s",
         "orphan result message 9 the re",
     ]
     assert [(one["kind"], one.get("message"), one.get("line")) for one in data["findings"]] == [

@@ -132,12 +132,12 @@ def test_a_learned_window_stands_in_the_lookup_and_in_the_lists_with_its_source(
 
     assert lookup.lines[1].startswith("window      150,000   learned: a rejection (the registry says 200,000")
     assert local.lines[1].startswith(
-        "window        8,192   learned: the server's own word of http://localhost"
+        "window        8,192   learned: reported by the server at http://localhost"
     )
     learned = everything.lines.index("2 windows learned from servers; --forget removes them")
     assert [line.split(", 20")[0] for line in everything.lines[learned + 1 : learned + 5 : 2]] == [
         "   150,000  anthropic/claude-opus-4-5: a rejection",
-        "     8,192  local/nobody-knows-this: the server's own word of http://localhost:11434/v1",
+        "     8,192  local/nobody-knows-this: reported by the server at http://localhost:11434/v1",
     ]
     assert "1 window learned from servers; --forget removes them" in one.lines
     assert "learned" not in other.out

@@ -63,10 +63,12 @@ def test_an_automatic_compaction_in_the_file_beats_the_registrys_fact_everywhere
 
     window = data.json["window"]
     assert (window["tokens"], window["confidence"], window["estimated"]) == (200_000, "observed", True)
-    assert "compacted by itself at 167,117 tokens" in window["source"]
+    assert "compacted automatically at 167,117 tokens" in window["source"]
     assert "says 1,000,000 (fact)" in window["source"]
     row = next(one for one in text.lines if one.startswith("window"))
-    assert row.startswith("window     ~200,000   estimated from the file: Claude Code compacted by itself at")
+    assert row.startswith(
+        "window     ~200,000   estimated from the file: Claude Code compacted automatically at"
+    )
     assert "by compactd's rule" in text.out
     assert "Claude Code itself compacts at about 167,000" in text.out
     assert (watch.json["window"], watch.json["window_confidence"]) == (200_000, "observed")
@@ -117,7 +119,7 @@ def test_a_forged_number_is_told_and_not_believed(home, tokens) -> None:
 
     assert (data.json["window"]["tokens"], data.json["window"]["confidence"]) == (1_000_000, "fact")
     assert watch.json["window"] == 1_000_000
-    assert any(f"{tokens:,} tokens, which is not believed" in one for one in data.json["warnings"])
+    assert any(f"{tokens:,} tokens, which does not count" in one for one in data.json["warnings"])
 
 
 def test_a_compaction_under_another_model_tells_nothing_of_the_one_in_force(home) -> None:
@@ -186,7 +188,7 @@ def test_the_agents_own_limit_in_the_file_beats_the_registry(home) -> None:
 
     window = seen.json["window"]
     assert (window["tokens"], window["confidence"], window["estimated"]) == (258_400, "observed", False)
-    assert window["source"].startswith("the agent's own limit in the file (258,400); ")
+    assert window["source"].startswith("the context limit that the agent recorded in the file (258,400); ")
     assert watch.json["window"] == 258_400
 
 
@@ -236,5 +238,5 @@ def test_an_imported_session_has_the_window_of_its_file_and_teaches_no_other(hom
         assert one["token_usage"]["context_window"] == 200_000
         assert one["token_usage"]["context_window_confidence"] == "observed"
         source = one["budget"]["window"]["source"]
-        assert "compacted by itself at 167,117 tokens; the registry says 1,000,000 (fact)" in source
+        assert "compacted automatically at 167,117 tokens; the registry says 1,000,000 (fact)" in source
     assert other["token_usage"]["context_window"] == 1_000_000

@@ -135,7 +135,7 @@ def test_a_file_that_is_cut_replaced_written_anew_or_removed_is_read_from_its_be
         file.unlink()
         next_seen()
 
-    assert seen == [60_010, "it is empty", 40_010, 10_010, 70_010, "there is no such file"]
+    assert seen == [60_010, "the file is empty", 40_010, 10_010, 70_010, "there is no such file"]
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini"])
@@ -249,8 +249,8 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
         "folder": 3,
         "agent": 3,
     }
-    assert told["empty"].err == f"cannot watch {empty}: it is empty.\n"
-    assert told["unknown"].err == f"cannot watch {unknown}: its format is unknown.\n"
+    assert told["empty"].err == f"cannot watch {empty}: the file is empty.\n"
+    assert told["unknown"].err == f"cannot watch {unknown}: the format of the file is unknown.\n"
     assert told["missing"].err == f"cannot watch {home}/none.jsonl: there is no such file.\n"
     assert told["agent"].err == "no session of pi was found.\n"
     assert not any(seen.out for seen in told.values())

@@ -151,7 +151,8 @@ def test_a_threshold_above_the_cap_is_lowered_to_it_with_a_warning() -> None:
 
     assert found.threshold == 200_000
     assert found.warnings == (
-        "model_auto_compact_token_limit asks for 300,000, above the cap: 200,000 is used",
+        "model_auto_compact_token_limit sets the threshold to 300,000 tokens, but a request may have at most"
+        " 200,000; 200,000 is used",
     )
 
 
@@ -190,7 +191,7 @@ def test_a_rejection_lowers_a_window_that_the_user_set_with_a_warning() -> None:
     found = at(0, Window(observed=100_000), context_window=300_000)
 
     assert (found.window, found.cap, found.threshold) == (100_000, 100_000, 80_000)
-    assert found.warnings == ("context_window is 300,000, but the provider takes no more than 100,000",)
+    assert found.warnings == ("context_window is 300,000, but the provider accepts at most 100,000 tokens",)
 
 
 def test_a_rejection_lowers_a_known_window_and_never_raises_it() -> None:
@@ -270,7 +271,7 @@ def test_without_a_report_everything_is_estimated() -> None:
     found = at(1234)
 
     assert (found.budget.base.value, found.budget.trailing.value, found.used) == (0, 1234, 1234)
-    assert found.budget.trailing.source == "estimate of everything"
+    assert found.budget.trailing.source == "estimate of the whole request"
 
 
 def test_a_report_of_an_earlier_context_is_no_base() -> None:
@@ -326,7 +327,7 @@ def test_a_users_keep_is_exact_below_the_threshold_and_half_of_it_above() -> Non
     assert keep_at("threshold", 1_000, keep_recent_tokens=799) == 799
     assert keep_at("threshold", 1_000, keep_recent_tokens=800) == 400
     assert at(0, known(1_000), keep_recent_tokens=800).warnings == (
-        "keep_recent_tokens 800 is not below the threshold; 400 are kept",
+        "keep_recent_tokens is 800, which is not below the threshold of 800 tokens; 400 is used instead",
     )
 
 

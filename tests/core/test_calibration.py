@@ -328,9 +328,9 @@ def test_the_budget_says_where_report_and_estimate_differ_by_more_than_half() ->
 
     near = {source(*sizes) for sizes in ((10_000, 10_000), (15_000, 10_000), (10_000, 15_000), (2_000, 10))}
 
-    assert near == {"the last report"}
-    assert "our estimate of that request, 10,000" in source(15_001, 10_000)
-    assert "our estimate of that request, 15,001" in source(10_000, 15_001)
+    assert near == {"the last usage report"}
+    assert "compactd's estimate of that request, 10,000" in source(15_001, 10_000)
+    assert "compactd's estimate of that request, 15,001" in source(10_000, 15_001)
 
 
 def test_the_budget_says_where_a_report_is_far_above_the_window() -> None:
@@ -343,7 +343,7 @@ def test_the_budget_says_where_a_report_is_far_above_the_window() -> None:
         ).budget.window.source
 
     assert source(300_000) == source(1) == "registry"
-    assert source(300_001) == "registry; the last report, 300,001, is more than half above it"
+    assert source(300_001) == "registry; the last usage report, 300,001, is more than half above it"
 
 
 # --- laws -------------------------------------------------------------------------------------------------

@@ -163,8 +163,8 @@ def test_a_cap_of_nothing_pins_nothing() -> None:
     none = plan_of(given, constraint_tokens=0)
 
     assert none.constraints == ()
-    assert without_room(none) == "3 of the user's constraints found no room in the summary"
-    assert without_room(none, RULES[0]) == "2 of the user's constraints found no room in the summary"
+    assert without_room(none) == "the summary has no room for 3 of the user's constraints"
+    assert without_room(none, RULES[0]) == "the summary has no room for 2 of the user's constraints"
     assert [one.text for one in plan_of(given).constraints] == list(RULES)
     assert plan_of(given).note == without_room(plan_of(given)) == ""
 
@@ -246,7 +246,8 @@ def test_a_models_summary_below_the_floor_is_repaired_by_the_record_and_says_so(
 
     assert result.strategy == "summarize"
     assert result.reason == (
-        "the model's summary kept 0% of the facts that were used again; extract's record was added"
+        "the model's summary kept 0% of the facts that were used again;"
+        " the summary of the strategy extract was added"
     )
     assert result.retention is not None
     assert (result.retention.before, result.retention.score) == (0.0, 1.0)

@@ -122,7 +122,7 @@ def test_everything_within_the_budget_is_nothing_to_compact() -> None:
     )
     assert reason(nine, messages(9)) == "nothing to compact: all 9 messages are within the 9 messages to keep"
     assert reason("U9", CompactRequest()).startswith("nothing to compact: 1 message is within")
-    assert reason("", CompactRequest()).startswith("nothing to compact: nothing is there")
+    assert reason("", CompactRequest()).startswith("nothing to compact: there are no messages")
 
 
 def test_evmts_says_in_its_specs_words_that_a_conversation_is_too_short() -> None:
@@ -244,7 +244,7 @@ def test_pins_beyond_an_eighth_of_the_window_go_oldest_first_with_a_word() -> No
 
     assert isinstance(made, Plan)
     assert (made.pinned, made.removed) == (("e2",), ("e1", "e3", "e4"))
-    assert made.note == "1 message pinned beyond what fits went into the summary"
+    assert made.note == "1 pinned message did not fit and went into the summary"
 
 
 def test_an_older_pinned_request_that_is_no_longer_newest_goes() -> None:
@@ -506,7 +506,8 @@ def test_a_strategy_that_fails_gives_way_to_the_next(
 
 def test_what_can_go_must_be_larger_than_the_smallest_summary() -> None:
     assert reason("U9 A9 U90 A90", messages(2)) == (
-        "compacting would not make it smaller: what can go takes 18 tokens, the smallest summary 35"
+        "compacting would not make it smaller: the messages that can be removed have"
+        " 18 tokens, and the smallest summary has 35"
     )
     assert planned("U18 A18 U90 A90", messages(2)).summary_budget == 35
 

@@ -41,7 +41,7 @@ def test_an_automatic_compaction_beats_the_registry_and_is_an_estimate() -> None
     found = window_by_file([compaction(167_117)], GROWN, OPUS)
 
     assert (found.window, found.is_estimate, found.is_guess, found.doubts) == (200_000, True, False, ())
-    assert found.source == "estimated from the file: Claude Code compacted by itself at 167,117 tokens"
+    assert found.source == "estimated from the file: Claude Code compacted automatically at 167,117 tokens"
 
 
 def test_a_refused_request_is_compacted_at_any_size_so_the_largest_compaction_tells_most() -> None:
@@ -63,10 +63,10 @@ def test_a_limit_that_is_named_beats_an_estimate() -> None:
     ("evidence", "accepted", "doubt"),
     [
         (compaction(1), (90_000,), "the same model accepted a request of 90,000 tokens"),
-        (compaction(900_000), (90_000,), "the largest request in the file has 90,000 tokens"),
-        (compaction(1), (), "the largest request in the file has 0 tokens"),
-        (Evidence("limit", 10**12), (90_000,), "no model has such a window"),
-        (Evidence("limit", 300), (), "no model has such a window"),
+        (compaction(900_000), (90_000,), "the largest request in the file has only 90,000 tokens"),
+        (compaction(1), (), "the largest request in the file has only 0 tokens"),
+        (Evidence("limit", 10**12), (90_000,), "no model has a window of that size"),
+        (Evidence("limit", 300), (), "no model has a window of that size"),
         (Evidence("limit", 8_000), (), "it is far from the known window of 200,000"),
         (Evidence("refusal", 5_000_000), (90_000,), "it is far from the known window of 200,000"),
         (Evidence("limit", 100_000), (120_000,), "the same model accepted a request of 120,000 tokens"),
@@ -80,7 +80,7 @@ def test_a_number_that_the_requests_do_not_bear_out_is_told_and_not_believed(
     assert found.window is None
     assert len(found.doubts) == 1
     assert doubt in found.doubts[0]
-    assert f"{evidence.tokens:,} tokens, which is not believed" in found.doubts[0]
+    assert f"{evidence.tokens:,} tokens, which does not count" in found.doubts[0]
 
 
 def test_requests_above_the_known_window_were_accepted_so_it_is_larger() -> None:

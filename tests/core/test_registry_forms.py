@@ -98,7 +98,7 @@ def test_the_words_of_a_claude_model_may_stand_in_either_order(asked: Asked, win
     answer = REGISTRY.lookup(*asked)
 
     assert (answer.context_window, answer.confidence, answer.model) == (window, "fact", model)
-    assert "words in order" in answer.how
+    assert "words reordered" in answer.how
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ SETTINGS = {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10,
 """The settings of the session `rich`. An exported file carries only sizes, within bounds: the importing
 client must give the other settings again."""
 
-PROMPT_IS_TOLD = "the file brings a system prompt of 9 characters"
+PROMPT_IS_TOLD = "the file contains a system prompt of 9 characters"
 
 
 def again(daemon: Daemon, answer: dict[str, Any]) -> str:

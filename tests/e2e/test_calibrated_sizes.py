@@ -107,7 +107,10 @@ def test_a_profile_whose_spec_counts_four_characters_is_never_calibrated(daemon:
 
     budget = daemon.call("agent/state", session_id=name)["budget"]
 
-    assert budget["trailing"] == {"value": 700 + 321, "source": "estimate since then"}
+    assert budget["trailing"] == {
+        "value": 700 + 321,
+        "source": "estimate of what came after the last usage report",
+    }
 
 
 def test_a_report_that_nothing_explains_is_told_of_and_poisons_no_estimate(daemon: Daemon) -> None:

@@ -71,7 +71,7 @@ def test_the_client_may_cancel_it(spawn: Spawn) -> None:
     done = compact(daemon, name)
 
     assert (done["compacted"], done["compaction_id"]) == (False, None)
-    assert "did not want it" in done["reason"]
+    assert "the client cancelled it" in done["reason"]
     assert daemon.call("session/context", session_id=name) == before
     assert "compaction_start" not in [event["type"] for event in daemon.events(name)]
 

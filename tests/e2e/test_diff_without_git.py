@@ -63,4 +63,4 @@ def test_without_git_turns_go_on_and_the_reason_is_told(spawn: Spawn, tree: Path
     answer = diff(daemon, session)
 
     assert answer["files"] == []
-    assert "git is not installed" in answer["reason"]
+    assert "git was not found" in answer["reason"]

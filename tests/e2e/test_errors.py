@@ -78,7 +78,10 @@ def test_auto_without_a_model_gives_way_and_says_so(daemon: Daemon) -> None:
     done = daemon.call("session/compact", session_id=session, keep_recent=700, strategy="auto")
 
     assert (done["compacted"], done["strategy"]) == (True, "extract")
-    assert done["reason"] == "no model was asked for a summary: name one in `model` or `compaction.model`"
+    assert done["reason"] == (
+        "no model was asked for a summary: name the model to ask in "
+        "`model`, or in the setting `compaction.model`"
+    )
 
 
 def test_settings_that_ask_for_a_model_stop_no_compaction(daemon: Daemon) -> None:

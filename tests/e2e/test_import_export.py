@@ -88,8 +88,8 @@ def test_a_file_names_no_place_that_a_conversation_is_sent_to(daemon: Daemon, tm
     assert "127.0.0.1" not in text
     assert '"snapshots"' not in text
     assert [warning.split(" was ")[0] for warning in answer["warnings"]] == [
-        "the model's endpoint",
-        "the summariser",
+        "the `base_url` of the file's model",
+        "the file's summary model",
     ]
     values = daemon.call("session/configure", session_id=answer["session_id"])["settings"]
     assert values["keep_messages"]["value"] == 7
@@ -143,7 +143,7 @@ def test_a_journal_that_was_cut_off_comes_in_up_to_there_and_says_so(daemon: Dae
     answer = daemon.call("session/import", content=text[:-20])
 
     assert [warning.partition(" are ")[2] for warning in answer["warnings"]][-1:] == [
-        "not a whole record and were left out"
+        "an incomplete record and were ignored"
     ]
     entries = daemon.call("session/history", session_id=again(daemon, answer))["entries"]
     assert entries == daemon.call("session/history", session_id=session)["entries"][:-1]
@@ -203,8 +203,8 @@ def test_what_had_to_be_mended_for_a_provider_is_told(daemon: Daemon) -> None:
     done = daemon.call("session/export", session_id=session, format="anthropic")
 
     assert done["warnings"] == [
-        "1 × calls without a result were given an error result",
-        "1 × results without their call were left out",
+        "1 × tool call without a result: an error result was added",
+        "1 × tool result without its call: left out",
     ]
     assert json.loads(done["content"])["messages"][-1]["role"] == "user"
 

@@ -69,7 +69,7 @@ def test_with_the_users_consent_the_servers_word_is_the_window(
 
     assert state["token_usage"]["context_window"] == 8192
     assert state["token_usage"]["context_window_confidence"] == "observed"
-    assert "the server's own word" in state["budget"]["window"]["source"]
+    assert "reported by the server" in state["budget"]["window"]["source"]
     found = daemon.call(
         "models/lookup", model="qwen2.5-coder-7b-instruct", provider="llama-cpp", base_url=base_url
     )

@@ -391,7 +391,7 @@ def test_an_answer_that_a_client_appends_in_the_place_of_the_models_own_is_refus
 
     assert one.ask("Look")["stop_reason"] == "stop"
 
-    assert [(error.code, "after the agent_end" in error.message) for error in told] == [(1002, True)] * 3
+    assert [(error.code, "after the `agent_end` event" in error.message) for error in told] == [(1002, True)] * 3
     assert server.requests[1].body["messages"][-1]["role"] == "user"
     count = len(one.daemon.call("session/history", session_id=one.id)["entries"])
     assert one.daemon.call(method, session_id=one.id, messages=[assistant(5)])["entry_ids"]

@@ -117,7 +117,7 @@ def test_a_recorded_summary_with_holes_keeps_more_after_the_check_than_before(
     print(f"{name}: {retention['before']:.2f} before, {retention['score']:.2f} after")
     assert retention["before"] < 0.5
     assert retention["score"] >= retention["before"] + 0.3
-    assert "extract's record was added" in done["reason"]
+    assert "the summary of the strategy extract was added" in done["reason"]
 
 
 def test_constraints_are_in_each_later_view_over_the_wire(spawn: Spawn) -> None:

@@ -270,7 +270,7 @@ def test_the_times_of_messages_are_read(name: str, times: tuple[float, ...]) -> 
                 "1 × sub-agent, whose session is in another file: left out",
             ),
         ),
-        ("mini-swe-agent-2.traj.json", ("1 × record of the end: left out",)),
+        ("mini-swe-agent-2.traj.json", ("1 × exit record at the end of the run: left out",)),
         ("openhands.json", ("1 × event of the unknown kind 'SomethingNewEvent': left out",)),
         ("opal.jsonl", ("1 × branch of the conversation's tree: left out",)),
         ("aider.md", ()),

@@ -131,7 +131,7 @@ def test_what_is_no_file_to_read_is_refused_with_why(tmp_path: Path) -> None:
     assert "Too many levels of symbolic links" in said[0]
     assert ["is not a regular file" in text for text in said[1:3]] == [True, True]
     assert "no such file" in said[3]
-    assert "no file can have this name" in said[4]
+    assert "this is not a valid file name" in said[4]
 
 
 NOBODY = 65534

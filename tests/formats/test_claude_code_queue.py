@@ -188,7 +188,7 @@ def test_what_the_user_took_back_is_left_out_and_counted(contents: tuple[str | N
     assert len(file.messages) == 4
     assert file.warnings == (
         "2 × message that the user took back before it was sent: left out",
-        "1 × message that the model was given, of which the file has no words: left out",
+        "1 × message that the model was given, but whose text is not in the file: left out",
     )
 
 

@@ -61,7 +61,10 @@ def test_a_message_of_a_list_that_cannot_be_read_is_told_and_left_out() -> None:
     file = read(json.dumps([*OPENAI, {"role": "user"}, {"role": "user", "content": "on"}]).encode())
 
     assert len(messages(file)) == 5
-    assert file.warnings == ("message 5 was left out: content is missing - at `$.messages[4].content`",)
+    assert file.warnings == (
+        "message 5 was left out: content is missing: give a string or a list of parts"
+        " - at `$.messages[4].content`",
+    )
 
 
 # --- compactd's journals ----------------------------------------------------------------------------

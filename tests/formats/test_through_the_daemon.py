@@ -101,7 +101,7 @@ def test_losses_of_an_export_in_a_providers_shape_are_told_by_entry(client: Clie
 
     assert "not kept: the message's id (e1–e6, e8)" in told
     assert "not kept: the usage report (e2, e6)" in told
-    assert told[-1] == "not kept: 1 compaction: all messages are in full"
+    assert told[-1] == "not kept: 1 compaction; the export contains all messages in full"
     assert ("not kept: the thinking (e2)" in told) == (format != "anthropic")
 
 
@@ -127,7 +127,7 @@ def test_an_export_in_a_providers_shape_comes_in_as_the_same_request(client: Cli
     )
     assert second["format"] == format
     assert [warning.partition(",")[0] for warning in second["warnings"]] == [
-        "the file brings a system prompt of 9 characters"
+        "the file contains a system prompt of 9 characters"
     ]
     assert [mine.get(name) for name in ("system", "tools")] == [
         theirs.get(name) for name in ("system", "tools")

@@ -110,7 +110,11 @@ TALK = session(
 )
 
 LOST = {
-    "claude-code": {"the model's provider", "the system prompt", "which messages stayed next to the summary"},
+    "claude-code": {
+        "the model's provider",
+        "the system prompt",
+        "which messages the summary left in the context",
+    },
     "pi": {"the system prompt"},
     "codex": {"the title", "the message's id", "the stop reason"},
     "gemini-cli": {"the system prompt", "the message's id", "the stop reason"},
@@ -118,7 +122,7 @@ LOST = {
         "the title",
         "the working directory",
         "the stop reason",
-        "which messages stayed next to the summary",
+        "which messages the summary left in the context",
     },
     "opencode": {"the system prompt"},
     "swe-agent": {
@@ -131,7 +135,7 @@ LOST = {
         "the stop reason",
         "that the call failed",
         "that the message is a summary",
-        "which messages stayed next to the summary",
+        "which messages the summary left in the context",
     },
     "mini-swe-agent": {
         "the session's id",
@@ -139,7 +143,7 @@ LOST = {
         "the message's id",
         "the stop reason",
         "that the message is a summary",
-        "which messages stayed next to the summary",
+        "which messages the summary left in the context",
     },
     "openhands": {
         "the session's id",

@@ -266,7 +266,7 @@ class DaemonLife(RuleBasedStateMachine):
         started = self.call("session/start")
         assert started["resumed"] is True
         # A last record that lacks but its line's end is whole.
-        if any("not a whole record" in told for told in started["warnings"]):
+        if any("incomplete record" in told for told in started["warnings"]):
             assert kept[-1:] != b"\n"
         whole_lines = kept.count(b'"type":"message"', 0, kept.rindex(b"\n") + 1)
         history = self.call("session/history")["entries"]

@@ -114,7 +114,7 @@ def test_settings_that_are_refused_are_said_in_the_editors_log_after_the_answer(
     assert client.read()["id"] == 1
     message = client.read()
     assert (message["method"], message["params"]["type"]) == ("window/logMessage", 1)
-    assert message["params"]["message"] == "settings were refused: not these"
+    assert message["params"]["message"] == "the settings for compactd were not applied: not these"
 
 
 def test_what_is_ignored_of_the_settings_is_shown_to_the_person(spawn: Spawn) -> None:
@@ -129,7 +129,11 @@ def test_what_is_ignored_of_the_settings_is_shown_to_the_person(spawn: Spawn) ->
     )
 
     assert client.read()["id"] == 1
-    for told in ("odd, at first", "odd, changed", "settings that are not an object are ignored"):
+    for told in (
+        "odd, at first",
+        "odd, changed",
+        "the settings for compactd are ignored: they must be an object",
+    ):
         message = client.read()
         assert message["method"] == "window/showMessage"
         assert message["params"] == {"type": 2, "message": f"compactd: {told}"}

@@ -11,7 +11,7 @@ from compactd.daemon.rpc.framing import HEADER_LIMIT_BYTES, Fault, Frame, Framer
 from compactd.daemon.rpc.ids import sniff_id
 from protocol.raw import block, line
 
-NO_LENGTH = Fault(-32700, "a header block has no Content-Length")
+NO_LENGTH = Fault(-32700, "the header of a message has no Content-Length")
 
 
 def framed(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[Frame]:

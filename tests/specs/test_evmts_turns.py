@@ -91,7 +91,7 @@ def test_the_slash_command_compacts_the_talk_and_says_so(tmp_path: Path, server:
 def test_a_slash_command_that_fails_says_so_and_the_talk_goes_on(tmp_path: Path, server: Loopback) -> None:
     out, wrong = chatted(tmp_path, server, "/compact", "/undo", "/state", more=9000, context_window=9000)
 
-    assert wrong.startswith("compaction failed: This cannot fit ")
+    assert wrong.startswith("compaction failed: The request cannot be made to fit ")
     assert "to undo" in wrong
     assert " of 9,000 tokens" in out
 

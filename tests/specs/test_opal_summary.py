@@ -76,7 +76,10 @@ def test_a_key_alone_sends_nothing_anywhere(daemon: Daemon, server: Loopback) ->
     done = compact(daemon, session, keep_recent=600)
 
     assert done["strategy"] == "truncate"
-    assert done["reason"] == f"{MODEL} was not asked for a summary: name one in `model` or `compaction.model`"
+    assert done["reason"] == (
+        f"{MODEL} was not asked for a summary: name the model to ask in "
+        "`model`, or in the setting `compaction.model`"
+    )
     assert server.requests == []
 
 

@@ -7,13 +7,13 @@ export const PROTOCOL_VERSION = "1.0";
 
 /** Params of `session/start`. */
 export interface StartParams {
-  /** `"provider/id"`, or its parts. Left out on a resume, the session keeps its model. */
+  /** The model, as `"provider/id"` or as an object. If it is left out, a resumed session keeps its model. */
   model?: string | ModelRef | null;
   /** The session to resume, or the id to use for a new one. */
   session_id?: string | null;
   /** The system prompt. Replaces an earlier one; an empty text removes it; null keeps it. */
   system_prompt?: string | null;
-  /** The tools, in compactd's, OpenAI's, Anthropic's or Gemini's shape. */
+  /** The tools that the model may call, in compactd's, OpenAI's, Anthropic's or Gemini's format. */
   tools?: Json[] | null;
   /** Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own. */
   working_dir?: string | null;
@@ -25,19 +25,19 @@ export interface StartParams {
   context_window?: number | null;
   /** The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check. */
   parent_session_id?: string | null;
-  /** True: keep the files of the git work tree around `working_dir` at the begin and end of each turn, for `session/diff`. A resumed session keeps its value. Default false. */
+  /** True: keep the files of the git work tree around `working_dir` at the start and end of each turn, for `session/diff`. A resumed session keeps its value. Default false. */
   snapshots?: boolean | null;
   /** False: keep the session in memory only. Default true. */
   persist?: boolean | null;
   /** `disk` (the default): what was acknowledged survives a power cut. `os`: it survives a killed daemon. */
   durability?: "disk" | "os" | null;
-  /** True: read and follow a stored session without its lock, so that other processes can write it. Given settings are not applied. A later `session/start` without `read_only` takes the session over. */
+  /** True: read and follow a stored session without locking it, so that other processes can write it. Settings in this call are not applied. A later `session/start` without `read_only` opens the session for writing. */
   read_only?: boolean | null;
   /** Who the client is, and whether it answers `session/compacting`. */
   client?: ClientInfo | null;
 }
 
-/** A model, by its parts. */
+/** A model as an object, instead of the string `provider/id`. */
 export interface ModelRef {
   /** The model's name, as its provider spells it; `provider/id` if `provider` is null. */
   id: string;
@@ -57,7 +57,7 @@ export interface GivenSettings {
   auto?: boolean | null;
   /** The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses a request. */
   context_window?: number | null;
-  /** A compaction is due at this many tokens, or at the cap if that is smaller; above 0. */
+  /** A compaction is due at this many tokens, or at the most tokens that a request may have if that is less; above 0. */
   model_auto_compact_token_limit?: number | null;
   /** A compaction is due at this share of the window; above 0 and at most 1. */
   threshold_ratio?: number | null;
@@ -69,7 +69,7 @@ export interface GivenSettings {
   keep_messages?: number | null;
   /** Another name of `keep_messages`. */
   preserve_count?: number | null;
-  /** If a cut removes at least this many messages of a turn, they get a summary of their own; above 0. */
+  /** If a compaction cuts a turn in two and removes at least this many of its messages, these get a summary of their own; above 0. */
   split_min_messages?: number | null;
   /** True: before each turn, old tool output is replaced by stubs. */
   prune?: boolean | null;
@@ -97,7 +97,7 @@ export interface GivenSettings {
   summary_deadline_s?: number | null;
   /** The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked. */
   max_cost?: number | null;
-  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget. */
+  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget. */
   constraint_tokens?: number | null;
   /** A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
@@ -119,13 +119,13 @@ export interface AppendParams {
   session_id: string;
   /** The messages, oldest first. */
   messages: Json[];
-  /** The provider's usage report for the last assistant message of this call, in compactd's or any provider's shape. */
+  /** The provider's usage report for the last assistant message of this call, in compactd's or any provider's format. */
   usage?: Json;
-  /** Epoch of the context that the report is about. Default: the last one that was returned. */
+  /** Epoch of the context that the report is about. Default: the epoch of the context that was returned last. */
   epoch?: number | null;
-  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, images or reasoning is refused (-32602); `data.format` of the error names the shape to pass. */
+  /** The format of `messages`: `neutral` (compactd's own, the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's format that would lose tool calls, images or reasoning is refused with error -32602 (InvalidParams); `data.format` of the error is the value to give here. */
   format?: string | null;
-  /** Files that tools used, if the tool calls do not show it. Summaries list them. */
+  /** Files that tools read or changed, if the tool calls do not show it. Summaries list them. */
   files?: Files | null;
 }
 
@@ -141,11 +141,11 @@ export interface Files {
 export interface ContextParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The provider that the request is for; `neutral` (the default) is compactd's own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is for `instructions`, `messages` are the `input` items. `anthropic`: `system` is for `system`. `gemini`: `system` is for `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape. */
+  /** The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format. */
   format?: string | null;
 }
 
-/** Params of `session/compact`. At most one of the budgets may be given. */
+/** Params of `session/compact`. At most one of `keep_recent`, `keep_messages` and `target_tokens` may be given. */
 export interface CompactParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
@@ -159,9 +159,9 @@ export interface CompactParams {
   target_tokens?: number | null;
   /** What the summary should pay special attention to. */
   instructions?: string | null;
-  /** `summarize`: a model writes the summary; error 1007 if none is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so. */
+  /** `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so. */
   strategy?: "auto" | "summarize" | "extract" | "truncate" | null;
-  /** The model that summarises, as `provider/id`. Error 1007 if it cannot be asked. */
+  /** The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked. */
   model?: string | null;
   /** True: if no valid cut exists, compact all but the last two messages. */
   force?: boolean | null;
@@ -169,7 +169,7 @@ export interface CompactParams {
   dry_run?: boolean | null;
   /** A dry run in a tenth of the time, whatever `dry_run` says. No summary is made; it is counted at its largest size. The real compaction saves at least what the result says. */
   plan_only?: boolean | null;
-  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -181,7 +181,7 @@ export interface HistoryParams {
   from?: string | null;
   /** The most entries to return. Null: all. */
   limit?: number | null;
-  /** True: only what is in the context now, in its order: the summary, what it kept, the newest messages. */
+  /** True: return only the entries that are in the context now, in the order of the context: the summary, older messages that were kept word for word, the newest messages. */
   in_context?: boolean | null;
 }
 
@@ -219,7 +219,7 @@ export interface PruneParams {
 export interface BranchParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The entry that the next one will follow. */
+  /** The entry after which the session continues. */
   entry_id: string;
 }
 
@@ -227,7 +227,7 @@ export interface BranchParams {
 export interface UndoParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** True: undo even if the result exceeds the window, which is otherwise error 1008. The next `turn/begin` then compacts again, or answers 1008. */
+  /** True: undo even if the context then exceeds the window, which is otherwise refused with error 1008 (CannotFit). The next `turn/begin` then compacts again, or fails with error 1008 (CannotFit). */
   force?: boolean | null;
 }
 
@@ -235,7 +235,7 @@ export interface UndoParams {
 export interface SessionParams {
   /** Id of the session. It must be open here, except for `session/delete`. */
   session_id: string;
-  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -247,7 +247,7 @@ export interface Nothing {
 export interface ConfigureParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** Names of settings that `session/start` or `session/configure` gave this session and that are to be forgotten, so that the next lower layer applies again. `system_prompt`, `tools` and `title` are also possible. A value given in the same call is set afterwards. */
+  /** Names of settings to remove from this session, so that the value from the environment, a settings file or the profile applies again. Only settings that `session/start` or `session/configure` gave can be removed, and `system_prompt`, `tools` and `title`. Values in the same call are set afterwards. */
   unset?: string[] | null;
   /** Settings to change. A null in it leaves that setting unchanged. */
   compaction?: GivenSettings | null;
@@ -295,7 +295,7 @@ export interface ImportParams {
   content?: Json;
   /** `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
   format?: string | null;
-  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -303,7 +303,7 @@ export interface ImportParams {
 export interface ExportParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry. */
+  /** `compactd`: the whole session, from which `session/import` can restore it. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry. */
   format: string;
   /** Absolute path to write to, readable only by the user (0600). The file must not exist yet. */
   path?: string | null;
@@ -315,7 +315,7 @@ export interface PromptParams {
   session_id: string;
   /** What the user says. Give this or `content`. */
   text?: string | null;
-  /** A user message's `content` in compactd's own shape: text, or blocks. */
+  /** A user message's `content` in compactd's own format: text, or blocks. */
   content?: Json;
 }
 
@@ -333,13 +333,13 @@ export interface EndParams {
   session_id: string;
   /** The model's answer, and the results of its tools if they are already available. Oldest first. */
   messages: Json[];
-  /** The provider's usage report, in compactd's or any provider's shape. Null: none. */
+  /** The provider's usage report, in compactd's or any provider's format. Null: there is none. */
   usage?: Json;
   /** Epoch of the context that the request was made from. Null: the last one that was returned. */
   epoch?: number | null;
-  /** The shape of `messages`, as in `session/append`. */
+  /** The format of `messages`, as in `session/append`. */
   format?: string | null;
-  /** Why the model stopped, in the provider's own words. `length` and similar reasons help to recognise a full window. */
+  /** Why the model stopped, as the provider names it. `length` and similar values help compactd to recognise a full context window. */
   stop_reason?: string | null;
   /** Files that tools used, as in `session/append`. */
   files?: Files | null;
@@ -349,13 +349,13 @@ export interface EndParams {
 export interface ErrorParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** What is known of the failure. */
+  /** The failed request, as far as it is known. */
   error: RequestError;
-  /** The provider's report, if the failed request has one. It is billed but never becomes the current size. */
+  /** The provider's usage report, if the failed request has one. It is added to the billed tokens, but does not change the current size of the context. */
   usage?: Json;
   /** Epoch of the context that the request was made from. Null: the last one that was returned. */
   epoch?: number | null;
-  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -379,7 +379,7 @@ export interface ModelSetParams {
   session_id: string;
   /** The new model: `"provider/id"`, or its parts. */
   model: string | ModelRef;
-  /** The token of LSP. `$/progress` reports on this request with it until the request is answered. */
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
 
@@ -389,9 +389,9 @@ export interface CountParams {
   model?: string | null;
   /** The text. Give this or `messages`. */
   text?: string | null;
-  /** The messages, in the shape of `format`. */
+  /** The messages, in the format `format`. */
   messages?: Json[] | null;
-  /** The shape of `messages`, as in `session/append`. */
+  /** The format of `messages`, as in `session/append`. */
   format?: string | null;
 }
 
@@ -417,7 +417,7 @@ export interface ListModelsParams {
   limit?: number | null;
 }
 
-/** Params of `models/forget`. A window is forgotten if it matches everything that is given. To forget every window, give `all`. */
+/** Params of `models/forget`: which learned context windows to forget. Those that match all given fields are forgotten. To forget all of them, give only `all: true`. */
 export interface ForgetParams {
   /** The model: `provider/id`, or an id alone. Null: any model. */
   model?: string | null;
@@ -449,7 +449,7 @@ export interface ClassifyParams {
   stop_reason?: string | null;
   /** The profile whose rule for an error without a body applies. Null: the session's, otherwise `default`. */
   profile?: string | null;
-  /** A session whose size and window are used. */
+  /** A session whose size and window help to decide. Optional. */
   session_id?: string | null;
 }
 
@@ -566,7 +566,7 @@ export interface ToolCall {
   call_id: string;
   /** Name of the tool. */
   name: string;
-  /** The JSON value as the client sent it: an object, or a string as in OpenAI's shape. */
+  /** The JSON value as the client sent it: an object, or a string as in OpenAI's format. */
   arguments?: Json;
 }
 
@@ -583,7 +583,7 @@ export interface ToolResult {
   is_error?: boolean;
 }
 
-/** Something that only `provider` understands. It is sent back to it unchanged. */
+/** A block that only `provider` understands. It is sent back to that provider unchanged. */
 export interface Opaque {
   type: "opaque";
   /** The provider that understands it, such as `openai`. */
@@ -604,11 +604,11 @@ export interface Meta {
   type?: string | null;
   /** `bash_execution` marks a user message that contains a shell command which the user ran, and its output. */
   kind?: string | null;
-  /** Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`. */
+  /** Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not counted as written by the user. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`. */
   author?: string | null;
   /** True if no person wrote the message. */
   synthetic?: boolean;
-  /** True if the message stays in every later view, within a cap. */
+  /** True if the message stays in every later context, unless the pinned messages exceed their limit. */
   pinned?: boolean;
   /** For a summary: the compaction that made it. */
   compaction_id?: string | null;
@@ -626,21 +626,21 @@ export interface StartResult {
   resumed: boolean;
   /** True if the session can be read and followed but not changed, because another process has it open or you asked for `read_only`. */
   read_only: boolean;
-  /** The model in force as `provider/id`; null if none was ever named. */
+  /** The session's model as `provider/id`; null if the session has none. */
   model: string | null;
   /** The title that was given, otherwise the first words of the first prompt; null if there is neither. */
   title: string | null;
-  /** The window in tokens; the same as `token_usage.context_window`. */
+  /** The model's context window in tokens; the same as `token_usage.context_window`. */
   context_window: number | null;
   /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
-  /** Number of messages in the view. */
+  /** Number of messages in the context. */
   message_count: number;
   /** Number of the last event sent for this session; 0 when it was just opened. */
   seq: number;
   /** What a person should know, in sentences; empty if there is nothing. */
   warnings: string[];
-  /** Settings in the folder's `.compactd.toml` that are not in force, because the folder is not trusted. */
+  /** Settings in the folder's `.compactd.toml` that are ignored, because the folder is not trusted. */
   ignored_settings: IgnoredSetting[];
 }
 
@@ -666,7 +666,7 @@ export interface TokenUsage {
   compared_tokens: number | null;
   /** Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report, and an estimate of what came after it. `estimated`: there is no report of this context. */
   current_context_source: "measured" | "estimated" | "mixed";
-  /** The window in force; null if none is known. */
+  /** The context window that compactd uses for the model, in tokens; null if none is known. */
   context_window: number | null;
   /** How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used. */
   context_window_confidence: "override" | "observed" | "fact" | "disputed" | "guess";
@@ -676,11 +676,11 @@ export interface TokenUsage {
   percent: number | null;
   /** `fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to be sent as it is. */
   decision: "fits" | "due" | "over";
-  /** Number of the context, from 1. It rises when the context changes other than by an append. A report for an older epoch is only billed. */
+  /** Number of the context, from 1. It rises when the context changes in another way than by an append. A usage report for an older epoch counts for billing only. */
   epoch: number;
 }
 
-/** A setting that was given but is not in force, because its source is not trusted with it. */
+/** A setting that was given but is ignored, because its source is not trusted to set it. */
 export interface IgnoredSetting {
   /** Name of the setting, as in `compaction`. */
   name: string;
@@ -714,23 +714,23 @@ export interface Decision {
   used: number;
   /** The size from which a compaction is due; null if none ever is. */
   threshold: number | null;
-  /** The window in force; null if none is known. */
+  /** The context window that compactd uses for the model, in tokens; null if none is known. */
   window: number | null;
 }
 
 /** Result of `session/context`: what the next model request must contain. */
 export interface ContextResult {
-  /** Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's. */
+  /** The messages, oldest first, in the format `format`. In `neutral`, `id` is the client's id of the message and `entry_id` is compactd's. */
   messages: Json[];
   /** The estimated size of the whole request: system prompt, tools and messages, repairs included. */
   tokens: number;
   /** The epoch of this context. Pass it back with the usage report of the request. */
   epoch: number;
-  /** How the messages differ from those that were appended, so that the provider accepts them. */
+  /** How the messages were changed, compared with the appended ones, so that the provider accepts them. */
   repairs: RepairInfo[];
   /** The system prompt. Left out if there is none, and in `openai`, where it is the first message. */
   system?: string;
-  /** The tools, in the shape of `format`. Left out if there are none. */
+  /** The tools, in the format `format`. Left out if there are none. */
   tools?: Json[];
 }
 
@@ -748,13 +748,13 @@ export interface RepairInfo {
 export interface CompactionResult {
   /** True if the context changed, or with `dry_run` if it would change. */
   compacted: boolean;
-  /** Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as asked. */
+  /** Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested. */
   reason: string;
   /** Id of the compaction; null if there was none, or for a dry run. */
   compaction_id: string | null;
-  /** Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
+  /** Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
-  /** How the summary was made: by a model, by code, or not at all. */
+  /** How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). */
   strategy: "summarize" | "extract" | "truncate";
   /** Number of messages in the context before. */
   messages_before: number;
@@ -768,9 +768,9 @@ export interface CompactionResult {
   tokens_after: number;
   /** `tokens_before` - `tokens_after`. */
   tokens_saved: number;
-  /** The oldest message of the verbatim tail; null if there is no tail. */
+  /** The oldest message of the tail, the newest messages, which stay word for word; null if there is no tail. */
   first_kept_entry_id: string | null;
-  /** Number of messages in the verbatim tail, not counting pinned messages and the summary. */
+  /** Number of messages in the tail, the newest messages, which stay word for word; without pinned messages and the summary. */
   kept_messages: number;
   /** Older messages that stay word for word, oldest first. */
   pinned_entry_ids: string[];
@@ -784,7 +784,7 @@ export interface CompactionResult {
   read_files: string[];
   /** Files that the replaced messages changed. */
   modified_files: string[];
-  /** How many repeated details of the removed messages are still in the context; null if nothing was replaced. */
+  /** Which facts of the removed messages are still in the context; null if no message was removed. */
   retention: Retention | null;
   /** Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none. */
   unfounded?: string[];
@@ -804,13 +804,13 @@ export interface CompactionResult {
   usage?: Usage;
   /** Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known. */
   cost?: number;
-  /** What takes the space, if the target could not be met. Otherwise left out. */
+  /** The tokens that no compaction can remove, if the target size could not be reached. Otherwise left out. */
   floor?: Floor;
   /** Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none. */
   warnings?: string[];
 }
 
-/** A message that stays word for word although it is older than the tail. */
+/** A message that stays word for word although messages around it were summarised. */
 export interface Pinned {
   /** The entry of the message. */
   entry_id: string;
@@ -834,7 +834,7 @@ export interface Retention {
 export interface RereadAdvice {
   /** The path as the conversation names it. */
   path: string;
-  /** Whether the file has changed since. `unknown`: the session did not see the whole file, or the file could not be read. */
+  /** Whether the file has changed since the session saw it. `missing`: it no longer exists. `unknown`: the session did not see the whole file, or the file could not be read. */
   state: "unchanged" | "changed" | "missing" | "unknown";
   /** Size of the file on disk now, in bytes. */
   size_bytes?: number;
@@ -888,7 +888,7 @@ export interface HistoryEntry {
   kind: string;
   /** When it was appended, in Unix seconds. */
   at: number;
-  /** True if the next request contains it. For a compaction: if it contains its summary. */
+  /** True if the next model request contains this message. For a compaction: true if it contains the summary. */
   in_context: boolean;
   /** For a `message`: the message, byte for byte as it was appended. */
   message?: Json;
@@ -896,13 +896,13 @@ export interface HistoryEntry {
   compaction?: CompactionResult | null;
   /** For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it. */
   title?: string | null;
-  /** When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it in full. */
+  /** When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the context contains it in full. */
   pruned_at?: number | null;
-  /** The estimated tokens that it takes in the context; if it is not in the context, those of the original. For a compaction: those of its summary. Left out if nothing is counted. */
+  /** The estimated tokens of the message in the context; if it is not in the context, those of the original message. For a compaction: those of its summary. Left out if nothing is counted. */
   tokens?: number | null;
-  /** True if `session/pin` or its own `meta` keeps it in every view. */
+  /** True if `session/pin` or the message's own `meta` keeps the message in every later context. */
   pinned?: boolean;
-  /** True if a compaction in force kept it word for word although it is older than the tail. */
+  /** True if a compaction in force kept the message word for word although it is older than the cut point, before which other messages were summarised. */
   carried?: boolean;
 }
 
@@ -914,7 +914,7 @@ export interface SearchResult {
   complete: boolean;
 }
 
-/** A place that matches a search. */
+/** A message that matches a search. */
 export interface Hit {
   /** The entry of the message that contains the text. */
   entry_id: string;
@@ -954,7 +954,7 @@ export interface PruneResult {
   pruned: number;
   /** How many tokens smaller the context is. */
   tokens_saved: number;
-  /** The messages that the context now shows shortened. */
+  /** The messages whose tool output is now a stub in the context. */
   entry_ids: string[];
 }
 
@@ -962,19 +962,19 @@ export interface PruneResult {
 export interface BranchResult {
   /** Id of the session, which stays the same. */
   session_id: string;
-  /** Number of messages in the view. */
+  /** Number of messages in the context. */
   message_count: number;
 }
 
 /** Result of `session/undo` and `session/redo`. */
 export interface UndoResult {
-  /** Number of messages in the context after it. */
+  /** Number of messages in the context after the undo or redo. */
   message_count: number;
-  /** The token usage after it. */
+  /** The token usage after the undo or redo. */
   token_usage: TokenUsage;
   /** The compaction that was undone or redone. Left out if it was a prune. */
   compaction_id?: string | null;
-  /** For a prune: the messages that it shortened. */
+  /** If it was a prune: the messages whose tool output it replaces by stubs. */
   entry_ids?: string[] | null;
 }
 
@@ -990,11 +990,11 @@ export interface SessionInfo {
   session_id: string;
   /** The title it was given, otherwise the first words of its first prompt; null if there is neither. */
   title: string | null;
-  /** The model in force as `provider/id`; null if none was named. */
+  /** The session's model as `provider/id`; null if none was named. */
   model: string | null;
   /** Number of messages in the context. */
   message_count: number;
-  /** Number of compactions in force. */
+  /** Number of compactions that are in force, that is, not undone and on the current branch. */
   compactions: number;
   /** Size of the session's file in bytes; 0 for a session that is only in memory. */
   bytes: number;
@@ -1008,35 +1008,35 @@ export interface SessionInfo {
 
 /** Result of `session/delete`. Once the client has it, every file that compactd kept for the session is gone. */
 export interface DeleteResult {
-  /** Files with the session's words that are not compactd's. Left out if none is known. */
+  /** Files with text of the session that were not deleted, because they are outside compactd's data folder, such as exports. Left out if none is known. */
   left?: Left[];
 }
 
-/** A place that may still contain the words. */
+/** A file, store or part of the session that may still contain text of the session or of redacted messages. */
 export interface Left {
-  /** The kind of place: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later. */
+  /** What was not cleaned: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later. */
   where: string;
-  /** Why it was not cleaned, in one sentence that contains none of the words. */
+  /** Why it was not cleaned, in one sentence that contains none of the text. */
   why: string;
-  /** The messages that may contain the words. */
+  /** The messages that may contain the text. */
   entry_ids?: string[];
-  /** The file that may contain the words. */
+  /** The file that may contain the text. */
   path?: string | null;
 }
 
-/** Result of `session/configure`: every setting in force. */
+/** Result of `session/configure`: the value that compactd uses for every setting. */
 export interface ConfigureResult {
   /** The settings by name, as in `compaction`, without alternative names. */
   settings: { [key: string]: Setting };
   /** Settings that cannot apply as given, in sentences. */
   warnings: string[];
-  /** Settings that are not in force because their source is not trusted, as in `session/start`. */
+  /** Settings that are ignored because their source is not trusted, as in `session/start`. */
   ignored_settings: IgnoredSetting[];
 }
 
 /** A setting's value and where it came from. */
 export interface Setting {
-  /** The value in force; null if the profile's own rule decides. */
+  /** The value that compactd uses; null if the profile's own rule decides. */
   value: Json;
   /** Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. Other values may be added later. */
   source: string;
@@ -1048,19 +1048,19 @@ export interface PinResult {
   pinned_entry_ids: string[];
 }
 
-/** Result of `session/redact`. The words are no longer on disk, except in the places that `left` names. */
+/** Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so. */
 export interface RedactResult {
-  /** Number of messages whose contents are now the mark `[redacted]`. */
+  /** Number of messages whose contents were replaced by `[redacted]`. */
   redacted: number;
-  /** Places that contained the words, or may have, and no longer do. */
+  /** What contained the redacted text, or may have contained it, and no longer does. */
   cleaned?: Cleaned[];
-  /** Places that were not cleaned, with the reason. Left out if none is known. */
+  /** What was not cleaned and may still contain the redacted text, with the reason. Left out if nothing is known to contain it. */
   left?: Left[];
 }
 
-/** A place that a redaction cleaned. */
+/** A file, store or part of the session from which a redaction removed text. */
 export interface Cleaned {
-  /** The kind of place: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
+  /** What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
   where: string;
   /** The messages, compactions or prunes that were changed. */
   entry_ids?: string[];
@@ -1074,7 +1074,7 @@ export interface DiffResult {
   root?: string | null;
   /** Why there are no files, or why contents are missing. */
   reason?: string | null;
-  /** Paths that git ignores and that were created or changed since the begin of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000. */
+  /** Paths that git ignores and that were created or changed since the start of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000. */
   hidden?: string[];
 }
 
@@ -1088,9 +1088,9 @@ export interface FileDiff {
   additions: number;
   /** Number of lines removed; 0 if the file is not text. */
   deletions: number;
-  /** The whole file before; empty if it did not exist. Left out if it is not text or larger than 256 KiB. */
+  /** The file's content in the earlier snapshot; empty if the file did not exist. Left out if it is not text or larger than 256 KiB. */
   before?: string;
-  /** The whole file after; empty if it was deleted. Left out if it is not text or larger than 256 KiB. */
+  /** The file's content in the later snapshot; empty if the file was deleted. Left out if it is not text or larger than 256 KiB. */
   after?: string;
 }
 
@@ -1100,11 +1100,11 @@ export interface ImportResult {
   session_id: string;
   /** The format that was read; with `auto`, the one that was detected. */
   format: string;
-  /** Number of messages in the view. */
+  /** Number of messages in the context. */
   message_count: number;
   /** What could not be read, or was left out on purpose. */
   warnings: string[];
-  /** Settings in the file that are not in force: an imported file may only set sizes. */
+  /** Settings in the file that are ignored: an imported file may only set sizes. */
   ignored_settings: IgnoredSetting[];
 }
 
@@ -1128,7 +1128,7 @@ export interface StateResult {
   status: "idle" | "running" | "streaming" | "executing_tools" | "compacting" | "unknown";
   /** Title of the session, as in `session/list`. */
   title: string | null;
-  /** The model in force as `provider/id`; null if none was named. */
+  /** The session's model as `provider/id`; null if none was named. */
   model: string | null;
   /** Number of messages in the context. */
   message_count: number;
@@ -1136,7 +1136,7 @@ export interface StateResult {
   tools: string[];
   /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
-  /** The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`. */
+  /** The numbers that decide when to compact: `window`, `input_limit`, `observed` (the window that a provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`, `max_output`, `over`. */
   budget: { [key: string]: Term };
   /** The compactions so far, and the settings that decide about the next one. */
   compaction: CompactionState;
@@ -1146,7 +1146,7 @@ export interface StateResult {
   prompts: PromptInfo[];
 }
 
-/** A term of the budget equation, and where it comes from. */
+/** A number of the token budget, and where it comes from. */
 export interface Term {
   /** The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply. */
   value: number | number | boolean | null;
@@ -1160,17 +1160,17 @@ export interface CompactionState {
   enabled: boolean;
   /** True while a compaction runs. */
   running: boolean;
-  /** Number of compactions in force. Those that were undone do not count. */
+  /** Number of compactions that are in force. Those that were undone do not count. */
   count: number;
   /** Sum of the tokens saved by the compactions in force. */
   tokens_saved: number;
   /** Completed compactions, oldest first, without their summaries. */
   history: CompactionResult[];
-  /** Every setting in force, as in `session/configure`. */
+  /** The value that compactd uses for every setting, as in `session/configure`. */
   settings: { [key: string]: Setting };
   /** The newest of `history`. Left out if there was no compaction. */
   last?: CompactionResult | null;
-  /** Settings that are not in force because their source is not trusted, as in `session/start`. */
+  /** Settings that are ignored because their source is not trusted, as in `session/start`. */
   ignored_settings?: IgnoredSetting[];
 }
 
@@ -1184,9 +1184,9 @@ export interface PromptInfo {
   text_preview: string;
 }
 
-/** Result of `agent/prompt`. Once the client has it, the prompt is durable; what follows comes as events. */
+/** Result of `agent/prompt`. Once the client has it, the prompt is durable. Everything that happens afterwards is reported by events. */
 export interface PromptResult {
-  /** Id of the prompt, which the events about it carry. */
+  /** Id of the prompt. The events about the prompt contain it. */
   turn_id: string;
   /** True if other prompts are answered first. */
   queued: boolean;
@@ -1210,9 +1210,9 @@ export interface BeginResult {
   compaction: CompactionResult | null;
   /** Number of tool results that were replaced by stubs. */
   pruned: number;
-  /** The token usage after it. */
+  /** The token usage after pruning and compacting. */
   token_usage: TokenUsage;
-  /** The most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known. */
+  /** The most output tokens that the request may ask for: the tokens that are free in the window, but at most the model's output limit. Left out if neither is known. */
   max_output_tokens?: number;
 }
 
@@ -1224,11 +1224,11 @@ export interface EndResult {
   duplicates: string[];
   /** Tool calls that have no result yet: run them, then append the results. */
   pending_calls: string[];
-  /** The token usage after it. */
+  /** The token usage after this turn. */
   token_usage: TokenUsage;
   /** Whether the next request fits. */
   decision: Decision;
-  /** True if the report shows that the window was full. The next `turn/begin` then compacts. */
+  /** True if the usage report shows that the window was full, although the request did not fail. The next `turn/begin` then compacts. */
   silent_overflow: boolean;
   /** Which parts of the usage reports are ignored, and why. Left out if there are none. */
   warnings?: string[];
@@ -1244,7 +1244,7 @@ export interface ErrorResult {
   retry: boolean;
   /** What was done and what to do, in a sentence for a person. */
   reason: string;
-  /** The most output tokens that the request may ask for when it is sent again. */
+  /** The most output tokens that the next attempt may ask for. Left out if the limit need not change. */
   max_output_tokens?: number | null;
   /** The compaction that made the conversation smaller, or why it could not. Left out if none was tried. */
   compaction?: CompactionResult | null;
@@ -1254,7 +1254,7 @@ export interface ErrorResult {
 
 /** Result of `model/set`. */
 export interface ModelSetResult {
-  /** The model in force now. */
+  /** The session's model from now on, as `provider/id`; null if none is named. */
   model: string | null;
   /** The token usage with the new model. */
   token_usage: TokenUsage;
@@ -1266,7 +1266,7 @@ export interface ModelSetResult {
 
 /** Result of `tokens/count`. */
 export interface CountResult {
-  /** Tokens of the text, or of the messages with what a request needs around them. */
+  /** Tokens of the text, or of the messages including what the provider's format adds to each. */
   tokens: number;
   /** True if the model's own tokenizer counted. */
   exact: boolean;
@@ -1310,7 +1310,7 @@ export interface LadderStep {
   step: string;
   /** What was looked up. */
   key: string;
-  /** What was found, in words; empty if nothing was found. */
+  /** What this step found, for a person; empty if it found nothing. */
   found: string;
 }
 
@@ -1348,7 +1348,7 @@ export interface ModelInfo {
   retired: boolean;
 }
 
-/** A window that was learned from a server. */
+/** A context window that compactd learned from a server. */
 export interface ObservedInfo {
   /** The model, as its provider spells it. */
   model: string;
@@ -1356,9 +1356,9 @@ export interface ObservedInfo {
   provider: string | null;
   /** The endpoint; null for the provider's own. */
   base_url: string | null;
-  /** The window that was named, in tokens. */
+  /** The size of the window in tokens. */
   window: number;
-  /** `rejection`: the error of a request that was too large. `server`: a server that was asked for its window. */
+  /** How it was learned. `rejection`: the error of a request that was too large named it. `server`: compactd asked a model server for it. */
   by: "rejection" | "server";
   /** When it was learned, in Unix seconds. */
   at: number;
@@ -1366,9 +1366,9 @@ export interface ObservedInfo {
   source: string;
   /** When it expires, in Unix seconds, unless it is learned again. */
   until: number;
-  /** False: a doubtful rejection. It counts only in the session that saw it, until a rejection of a request of another size names the same window. */
+  /** False: the rejection is doubtful. The window is used only in the session whose request was rejected, until the rejection of a request of another size names the same window. */
   confirmed: boolean;
-  /** Why it is doubtful; empty if it is not. */
+  /** Why the rejection is doubtful; empty if it is not. */
   doubt: string;
 }
 
@@ -1384,23 +1384,23 @@ export interface ClassifyResult {
   overflow: boolean;
   /** What the failure was. `overflow`: the request is larger than the window. `output_limit`: too much output was asked for. `payload_too_large`: the HTTP body or one item is too large. `other`: not known. */
   kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
-  /** The limit that the text names, in tokens. */
+  /** The limit that the error's text names, in tokens; null if it names none. */
   limit: number | null;
-  /** The size that was compared with the limit, in tokens. */
+  /** The size of the request that the error compares with the limit, in tokens; null if it is not known. */
   requested: number | null;
   /** What fixes it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item in the request. `retry_later`: the same request later. `none`: no change of size helps. */
   fix: "compact" | "lower_output" | "truncate_item" | "retry_later" | "none";
-  /** What decided, in a few words. */
+  /** What the classification is based on, in a few words. */
   evidence: string;
 }
 
-/** Result of `trust/set`. Open sessions of this daemon see it at once, those of other processes when they start. */
+/** Result of `trust/set`. The change applies at once to open sessions of this daemon, and to sessions in other processes when they are started next. */
 export interface TrustResult {
   /** The folder, with symbolic links resolved. */
   path: string;
-  /** Whether the folder is trusted now. */
+  /** True if the folder is trusted now. */
   trusted: boolean;
-  /** False if that was already so. */
+  /** False if nothing changed, because the folder was already in this state. */
   changed: boolean;
   /** Hash of the bytes of `.compactd.toml` that are trusted now. */
   sha256: string | null;
@@ -1416,7 +1416,7 @@ export interface TrustedSetting {
   name: string;
   /** What the file sets it to. */
   value: Json;
-  /** What the trust allows, in words; null if an untrusted file may set it too. */
+  /** What trusting this setting allows, for a person; null if an untrusted file may set it too. */
   allows: string | null;
 }
 
@@ -1458,7 +1458,7 @@ export interface InfoResult {
   encodings: string[];
   /** `tested` on Linux and macOS, otherwise `untested`. */
   platform: "tested" | "untested";
-  /** What is unsafe about the daemon's environment, such as a data folder that other users may write to. */
+  /** What is unsafe about the daemon's environment, for a person, such as a data folder to which other users may write. */
   warnings?: string[];
 }
 
@@ -1514,7 +1514,7 @@ export interface ToolParams {
 export interface AgentStart {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "agent_start";
   /** The prompt's id, as in the result of `agent/prompt`. */
@@ -1525,7 +1525,7 @@ export interface AgentStart {
 export interface TurnStart {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "turn_start";
   /** The prompt that is being answered; its id as in the result of `agent/prompt`. */
@@ -1536,7 +1536,7 @@ export interface TurnStart {
 export interface MessageStart {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "message_start";
   /** The prompt that is being answered. */
@@ -1547,7 +1547,7 @@ export interface MessageStart {
 export interface MessageDelta {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "message_delta";
   /** The text since the last delta. */
@@ -1560,7 +1560,7 @@ export interface MessageDelta {
 export interface ThinkingDelta {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "thinking_delta";
   /** The reasoning since the last delta. */
@@ -1573,7 +1573,7 @@ export interface ThinkingDelta {
 export interface MessageEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "message_end";
   /** The whole message; null if nothing came or the request failed. */
@@ -1590,7 +1590,7 @@ export interface MessageEnd {
 export interface MessageQueued {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "message_queued";
   /** The prompt's id; `prompt/drop` takes it back. */
@@ -1601,7 +1601,7 @@ export interface MessageQueued {
 export interface ToolExecutionStart {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "tool_execution_start";
   /** The call's id, as in `tool/execute`. */
@@ -1618,7 +1618,7 @@ export interface ToolExecutionStart {
 export interface ToolExecutionEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "tool_execution_end";
   /** The call's id, as in `tool/execute`. */
@@ -1637,7 +1637,7 @@ export interface ToolExecutionEnd {
 export interface Retry {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "retry";
   /** Number of the next attempt; 2 for the first repetition. */
@@ -1654,7 +1654,7 @@ export interface Retry {
 export interface AgentEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "agent_end";
   /** The prompt that ended. */
@@ -1671,7 +1671,7 @@ export interface AgentEnd {
 export interface AgentAbort {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "agent_abort";
   /** The prompt that was aborted; its `agent_end` follows. */
@@ -1682,7 +1682,7 @@ export interface AgentAbort {
 export interface AgentError {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "error";
   /** The prompt that failed. */
@@ -1697,7 +1697,7 @@ export interface AgentError {
 export interface TurnEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "turn_end";
   /** The answer; null if there is none. */
@@ -1726,7 +1726,7 @@ export interface ContextUsage {
 export interface UsageUpdate {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "usage_update";
   /** The token usage now. */
@@ -1739,10 +1739,10 @@ export interface UsageUpdate {
 export interface OverflowDetected {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "overflow_detected";
-  /** What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person. */
+  /** How it was recognised: `usage` if by a usage report, otherwise the decisive part of the error, for a person. */
   source: string;
   /** The window that the error or report names, in tokens; null if it names none. */
   limit: number | null;
@@ -1754,7 +1754,7 @@ export interface OverflowDetected {
 export interface CompactionStart {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "compaction_start";
   /** Id of the compaction, used in the events that follow, in its result, and in `session/expand`. */
@@ -1771,7 +1771,7 @@ export interface CompactionStart {
 export interface CompactionProgress {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "compaction_progress";
   /** The compaction that this is about. */
@@ -1788,7 +1788,7 @@ export interface CompactionProgress {
 export interface CompactionEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "compaction_end";
   /** The compaction that ended. */
@@ -1813,7 +1813,7 @@ export interface ErrorInfo {
 export interface PruneEnd {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "prune_end";
   /** Number of tool results that were replaced. */
@@ -1826,10 +1826,10 @@ export interface PruneEnd {
 export interface ModelChanged {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "model_changed";
-  /** The model in force now, as `provider/id`. */
+  /** The session's model from now on, as `provider/id`. */
   model: string;
   /** The new model's window in tokens; null if none is known. */
   context_window: number | null;
@@ -1839,7 +1839,7 @@ export interface ModelChanged {
 export interface SessionClosed {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "session_closed";
   /** Why it was closed. Values so far: `closed` (`session/close`), `deleted`. */
@@ -1850,7 +1850,7 @@ export interface SessionClosed {
 export interface MessageAppended {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "message_appended";
   /** The entry of the message in the session. */
@@ -1867,7 +1867,7 @@ export interface MessageAppended {
 export interface SessionChanged {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "session_changed";
   /** What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`). */
@@ -1880,7 +1880,7 @@ export interface SessionChanged {
 export interface WriterChanged {
   /** The session that the event is about. */
   session_id: string;
-  /** Rises by one with each event of a session. */
+  /** The number of the event; it rises by one with each event of a session. */
   seq: number;
   type: "writer_changed";
   /** `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over. */
@@ -1897,7 +1897,7 @@ export interface CompactdErrorData {
 export interface InvalidParamsData {
   /** The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object. */
   path: string | null;
-  /** The `format` to pass, if a message is in a provider's shape. Otherwise left out. */
+  /** The value of `format` to give, if a message is in a provider's format. Otherwise left out. */
   format?: string;
 }
 
@@ -1909,7 +1909,7 @@ export interface SessionNotFoundData {
   kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** What fixes it, as in `overflow/classify`. */
   fix?: string;
-  /** The id that was asked for; null if none was. */
+  /** The session id in the request; null if it had none. */
   session_id: string | null;
   /** True if the session is stored, but not open here: `session/start` opens it. */
   exists: boolean;
@@ -1927,7 +1927,7 @@ export interface SessionBusyData {
 
 /** Data of error 1003, a damaged session file. */
 export interface SessionCorruptData {
-  /** The session that was asked for. */
+  /** The id of the session in the request. */
   session_id: string | null;
   /** The session's file, for `compactd doctor FILE`. Null if it is not known here. */
   path: string | null;
@@ -1947,7 +1947,7 @@ export interface SessionLockedData {
   kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** What fixes it, as in `overflow/classify`. */
   fix?: string;
-  /** The session that was asked for. */
+  /** The id of the session in the request. */
   session_id: string | null;
   /** The process that writes the session; null if it is not known or has ended since. */
   pid: number | null;
@@ -1979,11 +1979,11 @@ export interface ProviderFailedData {
 
 /** Data of error 1007, a missing model provider or key. */
 export interface NoProviderData {
-  /** The provider that was meant; null if none is named. */
+  /** The provider that is needed; null if none is named. */
   provider: string | null;
-  /** The model that was meant; null if none is named. */
+  /** The model that is needed; null if none is named. */
   model: string | null;
-  /** Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is missing. */
+  /** Environment variables of the daemon, any of which may contain the missing key. Empty if no key is missing. */
   env: string[];
 }
 
@@ -1993,7 +1993,7 @@ export interface CannotFitData {
   used: number | null;
   /** The model's window. */
   window: number | null;
-  /** The size that it had to fit: a target, or the room in the window. */
+  /** The size that the request must not exceed: the target size, or what the window allows. */
   limit: number | null;
   /** What no compaction can remove. Null if no compaction was tried. */
   floor: Floor | null;
@@ -2019,7 +2019,7 @@ export interface FormatNotSupportedData {
 
 /** Data of error 1011: there is nothing to undo or redo. */
 export interface NothingToUndoData {
-  /** The session that was asked for. */
+  /** The id of the session in the request. */
   session_id: string | null;
 }
 
@@ -2053,13 +2053,13 @@ export type AgentEvent =
 
 /** What a client may ask the daemon. */
 export interface Requests {
-  /** Opens a new session, or resumes one by its `session_id`. A session that another process has open is opened `read_only` and follows what that process does: its events are sent here too. */
+  /** Opens a new session, or resumes one by its `session_id`. If another process has the session open, it is opened `read_only` here and follows that process: the events of its changes are sent to this client, too. */
   "session/start": { params: StartParams; result: StartResult };
-  /** Appends messages, all or none. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused, because they would take the place of the model's answer. */
+  /** Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer. */
   "session/append": { params: AppendParams; result: AppendResult };
   /** Returns what the next model request must contain. It is always valid for the provider of `format`. */
   "session/context": { params: ContextParams; result: ContextResult };
-  /** Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything. */
+  /** Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context. */
   "session/compact": { params: CompactParams; result: CompactionResult };
   /** Returns every message ever appended, compacted or not, with the compactions between them. */
   "session/history": { params: HistoryParams; result: HistoryResult };
@@ -2067,9 +2067,9 @@ export interface Requests {
   "session/search": { params: SearchParams; result: SearchResult };
   /** Returns the original messages that a compaction's summary replaced, or those of the given entries. */
   "session/expand": { params: ExpandParams; result: ExpandResult };
-  /** Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on or off. */
+  /** Replaces old tool output by one-line stubs, as much as the settings say, even if the setting `prune` is off. */
   "session/prune": { params: PruneParams; result: PruneResult };
-  /** Goes back to an entry, so that the next one follows it. Nothing is deleted. */
+  /** Goes back to an older entry and continues from there, on a new branch. Nothing is deleted. */
   "session/branch": { params: BranchParams; result: BranchResult };
   /** Undoes the last compaction or prune. Later messages stay. */
   "session/undo": { params: UndoParams; result: UndoResult };
@@ -2077,35 +2077,35 @@ export interface Requests {
   "session/redo": { params: SessionParams; result: UndoResult };
   /** Lists all sessions. */
   "session/list": { params: Nothing; result: ListResult };
-  /** Closes the session here and cancels a running compaction. It stays stored. */
+  /** Closes the session in this daemon and cancels a running compaction. The session stays stored. */
   "session/close": { params: SessionParams; result: Nothing };
-  /** Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that `session/export` wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If that agent continues its session, the hook stores only what is new. */
+  /** Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new. */
   "session/delete": { params: SessionParams; result: DeleteResult };
-  /** Sets the given settings and returns every setting in force, with where it came from. */
+  /** Sets the given settings and returns the value of every setting, and where it comes from. */
   "session/configure": { params: ConfigureParams; result: ConfigureResult };
   /** Pins messages, so that they stay in every later context whatever is compacted, or unpins them. */
   "session/pin": { params: PinParams; result: PinResult };
-  /** Removes what messages say from the session, for a secret that was pasted. It is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists the places, `left` what cannot be cleaned and why. */
+  /** Removes the contents of messages from the session, for example because a secret was pasted. This is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Earlier snapshots of the work tree are deleted, and so are a hook's copies of the messages. `cleaned` lists what was cleaned, `left` what could not be cleaned and why. */
   "session/redact": { params: RedactParams; result: RedactResult };
   /** Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why. */
   "session/diff": { params: DiffParams; result: DiffResult };
-  /** Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. Compactions in the file are imported too: what a summary replaced is in the history, and `session/undo` restores it. */
+  /** Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context. */
   "session/import": { params: ImportParams; result: ImportResult };
-  /** Returns the session inline or writes it to a file. `compactd` is lossless. Message formats contain the whole history in a JSON object from which a request can be made. Names of other agents give session files that those agents can open. */
+  /** Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open. */
   "session/export": { params: ExportParams; result: ExportResult };
-  /** Returns the state of the session: status, tokens, budget, compactions. Never waits. */
+  /** Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. */
   "agent/state": { params: SessionParams; result: StateResult };
   /** Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`. */
   "agent/prompt": { params: PromptParams; result: PromptResult };
   /** Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`. */
   "agent/abort": { params: SessionParams; result: AbortResult };
-  /** Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.) */
+  /** Removes a prompt that waits in the queue. (`agent/abort` stops the one that is being answered.) */
   "prompt/drop": { params: DropParams; result: DropResult };
   /** Checks the context before a model request: prunes or compacts if that is due, then answers. */
   "turn/begin": { params: SessionParams; result: BeginResult };
   /** Appends the model's answer and the results of its tools. */
   "turn/end": { params: EndParams; result: EndResult };
-  /** Reports a failed model request and says what it was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`, and the window that it names is learned. Without a session, the error's `data` still says what the failure was. */
+  /** Reports a failed model request and returns what kind of failure it was. After an overflow, the session is compacted so that the next request is smaller, at most three times before the next `turn/end`. If the provider's error names the model's window, compactd learns it. If the session is not found or locked, the `data` of the error still says what kind of failure it was. */
   "turn/error": { params: ErrorParams; result: ErrorResult };
   /** Changes the session's model, if the conversation fits its window or can be made to fit. */
   "model/set": { params: ModelSetParams; result: ModelSetResult };
@@ -2113,13 +2113,13 @@ export interface Requests {
   "tokens/count": { params: CountParams; result: CountResult };
   /** Returns a model's window and limits, with their sources. For an unknown model, the window is 128000, a guess. */
   "models/lookup": { params: LookupParams; result: LookupResult };
-  /** Lists every model that the registry knows, or those of one provider, and the windows learned from servers. */
+  /** Lists every model that the registry knows, or those of one provider, and the context windows that compactd learned from servers. */
   "models/list": { params: ListModelsParams; result: ListModelsResult };
-  /** Forgets windows that were learned from servers. */
+  /** Forgets context windows that compactd learned from servers. */
   "models/forget": { params: ForgetParams; result: ForgetResult };
-  /** Says whether a failed model request was an overflow, what the error states, and what fixes it. */
+  /** Returns whether a failed model request was an overflow, which sizes the provider's error names, and what fixes it. */
   "overflow/classify": { params: ClassifyParams; result: ClassifyResult };
-  /** Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md). */
+  /** Trusts the current content of a folder's `.compactd.toml`, or revokes that trust. Only a person should decide this. Without trust, the file may only set sizes, within bounds (docs/settings.md). */
   "trust/set": { params: TrustParams; result: TrustResult };
   /** Lists the folders that were trusted, and whether their files are unchanged. */
   "trust/list": { params: Nothing; result: TrustList };
@@ -2131,7 +2131,7 @@ export interface Requests {
 
 /** What the daemon may ask the client. */
 export interface ClientRequests {
-  /** A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the compaction continues. */
+  /** A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. If the client does not answer in time, the compaction continues. */
   "session/compacting": { params: HookParams; result: HookAnswer };
   /** The model called a tool during `agent/prompt`. The client runs it. */
   "tool/execute": { params: ToolParams; result: ToolAnswer };
@@ -2143,7 +2143,7 @@ export const ErrorCode = {
   InvalidParams: -32602,
   /** The base class: a code of the protocol, a sentence that says what to do, and data for programs. */
   CompactdError: -32603,
-  /** The request was cancelled before it was done. Only what was already journalled remains of it. */
+  /** The request was cancelled before it was done. Changes that were already in the journal stay. */
   Cancelled: -32800,
   /** No session has this id, or it is not open here. Open it with `session/start`, or list sessions with `session/list`. */
   SessionNotFound: 1001,
@@ -2153,17 +2153,17 @@ export const ErrorCode = {
   SessionCorrupt: 1003,
   /** Another process has this session open for writing. Open it read-only, or end that process first. */
   SessionLocked: 1004,
-  /** The session could not be written. What was acknowledged is safe. Free disk space or repair permissions. */
+  /** The session could not be written. Everything that was acknowledged before is stored. Free disk space or repair permissions. */
   StorageFailed: 1005,
   /** The model provider failed. Try again, or use a strategy that needs no model. */
   ProviderFailed: 1006,
   /** A model is needed but no provider is configured. Use strategy `extract`, which needs none. */
   NoProvider: 1007,
-  /** No compaction can make the request fit. `floor` says what takes the space. */
+  /** No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove. */
   CannotFit: 1008,
-  /** Something exceeds its limit. */
+  /** A message, file or result is too large, or a message is nested too deeply. `data` names the limit. */
   LimitExceeded: 1009,
-  /** This format is not supported. */
+  /** The format of messages, or the format or version of a file, is not supported. `data.supported` lists those that are. */
   FormatNotSupported: 1010,
   /** There is no compaction or prune to undo or redo. */
   NothingToUndo: 1011,

@@ -93,7 +93,10 @@ def resolved_command(name: str, path: str | None, folder: str | Path) -> str:
     project = project_root(folder)
     found = find_program(name, path, project)
     if found is None and shutil.which(name, path=path) is not None:
-        why = f"found only inside {project} or by a relative entry of the PATH; to run it, give its full path"
+        why = (
+            f"found only inside the project {project} or through a relative entry of the PATH, and compactd "
+            "runs no program from there; to run it, give its full path"
+        )
         raise FileNotFoundError(errno.ENOENT, why, name)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

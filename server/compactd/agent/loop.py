@@ -122,8 +122,9 @@ class Agent:
         said = [message.role for message in messages if message.id not in known and closes_calls(message)]
         if self.status is not None and said and said[-1] == "assistant":
             raise SessionBusy(
-                "The daemon is answering a prompt of this session itself: an assistant message now would "
-                "take the place of its answer. Append it after the agent_end, or abort the prompt first.",
+                "The daemon is answering a prompt of this session. An assistant message that is appended now "
+                "would take the place of the model's answer: append it after the `agent_end` event, or stop "
+                "the prompt with agent/abort first.",
                 holder="prompt",
                 turn_id=self.turn_id,
             )
@@ -160,8 +161,8 @@ class Agent:
         return True
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Ask the running answer to stop at its next step. Return the task that ends then; None if nothing
-        runs."""
+        """Ask the loop to stop answering the prompt at its next step. Return the task that then ends; None
+        if no prompt is being answered."""
         task = self._task
         if task is None or task.done():
             return None
@@ -269,7 +270,9 @@ class Agent:
             try:
                 taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
             except CompactdError as error:
-                _log.warning("what the model said before an abort is lost: %s", error)
+                _log.warning(
+                    "the part of the answer that came before an abort could not be stored: %s", error
+                )
         self._end_message("aborted", taken)
         self._end_turn(taken)
         if taken is not None:
@@ -316,7 +319,8 @@ class Agent:
     # --- one prompt ---------------------------------------------------------------------------------------
 
     async def _answered(self, turn_id: str) -> str:
-        """Answer one prompt. Return why the model stopped, or `steps` if it used all its steps."""
+        """Answer one prompt. Return why the model stopped, or `steps` if the limit of model
+        requests per prompt was reached."""
         session, limits = self._session, await self._session.world.loop_limits()
         for _ in range(limits.steps):
             # Each request is a new turn, so rejections of earlier ones do not count.

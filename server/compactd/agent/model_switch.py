@@ -89,7 +89,8 @@ def _under(session: Session, found: Lookup, base_url: str | None, counted: Recou
 async def _made_to_fit(
     session: Session, found: Lookup, base_url: str | None, over: Standing, counted: Recounting
 ) -> CompactionResult:
-    """Compact the session until it fits the new model. Raises `CannotFit` if it never does."""
+    """Compact the session until it fits the new model, and return the compaction's result. Raises `CannotFit`
+    if it never fits."""
     from compactd.compaction.run import compact
 
     if not session.resolved.settings.enabled:
@@ -129,7 +130,8 @@ async def _taken_back(session: Session) -> bool:
 
 
 def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:
-    """Return the error that the conversation does not fit the new model."""
+    """Return the error which says that the conversation does not fit the new model `found`. `over` has the
+    sizes. `floor` is the error of the compaction that was tried; its data is added."""
     refusal = CannotFit(
         f"The conversation takes {over.used:,} tokens; {found.model} has a window of {over.window or 0:,}. "
         "The session keeps its model: compact it, shorten the newest request, or choose another model.",

@@ -59,7 +59,7 @@ class FailedRequest(Struct, frozen=True, kw_only=True):
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
-    """What the failure was, and what was done about it."""
+    """What a failure was, what compactd did about it, and what the client should do."""
 
     verdict: Verdict
     """What the failure was."""
@@ -76,7 +76,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
 
 
 def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | None = None) -> Verdict:
-    """Classify a failure by its text, the request's size and the model's window. O(text).
+    """Return what kind of failure this is, by its text, the request's size and the model's window. O(text).
 
     `rules` are a profile's rules. By default the session's are used.
     """
@@ -107,8 +107,11 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
 
 
 async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> Recovered:
-    """Handle a failed request. If a compaction is running, wait for it first. `progress` receives the
-    progress of the compaction that this starts.
+    """Decide whether a failed model request can be sent again, and return that with the reason. If the
+    request was too long, first compact the session, or name a lower output limit with which it fits.
+
+    If a compaction is already running, wait for it first. `progress` receives the progress of the compaction
+    that this starts.
 
     If nothing helps, the result has `retry: false` and the reason. Raises only `SessionLocked` and
     `StorageFailed`.
@@ -154,7 +157,8 @@ def _lowered(session: Session, verdict: Verdict) -> Recovered:
 
 
 async def _smaller(session: Session, verdict: Verdict, progress: Progress | None) -> Recovered:
-    """Compact the session so that the next request is smaller than the rejected one."""
+    """Compact the session so that the next request is smaller than the rejected one. Return the result for
+    the client: send the request again, or why that is of no use."""
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
@@ -167,8 +171,8 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
         return Recovered(
             verdict=verdict,
             retry=False,
-            reason=f"cannot fit: {ATTEMPTS} smaller requests were rejected too. Shorten the newest request, "
-            "offer fewer tools, or choose a model with a larger window.",
+            reason=f"the request cannot fit: {ATTEMPTS} smaller requests were rejected too. Shorten the "
+            "newest request, offer fewer tools, or choose a model with a larger window.",
             floor=floor,
         )
     from compactd.compaction.run import compact
@@ -186,7 +190,7 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
         return Recovered(
             verdict=verdict,
             retry=False,
-            reason=f"nothing that can be removed makes the request smaller: {result.reason}",
+            reason=f"no compaction makes the request smaller: {result.reason}",
             compaction=result,
             floor=await _floor(session),
         )

@@ -73,7 +73,8 @@ async def outcome_of(session: Session, call: ToolCall, turn_id: str, tool_s: flo
 
 
 async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
-    """Ask the client. Return its answer, or an error for the model; None if no client is connected."""
+    """Ask the client to run a tool call. Return its answer, or an error text for the model if that fails or
+    takes longer than `tool_s`; None if no client is connected."""
     params = ToolParams(
         session_id=session.id,
         call_id=call.call_id,

@@ -21,7 +21,7 @@ GO_ON = "Continue if you have next steps"
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """What was done before a model request."""
+    """What `begin` did before a model request."""
 
     compaction: CompactionResult | None
     """The compaction that was done; None if none was due."""
@@ -84,7 +84,7 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
             raise
         result = CompactionResult(
             compacted=False,
-            reason="nothing that can be removed makes the conversation smaller",
+            reason="no compaction makes the conversation smaller: all of it must stay",
             trigger=trigger,
             tokens_before=session.fold.estimated,
             tokens_after=session.fold.estimated,

@@ -160,7 +160,8 @@ class AsyncClient(AsyncCalls):
             link = await self._alive(link, gone)
             if not is_repeatable(method, params):
                 raise Interrupted(
-                    f"{gone}; it was restarted, check whether the request was carried out", gone.stderr
+                    f"{gone}; the daemon was restarted: check whether the request was carried out",
+                    gone.stderr,
                 ) from gone
             result = await link.ask(method, params, timeout_s)
         remembered.note(method, params, result)
@@ -220,7 +221,7 @@ class AsyncClient(AsyncCalls):
     async def _answer(self, link: _Link, message: Incoming) -> None:
         method = str(message.method)
         if method not in self._answers:
-            await link.answer(message, refusal(f"this client does not answer {method}"))
+            await link.answer(message, refusal(f"this client has no function that answers {method}"))
             return
         try:
             said: ErrorObject | Raw = as_raw(await self._answers[method](json_object(message.params)))
@@ -367,7 +368,9 @@ class _Link:
                 if not self._waiting[number].done():
                     self._waiting[number].set_result(message)
             case Incoming(method=None, error=ErrorObject(code=code, message=text)):
-                self._log.append(f"the daemon reported an error without a request: {text} ({code})\n")
+                self._log.append(
+                    f"the daemon reported an error that belongs to no request: {text} ({code})\n"
+                )
             case _:
                 self._take(self, message)
 

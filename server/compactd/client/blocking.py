@@ -164,7 +164,8 @@ class Client(Calls):
             link = self._alive(link, gone)
             if not is_repeatable(method, params):
                 raise Interrupted(
-                    f"{gone}; it was restarted, check whether the request was carried out", gone.stderr
+                    f"{gone}; the daemon was restarted: check whether the request was carried out",
+                    gone.stderr,
                 ) from gone
             result = link.ask(method, params, timeout_s)
         remembered.note(method, params, result)
@@ -216,7 +217,7 @@ class Client(Calls):
                 if method in self._answers:
                     threading.Thread(target=self._answer, args=(link, message), daemon=True).start()
                 else:
-                    link.answer(message, refusal(f"this client does not answer {method}"))
+                    link.answer(message, refusal(f"this client has no function that answers {method}"))
             case _:
                 pass
 
@@ -376,7 +377,9 @@ class _Link:
             case Incoming(method=None, id=int(number)) if number in self._waiting:
                 self._waiting[number].put(message)
             case Incoming(method=None, error=ErrorObject(code=code, message=text)):
-                self._log.append(f"the daemon reported an error without a request: {text} ({code})\n")
+                self._log.append(
+                    f"the daemon reported an error that belongs to no request: {text} ({code})\n"
+                )
             case _:
                 self._take(self, message)
 

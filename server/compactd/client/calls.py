@@ -94,9 +94,9 @@ class Calls(ABC):
         client: ClientInfo | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> StartResult:
-        """`session/start`: Opens a new session, or resumes one by its `session_id`. A session that another
-        process has open is opened `read_only` and follows what that process does: its events are sent
-        here too.
+        """`session/start`: Opens a new session, or resumes one by its `session_id`. If another process has
+        the session open, it is opened `read_only` here and follows that process: the events of its
+        changes are sent to this client, too.
         """
         params = given(
             model=model,
@@ -127,10 +127,10 @@ class Calls(ABC):
         files: Files | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> AppendResult:
-        """`session/append`: Appends messages, all or none. When the result arrives, they are durable. A
-        message whose `id` is already known is not added twice. While the daemon answers a prompt
-        itself, messages that end with an assistant's are refused, because they would take the place of
-        the model's answer.
+        """`session/append`: Appends messages: all of them, or none if there is an error. When the result
+        arrives, they are durable. A message whose `id` is already known is not added twice. While the
+        daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an
+        assistant's are refused, because it would take the place of the model's answer.
         """
         params = given(
             session_id=session_id,
@@ -175,7 +175,8 @@ class Calls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> CompactionResult:
         """`session/compact`: Replaces older messages of the context by a summary. Nothing is deleted:
-        `session/expand`, `session/search` and `session/undo` reach everything.
+        `session/expand` and `session/search` return the originals, and `session/undo` restores them to
+        the context.
         """
         params = given(
             session_id=session_id,
@@ -257,8 +258,8 @@ class Calls(ABC):
         dry_run: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> PruneResult:
-        """`session/prune`: Replaces old tool output by one-line stubs, according to the settings, whether
-        `prune` is on or off.
+        """`session/prune`: Replaces old tool output by one-line stubs, as much as the settings say, even
+        if the setting `prune` is off.
         """
         params = given(
             session_id=session_id,
@@ -273,7 +274,9 @@ class Calls(ABC):
         entry_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> BranchResult:
-        """`session/branch`: Goes back to an entry, so that the next one follows it. Nothing is deleted."""
+        """`session/branch`: Goes back to an older entry and continues from there, on a new branch. Nothing
+        is deleted.
+        """
         params = given(
             session_id=session_id,
             entry_id=entry_id,
@@ -320,7 +323,9 @@ class Calls(ABC):
         session_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> Nothing:
-        """`session/close`: Closes the session here and cancels a running compaction. It stays stored."""
+        """`session/close`: Closes the session in this daemon and cancels a running compaction. The session
+        stays stored.
+        """
         params = given(
             session_id=session_id,
         )
@@ -333,9 +338,10 @@ class Calls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> DeleteResult:
         """`session/delete`: Removes a session for good: its journal, its part of the search index, its
-        snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that
-        `session/export` wrote and that still exist, and the transcript of an agent whose session a hook
-        mirrors. If that agent continues its session, the hook stores only what is new.
+        snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text
+        of the session that are not deleted: those that `session/export` wrote, and the transcript of
+        the agent if a hook mirrors the agent's session. If that agent continues its session, the hook
+        stores only what is new.
         """
         params = given(
             session_id=session_id,
@@ -353,8 +359,8 @@ class Calls(ABC):
         title: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ConfigureResult:
-        """`session/configure`: Sets the given settings and returns every setting in force, with where it
-        came from.
+        """`session/configure`: Sets the given settings and returns the value of every setting, and where
+        it comes from.
         """
         params = given(
             session_id=session_id,
@@ -391,14 +397,15 @@ class Calls(ABC):
         entry_ids: Sequence[str],
         timeout_s: float = TIMEOUT_S,
     ) -> RedactResult:
-        """`session/redact`: Removes what messages say from the session, for a secret that was pasted. It
-        is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents
-        become `[redacted]` in the view, the history, the search, and in the journal's file, which is
-        rewritten. Words that no other message contains are also removed from summaries, titles, file
-        lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as
-        separate words. A summary that a model wrote of a redacted message is written again without a
-        model. Snapshots of the work tree that were taken before are removed, and so is what a hook
-        keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.
+        """`session/redact`: Removes the contents of messages from the session, for example because a
+        secret was pasted. This is the one exception to "nothing is deleted". Role, blocks and call ids
+        stay; the contents become `[redacted]` in the view, the history, the search, and in the
+        journal's file, which is rewritten. Words that no other message contains are also removed from
+        summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more
+        anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is
+        written again without a model. Earlier snapshots of the work tree are deleted, and so are a
+        hook's copies of the messages. `cleaned` lists what was cleaned, `left` what could not be
+        cleaned and why.
         """
         params = given(
             session_id=session_id,
@@ -434,8 +441,8 @@ class Calls(ABC):
     ) -> ImportResult:
         """`session/import`: Creates a new session from a session file of another agent (docs/formats.md
         lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or
-        compactd's shape. Compactions in the file are imported too: what a summary replaced is in the
-        history, and `session/undo` restores it.
+        compactd's format. Compactions in the file are imported too: the messages that a summary
+        replaced are in the history, and `session/undo` restores them to the context.
         """
         params = given(
             path=path,
@@ -452,9 +459,9 @@ class Calls(ABC):
         path: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ExportResult:
-        """`session/export`: Returns the session inline or writes it to a file. `compactd` is lossless.
-        Message formats contain the whole history in a JSON object from which a request can be made.
-        Names of other agents give session files that those agents can open.
+        """`session/export`: Returns the session inline or writes it to a file. `compactd` is lossless. A
+        message format, such as `openai`, contains the whole history in a JSON object from which a model
+        request can be made. The name of another agent gives a session file that this agent can open.
         """
         params = given(
             session_id=session_id,
@@ -469,8 +476,8 @@ class Calls(ABC):
         session_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> StateResult:
-        """`agent/state`: Returns the state of the session: status, tokens, budget, compactions. Never
-        waits.
+        """`agent/state`: Returns the state of the session: status, tokens, budget, compactions. Answers at
+        once, even while a prompt or a compaction runs.
         """
         params = given(
             session_id=session_id,
@@ -517,8 +524,8 @@ class Calls(ABC):
         prompt_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> DropResult:
-        """`prompt/drop`: Takes back a prompt that waits. (`agent/abort` stops the one that is being
-        answered.)
+        """`prompt/drop`: Removes a prompt that waits in the queue. (`agent/abort` stops the one that is
+        being answered.)
         """
         params = given(
             session_id=session_id,
@@ -573,9 +580,11 @@ class Calls(ABC):
         epoch: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ErrorResult:
-        """`turn/error`: Reports a failed model request and says what it was. An overflow is answered with
-        a smaller conversation, at most three times before the next `turn/end`, and the window that it
-        names is learned. Without a session, the error's `data` still says what the failure was.
+        """`turn/error`: Reports a failed model request and returns what kind of failure it was. After an
+        overflow, the session is compacted so that the next request is smaller, at most three times
+        before the next `turn/end`. If the provider's error names the model's window, compactd learns
+        it. If the session is not found or locked, the `data` of the error still says what kind of
+        failure it was.
         """
         params = given(
             session_id=session_id,
@@ -648,7 +657,7 @@ class Calls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Lists every model that the registry knows, or those of one provider, and the
-        windows learned from servers.
+        context windows that compactd learned from servers.
         """
         params = given(
             provider=provider,
@@ -666,7 +675,7 @@ class Calls(ABC):
         all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
-        """`models/forget`: Forgets windows that were learned from servers."""
+        """`models/forget`: Forgets context windows that compactd learned from servers."""
         params = given(
             model=model,
             provider=provider,
@@ -690,8 +699,8 @@ class Calls(ABC):
         session_id: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ClassifyResult:
-        """`overflow/classify`: Says whether a failed model request was an overflow, what the error states,
-        and what fixes it.
+        """`overflow/classify`: Returns whether a failed model request was an overflow, which sizes the
+        provider's error names, and what fixes it.
         """
         params = given(
             status=status,
@@ -714,8 +723,8 @@ class Calls(ABC):
         trusted: bool,
         timeout_s: float = TIMEOUT_S,
     ) -> TrustResult:
-        """`trust/set`: Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A
-        person decides this. Without trust, the file may only set sizes, within bounds
+        """`trust/set`: Trusts the current content of a folder's `.compactd.toml`, or revokes that trust.
+        Only a person should decide this. Without trust, the file may only set sizes, within bounds
         (docs/settings.md).
         """
         params = given(
@@ -775,9 +784,9 @@ class AsyncCalls(ABC):
         client: ClientInfo | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> StartResult:
-        """`session/start`: Opens a new session, or resumes one by its `session_id`. A session that another
-        process has open is opened `read_only` and follows what that process does: its events are sent
-        here too.
+        """`session/start`: Opens a new session, or resumes one by its `session_id`. If another process has
+        the session open, it is opened `read_only` here and follows that process: the events of its
+        changes are sent to this client, too.
         """
         params = given(
             model=model,
@@ -808,10 +817,10 @@ class AsyncCalls(ABC):
         files: Files | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> AppendResult:
-        """`session/append`: Appends messages, all or none. When the result arrives, they are durable. A
-        message whose `id` is already known is not added twice. While the daemon answers a prompt
-        itself, messages that end with an assistant's are refused, because they would take the place of
-        the model's answer.
+        """`session/append`: Appends messages: all of them, or none if there is an error. When the result
+        arrives, they are durable. A message whose `id` is already known is not added twice. While the
+        daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an
+        assistant's are refused, because it would take the place of the model's answer.
         """
         params = given(
             session_id=session_id,
@@ -856,7 +865,8 @@ class AsyncCalls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> CompactionResult:
         """`session/compact`: Replaces older messages of the context by a summary. Nothing is deleted:
-        `session/expand`, `session/search` and `session/undo` reach everything.
+        `session/expand` and `session/search` return the originals, and `session/undo` restores them to
+        the context.
         """
         params = given(
             session_id=session_id,
@@ -938,8 +948,8 @@ class AsyncCalls(ABC):
         dry_run: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> PruneResult:
-        """`session/prune`: Replaces old tool output by one-line stubs, according to the settings, whether
-        `prune` is on or off.
+        """`session/prune`: Replaces old tool output by one-line stubs, as much as the settings say, even
+        if the setting `prune` is off.
         """
         params = given(
             session_id=session_id,
@@ -954,7 +964,9 @@ class AsyncCalls(ABC):
         entry_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> BranchResult:
-        """`session/branch`: Goes back to an entry, so that the next one follows it. Nothing is deleted."""
+        """`session/branch`: Goes back to an older entry and continues from there, on a new branch. Nothing
+        is deleted.
+        """
         params = given(
             session_id=session_id,
             entry_id=entry_id,
@@ -1001,7 +1013,9 @@ class AsyncCalls(ABC):
         session_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> Nothing:
-        """`session/close`: Closes the session here and cancels a running compaction. It stays stored."""
+        """`session/close`: Closes the session in this daemon and cancels a running compaction. The session
+        stays stored.
+        """
         params = given(
             session_id=session_id,
         )
@@ -1014,9 +1028,10 @@ class AsyncCalls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> DeleteResult:
         """`session/delete`: Removes a session for good: its journal, its part of the search index, its
-        snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that
-        `session/export` wrote and that still exist, and the transcript of an agent whose session a hook
-        mirrors. If that agent continues its session, the hook stores only what is new.
+        snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text
+        of the session that are not deleted: those that `session/export` wrote, and the transcript of
+        the agent if a hook mirrors the agent's session. If that agent continues its session, the hook
+        stores only what is new.
         """
         params = given(
             session_id=session_id,
@@ -1034,8 +1049,8 @@ class AsyncCalls(ABC):
         title: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ConfigureResult:
-        """`session/configure`: Sets the given settings and returns every setting in force, with where it
-        came from.
+        """`session/configure`: Sets the given settings and returns the value of every setting, and where
+        it comes from.
         """
         params = given(
             session_id=session_id,
@@ -1072,14 +1087,15 @@ class AsyncCalls(ABC):
         entry_ids: Sequence[str],
         timeout_s: float = TIMEOUT_S,
     ) -> RedactResult:
-        """`session/redact`: Removes what messages say from the session, for a secret that was pasted. It
-        is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents
-        become `[redacted]` in the view, the history, the search, and in the journal's file, which is
-        rewritten. Words that no other message contains are also removed from summaries, titles, file
-        lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as
-        separate words. A summary that a model wrote of a redacted message is written again without a
-        model. Snapshots of the work tree that were taken before are removed, and so is what a hook
-        keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.
+        """`session/redact`: Removes the contents of messages from the session, for example because a
+        secret was pasted. This is the one exception to "nothing is deleted". Role, blocks and call ids
+        stay; the contents become `[redacted]` in the view, the history, the search, and in the
+        journal's file, which is rewritten. Words that no other message contains are also removed from
+        summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more
+        anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is
+        written again without a model. Earlier snapshots of the work tree are deleted, and so are a
+        hook's copies of the messages. `cleaned` lists what was cleaned, `left` what could not be
+        cleaned and why.
         """
         params = given(
             session_id=session_id,
@@ -1115,8 +1131,8 @@ class AsyncCalls(ABC):
     ) -> ImportResult:
         """`session/import`: Creates a new session from a session file of another agent (docs/formats.md
         lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or
-        compactd's shape. Compactions in the file are imported too: what a summary replaced is in the
-        history, and `session/undo` restores it.
+        compactd's format. Compactions in the file are imported too: the messages that a summary
+        replaced are in the history, and `session/undo` restores them to the context.
         """
         params = given(
             path=path,
@@ -1133,9 +1149,9 @@ class AsyncCalls(ABC):
         path: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ExportResult:
-        """`session/export`: Returns the session inline or writes it to a file. `compactd` is lossless.
-        Message formats contain the whole history in a JSON object from which a request can be made.
-        Names of other agents give session files that those agents can open.
+        """`session/export`: Returns the session inline or writes it to a file. `compactd` is lossless. A
+        message format, such as `openai`, contains the whole history in a JSON object from which a model
+        request can be made. The name of another agent gives a session file that this agent can open.
         """
         params = given(
             session_id=session_id,
@@ -1150,8 +1166,8 @@ class AsyncCalls(ABC):
         session_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> StateResult:
-        """`agent/state`: Returns the state of the session: status, tokens, budget, compactions. Never
-        waits.
+        """`agent/state`: Returns the state of the session: status, tokens, budget, compactions. Answers at
+        once, even while a prompt or a compaction runs.
         """
         params = given(
             session_id=session_id,
@@ -1198,8 +1214,8 @@ class AsyncCalls(ABC):
         prompt_id: str,
         timeout_s: float = TIMEOUT_S,
     ) -> DropResult:
-        """`prompt/drop`: Takes back a prompt that waits. (`agent/abort` stops the one that is being
-        answered.)
+        """`prompt/drop`: Removes a prompt that waits in the queue. (`agent/abort` stops the one that is
+        being answered.)
         """
         params = given(
             session_id=session_id,
@@ -1254,9 +1270,11 @@ class AsyncCalls(ABC):
         epoch: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ErrorResult:
-        """`turn/error`: Reports a failed model request and says what it was. An overflow is answered with
-        a smaller conversation, at most three times before the next `turn/end`, and the window that it
-        names is learned. Without a session, the error's `data` still says what the failure was.
+        """`turn/error`: Reports a failed model request and returns what kind of failure it was. After an
+        overflow, the session is compacted so that the next request is smaller, at most three times
+        before the next `turn/end`. If the provider's error names the model's window, compactd learns
+        it. If the session is not found or locked, the `data` of the error still says what kind of
+        failure it was.
         """
         params = given(
             session_id=session_id,
@@ -1329,7 +1347,7 @@ class AsyncCalls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Lists every model that the registry knows, or those of one provider, and the
-        windows learned from servers.
+        context windows that compactd learned from servers.
         """
         params = given(
             provider=provider,
@@ -1347,7 +1365,7 @@ class AsyncCalls(ABC):
         all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
-        """`models/forget`: Forgets windows that were learned from servers."""
+        """`models/forget`: Forgets context windows that compactd learned from servers."""
         params = given(
             model=model,
             provider=provider,
@@ -1371,8 +1389,8 @@ class AsyncCalls(ABC):
         session_id: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ClassifyResult:
-        """`overflow/classify`: Says whether a failed model request was an overflow, what the error states,
-        and what fixes it.
+        """`overflow/classify`: Returns whether a failed model request was an overflow, which sizes the
+        provider's error names, and what fixes it.
         """
         params = given(
             status=status,
@@ -1395,8 +1413,8 @@ class AsyncCalls(ABC):
         trusted: bool,
         timeout_s: float = TIMEOUT_S,
     ) -> TrustResult:
-        """`trust/set`: Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A
-        person decides this. Without trust, the file may only set sizes, within bounds
+        """`trust/set`: Trusts the current content of a folder's `.compactd.toml`, or revokes that trust.
+        Only a person should decide this. Without trust, the file may only set sizes, within bounds
         (docs/settings.md).
         """
         params = given(

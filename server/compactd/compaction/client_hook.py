@@ -74,7 +74,8 @@ class Skip(Struct, frozen=True):
 
 
 async def heard(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | Skip:
-    """Ask the client, if it has a hook. Return the request with the client's additions, or `Skip`."""
+    """Ask the client, if it has a compaction hook, about the planned compaction. Return the request with the
+    client's additions, or `Skip` if the client does not want the compaction."""
     if not session.has_hook:
         return request
     params = HookParams(
@@ -97,7 +98,10 @@ async def heard(session: Session, request: CompactRequest, plan: Plan) -> Compac
         raw = await session.world.ask_client("session/compacting", params, HOOK_S)
         answer = msgspec.json.decode(raw, type=HookAnswer | None) or HookAnswer()
     except (ClientFailed, msgspec.MsgspecError) as error:
-        _log.warning("session/compacting: %s; the compaction goes on", error)
+        _log.warning(
+            "the compaction goes on without an answer of the client to session/compacting: %s",
+            error,
+        )
         return request
     if answer.cancel:
         return Skip()

@@ -67,11 +67,11 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
 
 
 def unasked(session: Session, request: CompactRequest) -> str:
-    """Return why the strategy `auto` asks no model. Return an empty string if nobody expects that it asks
-    one.
+    """Return the reason to report if the strategy `auto` asks no model, or an empty string if there is
+    nothing to report.
 
-    Those who may expect it: someone who sets `auto`, or who uses a profile of a system that asks the
-    session's model by default (docs/specs.md).
+    A reason is reported to someone who may expect that a model is asked: someone who sets `auto`, or who uses
+    a profile of a system that asks the session's model by default (docs/specs.md).
     """
     settings, own = session.resolved.settings, session.fold.model.model
     if (request.strategy or settings.strategy) != "auto":
@@ -79,7 +79,7 @@ def unasked(session: Session, request: CompactRequest) -> str:
     if request.strategy is None and (own is None or settings.profile == DEFAULT_PROFILE):
         return ""
     model = "no model was asked for a summary" if own is None else f"{own} was not asked for a summary"
-    return f"{model}: name one in `model` or `compaction.model`"
+    return f"{model}: name the model to ask in `model`, or in the setting `compaction.model`"
 
 
 def budget_of(request: CompactRequest) -> str:
@@ -110,7 +110,8 @@ def work_of(
 
 
 def drive(work: Work, made: Plan) -> Outcome:
-    """Compute the compaction to its end without a model: every question gets the answer `NoModel`."""
+    """Compute the compaction to its end without a model, and return the outcome. Every question for a model
+    gets the answer `NoModel`."""
     flowing = Flowing(work, made)
     step = flowing.step(())
     while isinstance(step, tuple):

@@ -67,8 +67,9 @@ class Learner:
         self._task: asyncio.Task[None] | None = None
 
     def asked(self, method: str, session_id: str) -> None:
-        """Record that a request came. Reading pauses. If the request adds messages to the session, they
-        are read once no more requests come."""
+        """Note that a request `method` for this session arrived, and pause the background reading of
+        messages. If the request appends messages, they are read in the background when no more requests
+        come."""
         self._asked_at = monotonic()
         self._cooler.asked(method, session_id)
         if method not in TOLD:

@@ -77,7 +77,8 @@ def _sizes_told(session: Session) -> Iterator[None]:
 
 
 async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
-    """Plan the compaction, ask the client's hook, and carry the plan out."""
+    """Plan the compaction, ask the client's hook, and carry the plan out. Return the result, also if nothing
+    was compacted."""
     try:
         # Messages that come after this are not in the plan. They follow the summary.
         state, leaf = session.fold, session.fold.leaf
@@ -89,7 +90,7 @@ async def _run(session: Session, running: Running, request: CompactRequest) -> C
         wanted = await running.unless_stopped(heard(session, request, made))
         if isinstance(wanted, Skip):
             told = NotCompacted(
-                reason="the client did not want it (session/compacting)",
+                reason="the client cancelled it in its answer to session/compacting",
                 tokens=made.tokens_before,
                 messages=made.messages_before,
             )
@@ -112,8 +113,8 @@ async def _carried_out(
     leaf: str | None,
 ) -> CompactionResult:
     # The event loop's clock is monotonic, and a simulation can replace it.
-    """Carry out the plan `made`, with its events and journal records. `state` and `leaf` are the session's
-    when the plan was made."""
+    """Carry out the plan `made`: send the events, write the journal records, and return the result. `state`
+    and `leaf` are those of the session when the plan was made."""
     world, began = session.world, asyncio.get_running_loop().time()
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)

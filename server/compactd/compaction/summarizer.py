@@ -70,7 +70,9 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
     if name is None:
         return NoModel()
     if settings.max_cost is not None and spent(session) >= settings.max_cost:
-        return Failed(f"the spending cap of {settings.max_cost:g} dollars is reached")
+        return Failed(
+            f"the spending cap for summaries (`max_cost`: {settings.max_cost:g} dollars) is reached"
+        )
     base_url = _base_url(session, name)
     try:
         provider, model = session.world.provider(name, base_url)
@@ -197,4 +199,4 @@ async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell 
                     return Reply(text=text, stop_reason=event.stop_reason, usage=event.usage)
                 case _:
                     pass
-    return Failed("the summariser's answer broke off")
+    return Failed("the summariser's answer ended before it was complete")

@@ -138,7 +138,7 @@ class Daemon:
 
     @property
     def outside(self) -> Outside:
-        """The settings from outside all sessions."""
+        """The settings that belong to no session: from the environment, from files and from the editor."""
         if self._outside is None:
             from compactd.storage.settings_reader import Outside
 
@@ -312,7 +312,7 @@ class Daemon:
 
         if not model:
             raise NoProvider(
-                "This session has no model: set one with model/set, or at session/start.", model=None
+                "This session has no model: set one with `model/set`, or in `session/start`.", model=None
             )
         return self.models.provider(model, base_url, self.catalogue.lookup(model, None, base_url))
 
@@ -392,7 +392,8 @@ class Daemon:
         sent: int,
         is_own: bool,
     ) -> Observed | None:
-        """Store the window that a provider's rejection named. See `World.learn`."""
+        """Store the window that a provider's rejection named, and return the observation; None if it is not
+        new. See `World.learn`."""
         return self.learned.learn(
             found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
         )
@@ -426,7 +427,8 @@ class Daemon:
         return () if told is None else (told,)
 
     def _trees(self, session_id: str) -> GitTrees:
-        """Return the git trees with a session's snapshots."""
+        """Return the store of a session's snapshots: a folder of git objects below `snapshots` in the data
+        folder."""
         from compactd.session.git.snapshots import GitTrees
         from compactd.storage.paths import file_stem
 
@@ -468,7 +470,7 @@ def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     environ = dict(os.environ)
     log_to_stderr(environ)
     if sys.platform not in ("linux", "darwin"):
-        _log.warning("this platform is untested; Linux and macOS are tested")
+        _log.warning("compactd is tested on Linux and macOS only, not on this platform")
     daemon = Daemon(environ)
     for warning in daemon.warnings():
         _log.warning("%s", warning)

@@ -41,7 +41,7 @@ class Host(Protocol):
 
     @property
     def outside(self) -> Outside:
-        """The settings from outside all sessions."""
+        """The settings that belong to no session: from the environment, from files and from the editor."""
         ...
 
     @property

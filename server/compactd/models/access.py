@@ -116,7 +116,8 @@ class ModelAccess:
                 self._given, self._keyring = await in_own_thread(look)
         except TimeoutError:
             _log.warning(
-                "the config folder could not be read within %g seconds; its keys are ignored", read_s
+                "the config folder could not be read within %g seconds; the API keys in it are not used",
+                read_s,
             )
 
     def _limits(self, file: Path | None) -> ProviderLimits | NoProvider:
@@ -214,4 +215,6 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderL
     try:
         return msgspec.convert(given, ProviderLimits, strict=False)
     except msgspec.ValidationError as error:
-        raise NoProvider(f"[providers] in {USER_FILE} is invalid: {error}. Correct it") from None
+        raise NoProvider(
+            f"[providers] in {USER_FILE} is invalid: {error}. Correct it and try again"
+        ) from None

@@ -39,7 +39,7 @@ def read_packaged(folder: Path = PACKAGED) -> tuple[Rows, tuple[str, ...]]:
 
 def _damaged(name: str, what: str) -> str:
     """Return the warning about a packaged file that cannot be used."""
-    return f"compactd/models/data/{name} {what}: every window is a guess until compactd is reinstalled"
+    return f"compactd/models/data/{name} {what}: context windows are only guessed. Reinstall compactd"
 
 
 def read_overrides(path: Path | None) -> tuple[tuple[Override, ...], tuple[str, ...]]:
@@ -67,7 +67,7 @@ def read_overrides(path: Path | None) -> tuple[tuple[Override, ...], tuple[str, 
         return (), (f"models.toml: line {_line_of(text, 'model')}: write [[model]], with two brackets",)
     overrides: list[Override] = []
     warnings = [
-        f"models.toml: line {_line_of(text, key)}: {key} is not known here; only [[model]] is"
+        f"models.toml: line {_line_of(text, key)}: {key} is not known; the file may contain only [[model]]"
         for key in document
         if key != "model"
     ]
@@ -118,14 +118,18 @@ def _override(table: object, text: str, line: int) -> tuple[list[Override], list
     for field in ("context", "input", "output"):
         limit = getattr(override, field)
         if limit is not None and limit <= 0:
-            wrong.append(f"models.toml: line {_line_of(text, field, line)}: {field} is {limit}, not above 0")
+            wrong.append(
+                f"models.toml: line {_line_of(text, field, line)}: {field} is {limit}; it must be above 0"
+            )
     if not override.match.strip():
-        wrong.append(f"models.toml: line {_line_of(text, 'match', line)}: match is empty")
+        wrong.append(
+            f"models.toml: line {_line_of(text, 'match', line)}: match is empty; it must name a model"
+        )
     if wrong:
         return [], wrong
     known = set(Override.__struct_fields__)
     unknown = [key for key in table if key not in known] if isinstance(table, dict) else []
-    words = "match, provider, context, input and output are"
+    words = "use match, provider, context, input, output"
     return [override], [
         f"models.toml: line {_line_of(text, key, line)}: {key} is not known; {words}" for key in unknown
     ]

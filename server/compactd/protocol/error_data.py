@@ -30,12 +30,11 @@ class InvalidParamsData(Wire, frozen=True, kw_only=True):
     path: str | None = None
     """The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object."""
     format: str | UnsetType = UNSET
-    """The `format` to pass, if a message is in a provider's shape. Otherwise left out."""
+    """The value of `format` to give, if a message is in a provider's format. Otherwise left out."""
 
 
 class FailureData(Wire, frozen=True, kw_only=True):
-    """Only in errors of `turn/error`: what the failed model request was, even if there is no session to
-    compact."""
+    """Only in errors of `turn/error`: how the failed model request was classified. This needs no session."""
 
     overflow: bool | UnsetType = UNSET
     """True if the request was too large for the model's window."""
@@ -49,7 +48,7 @@ class SessionNotFoundData(FailureData, frozen=True, kw_only=True):
     """Data of error 1001, a session that does not exist or is not open here."""
 
     session_id: str | None = None
-    """The id that was asked for; null if none was."""
+    """The session id in the request; null if it had none."""
     exists: bool = False
     """True if the session is stored, but not open here: `session/start` opens it."""
 
@@ -70,7 +69,7 @@ class SessionCorruptData(Wire, frozen=True, kw_only=True):
     """Data of error 1003, a damaged session file."""
 
     session_id: str | None = None
-    """The session that was asked for."""
+    """The id of the session in the request."""
     path: str | None = None
     """The session's file, for `compactd doctor FILE`. Null if it is not known here."""
     line: int | None = None
@@ -85,7 +84,7 @@ class SessionLockedData(FailureData, frozen=True, kw_only=True):
     """Data of error 1004, a session that another process writes."""
 
     session_id: str | None = None
-    """The session that was asked for."""
+    """The id of the session in the request."""
     pid: int | None = None
     """The process that writes the session; null if it is not known or has ended since."""
     name: str | None = None
@@ -123,11 +122,11 @@ class NoProviderData(Wire, frozen=True, kw_only=True):
     """Data of error 1007, a missing model provider or key."""
 
     provider: str | None = None
-    """The provider that was meant; null if none is named."""
+    """The provider that is needed; null if none is named."""
     model: str | None = None
-    """The model that was meant; null if none is named."""
+    """The model that is needed; null if none is named."""
     env: tuple[str, ...] = ()
-    """Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is
+    """Environment variables of the daemon, any of which may contain the missing key. Empty if no key is
     missing."""
 
 
@@ -139,7 +138,7 @@ class CannotFitData(Wire, frozen=True, kw_only=True):
     window: int | None = None
     """The model's window."""
     limit: int | None = None
-    """The size that it had to fit: a target, or the room in the window."""
+    """The size that the request must not exceed: the target size, or what the window allows."""
     floor: Floor | None = None
     """What no compaction can remove. Null if no compaction was tried."""
 
@@ -168,7 +167,7 @@ class NothingToUndoData(Wire, frozen=True, kw_only=True):
     """Data of error 1011: there is nothing to undo or redo."""
 
     session_id: str | None = None
-    """The session that was asked for."""
+    """The id of the session in the request."""
 
 
 DATA: Mapping[type[CompactdError], type[Struct]] = {

@@ -11,7 +11,7 @@
     ├── ProviderFailed        1006   a model provider gave no usable answer
     ├── NoProvider            1007   a model is needed and none is configured
     ├── CannotFit             1008   `data.floor`: system, tools, last request, summary
-    ├── LimitExceeded         1009   a frame, a nesting or a count exceeds its limit
+    ├── LimitExceeded         1009   a message is too large or nested too deeply, or a result is too large
     ├── FormatNotSupported    1010   `data.supported` lists what is supported
     └── NothingToUndo         1011   there is no compaction or prune to undo or redo
 
@@ -51,7 +51,7 @@ class InvalidParams(CompactdError):
 
 
 class Cancelled(CompactdError):
-    """The request was cancelled before it was done. Only what was already journalled remains of it."""
+    """The request was cancelled before it was done. Changes that were already in the journal stay."""
 
     code = -32800
 
@@ -82,8 +82,8 @@ class SessionLocked(CompactdError):
 
 
 class StorageFailed(CompactdError):
-    """The session could not be written. What was acknowledged is safe. Free disk space or repair
-    permissions."""
+    """The session could not be written. Everything that was acknowledged before is stored. Free disk space or
+    repair permissions."""
 
     code = 1005
 
@@ -101,19 +101,20 @@ class NoProvider(CompactdError):
 
 
 class CannotFit(CompactdError):
-    """No compaction can make the request fit. `floor` says what takes the space."""
+    """No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove."""
 
     code = 1008
 
 
 class LimitExceeded(CompactdError):
-    """Something exceeds its limit."""
+    """A message, file or result is too large, or a message is nested too deeply. `data` names the limit."""
 
     code = 1009
 
 
 class FormatNotSupported(CompactdError):
-    """This format is not supported."""
+    """The format of messages, or the format or version of a file, is not supported. `data.supported` lists
+    those that are."""
 
     code = 1010
 

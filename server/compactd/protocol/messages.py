@@ -111,7 +111,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, tag="tool_call"):
     name: str
     """Name of the tool."""
     arguments: Raw = Raw(b"{}")
-    """The JSON value as the client sent it: an object, or a string as in OpenAI's shape."""
+    """The JSON value as the client sent it: an object, or a string as in OpenAI's format."""
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result", omit_defaults=True):
@@ -128,7 +128,7 @@ class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result", omit_defa
 
 
 class Opaque(Struct, frozen=True, kw_only=True, tag="opaque"):
-    """Something that only `provider` understands. It is sent back to it unchanged."""
+    """A block that only `provider` understands. It is sent back to that provider unchanged."""
 
     provider: str
     """The provider that understands it, such as `openai`."""
@@ -158,13 +158,13 @@ class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     author: str | None = None
     """Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`,
     `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out,
-    the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's
-    words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a
-    message of role `user` that is not `synthetic`."""
+    the role decides; fenced code, quotations and tagged blocks in a user's message are then not counted as
+    written by the user. Only what the author `user` said can set a constraint, a goal or a request. `user`
+    counts only in a message of role `user` that is not `synthetic`."""
     synthetic: bool = False
     """True if no person wrote the message."""
     pinned: bool = False
-    """True if the message stays in every later view, within a cap."""
+    """True if the message stays in every later context, unless the pinned messages exceed their limit."""
     compaction_id: str | None = None
     """For a summary: the compaction that made it."""
     read_files: tuple[str, ...] = ()
@@ -250,7 +250,7 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     """Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a
     report, and an estimate of what came after it. `estimated`: there is no report of this context."""
     context_window: int | None = None
-    """The window in force; null if none is known."""
+    """The context window that compactd uses for the model, in tokens; null if none is known."""
     context_window_confidence: Confidence = "guess"
     """How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the
     registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used."""
@@ -262,8 +262,8 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     """`fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to
     be sent as it is."""
     epoch: int = 1
-    """Number of the context, from 1. It rises when the context changes other than by an append. A report for
-    an older epoch is only billed."""
+    """Number of the context, from 1. It rises when the context changes in another way than by an append. A
+    usage report for an older epoch counts for billing only."""
 
 
 # --- results ----------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     threshold: int | None
     """The size from which a compaction is due; null if none ever is."""
     window: int | None
-    """The window in force; null if none is known."""
+    """The context window that compactd uses for the model, in tokens; null if none is known."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
@@ -317,14 +317,14 @@ class RereadAdvice(Struct, frozen=True, kw_only=True):
     path: str
     """The path as the conversation names it."""
     state: FileState
-    """Whether the file has changed since. `unknown`: the session did not see the whole file, or the file
-    could not be read."""
+    """Whether the file has changed since the session saw it. `missing`: it no longer exists. `unknown`: the
+    session did not see the whole file, or the file could not be read."""
     size_bytes: int | UnsetType = UNSET
     """Size of the file on disk now, in bytes."""
 
 
 class Pinned(Struct, frozen=True, kw_only=True):
-    """A message that stays word for word although it is older than the tail."""
+    """A message that stays word for word although messages around it were summarised."""
 
     entry_id: str
     """The entry of the message."""
@@ -340,16 +340,16 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     compacted: bool
     """True if the context changed, or with `dry_run` if it would change."""
     reason: str = ""
-    """Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as
-    asked."""
+    """Why nothing was compacted, or what was done differently from the request, such as fewer kept messages.
+    Empty if everything was done as requested."""
     compaction_id: str | None = None
     """Id of the compaction; null if there was none, or for a dry run."""
     trigger: Trigger = "manual"
-    """Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a
-    request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's
-    window is smaller."""
+    """Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold.
+    `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full.
+    `model_switch`: the new model's window is smaller."""
     strategy: Strategy = "extract"
-    """How the summary was made: by a model, by code, or not at all."""
+    """How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`)."""
     messages_before: int = 0
     """Number of messages in the context before."""
     messages_after: int = 0
@@ -363,9 +363,11 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     tokens_saved: int = 0
     """`tokens_before` - `tokens_after`."""
     first_kept_entry_id: str | None = None
-    """The oldest message of the verbatim tail; null if there is no tail."""
+    """The oldest message of the tail, the newest messages, which stay word for word; null if there is no
+    tail."""
     kept_messages: int = 0
-    """Number of messages in the verbatim tail, not counting pinned messages and the summary."""
+    """Number of messages in the tail, the newest messages, which stay word for word; without pinned messages
+    and the summary."""
     pinned_entry_ids: tuple[str, ...] = ()
     """Older messages that stay word for word, oldest first."""
     pinned: tuple[Pinned, ...] = ()
@@ -381,8 +383,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     modified_files: tuple[str, ...] = ()
     """Files that the replaced messages changed."""
     retention: Retention | None = None
-    """How many repeated details of the removed messages are still in the context; null if nothing was
-    replaced."""
+    """Which facts of the removed messages are still in the context; null if no message was removed."""
     unfounded: tuple[str, ...] | UnsetType = UNSET
     """Paths, names, numbers and commands that a model's summary states but the conversation does not contain,
     at most 20. The summary names them too. Left out if there are none."""
@@ -405,7 +406,8 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     cost: float | UnsetType = UNSET
     """Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known."""
     floor: Floor | UnsetType = UNSET
-    """What takes the space, if the target could not be met. Otherwise left out."""
+    """The tokens that no compaction can remove, if the target size could not be reached. Otherwise left
+    out."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are
     none."""
@@ -590,7 +592,8 @@ class OverflowDetected(Struct, frozen=True, kw_only=True, tag="overflow_detected
     """A request was too large for the model, with an error or without one."""
 
     source: str
-    """What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person."""
+    """How it was recognised: `usage` if by a usage report, otherwise the decisive part of the error, for a
+    person."""
     limit: int | None
     """The window that the error or report names, in tokens; null if it names none."""
     requested: int | None
@@ -659,7 +662,7 @@ class ModelChanged(Struct, frozen=True, kw_only=True, tag="model_changed"):
     """The session's model changed."""
 
     model: str
-    """The model in force now, as `provider/id`."""
+    """The session's model from now on, as `provider/id`."""
     context_window: int | None
     """The new model's window in tokens; null if none is known."""
 

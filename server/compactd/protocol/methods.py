@@ -61,17 +61,19 @@ METHODS: dict[str, Method] = {
             wire.StartParams,
             wire.StartResult,
             (SessionNotFound, SessionCorrupt, StorageFailed, FormatNotSupported),
-            "Opens a new session, or resumes one by its `session_id`. A session that another process has "
-            "open is opened `read_only` and follows what that process does: its events are sent here too.",
+            "Opens a new session, or resumes one by its `session_id`. If another process has the session "
+            "open, it is opened `read_only` here and follows that process: the events of its changes are "
+            "sent to this client, too.",
         ),
         _row(
             "session/append",
             wire.AppendParams,
             wire.AppendResult,
             (*WRITES, SessionBusy, FormatNotSupported),
-            "Appends messages, all or none. When the result arrives, they are durable. A message whose `id` "
-            "is already known is not added twice. While the daemon answers a prompt itself, messages that "
-            "end with an assistant's are refused, because they would take the place of the model's answer.",
+            "Appends messages: all of them, or none if there is an error. When the result arrives, they "
+            "are durable. A message whose `id` is already known is not added twice. While the daemon's "
+            "own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are "
+            "refused, because it would take the place of the model's answer.",
         ),
         _row(
             "session/context",
@@ -86,8 +88,8 @@ METHODS: dict[str, Method] = {
             wire.CompactParams,
             CompactionResult,
             (*CHANGES, CannotFit, NoProvider),
-            "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, "
-            "`session/search` and `session/undo` reach everything.",
+            "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` "
+            "and `session/search` return the originals, and `session/undo` restores them to the context.",
         ),
         _row(
             "session/history",
@@ -117,15 +119,15 @@ METHODS: dict[str, Method] = {
             wire.PruneParams,
             wire.PruneResult,
             CHANGES,
-            "Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on "
-            "or off.",
+            "Replaces old tool output by one-line stubs, as much as the settings say, even if the setting "
+            "`prune` is off.",
         ),
         _row(
             "session/branch",
             wire.BranchParams,
             wire.BranchResult,
             CHANGES,
-            "Goes back to an entry, so that the next one follows it. Nothing is deleted.",
+            "Goes back to an older entry and continues from there, on a new branch. Nothing is deleted.",
         ),
         _row(
             "session/undo",
@@ -147,24 +149,25 @@ METHODS: dict[str, Method] = {
             wire.SessionParams,
             wire.Nothing,
             READS,
-            "Closes the session here and cancels a running compaction. It stays stored.",
+            "Closes the session in this daemon and cancels a running compaction. The session stays stored.",
         ),
         _row(
             "session/delete",
             wire.SessionParams,
             wire.DeleteResult,
             CHANGES,
-            "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's "
-            "data about it, its ACP link. `left` names what is not compactd's: files that `session/export` "
-            "wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If "
-            "that agent continues its session, the hook stores only what is new.",
+            "Removes a session for good: its journal, its part of the search index, its snapshots, a "
+            "hook's data about it, and the link to an ACP session. `left` lists files with text of the "
+            "session that are not deleted: those that `session/export` wrote, and the transcript of the "
+            "agent if a hook mirrors the agent's session. If that agent continues its session, the hook "
+            "stores only what is new.",
         ),
         _row(
             "session/configure",
             wire.ConfigureParams,
             wire.ConfigureResult,
             WRITES,
-            "Sets the given settings and returns every setting in force, with where it came from.",
+            "Sets the given settings and returns the value of every setting, and where it comes from.",
         ),
         _row(
             "session/pin",
@@ -178,14 +181,15 @@ METHODS: dict[str, Method] = {
             wire.RedactParams,
             wire.RedactResult,
             CHANGES,
-            "Removes what messages say from the session, for a secret that was pasted. It is the one "
-            'exception to "nothing is deleted". Role, blocks and call ids stay; the contents become '
-            "`[redacted]` in the view, the history, the search, and in the journal's file, which is "
-            "rewritten. Words that no other message contains are also removed from summaries, titles, file "
-            "lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones "
-            "as separate words. A summary that a model wrote of a redacted message is written again without "
-            "a model. Snapshots of the work tree that were taken before are removed, and so is what a hook "
-            "keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.",
+            "Removes the contents of messages from the session, for example because a secret was pasted. "
+            'This is the one exception to "nothing is deleted". Role, blocks and call ids stay; the '
+            "contents become `[redacted]` in the view, the history, the search, and in the journal's "
+            "file, which is rewritten. Words that no other message contains are also removed from "
+            "summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and "
+            "more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted "
+            "message is written again without a model. Earlier snapshots of the work tree are deleted, "
+            "and so are a hook's copies of the messages. `cleaned` lists what was cleaned, `left` what "
+            "could not be cleaned and why.",
         ),
         _row(
             "session/diff",
@@ -200,10 +204,10 @@ METHODS: dict[str, Method] = {
             wire.ImportParams,
             wire.ImportResult,
             (StorageFailed, LimitExceeded, FormatNotSupported),
-            "Creates a new session from a session file of another agent (docs/formats.md lists them) or of "
-            "compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. "
-            "Compactions in the file are imported too: what a summary replaced is in the history, and "
-            "`session/undo` restores it.",
+            "Creates a new session from a session file of another agent (docs/formats.md lists them) or "
+            "of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's "
+            "format. Compactions in the file are imported too: the messages that a summary replaced are "
+            "in the history, and `session/undo` restores them to the context.",
             "none",
         ),
         _row(
@@ -211,16 +215,17 @@ METHODS: dict[str, Method] = {
             wire.ExportParams,
             wire.ExportResult,
             (*READS, StorageFailed, LimitExceeded, FormatNotSupported),
-            "Returns the session inline or writes it to a file. `compactd` is lossless. Message formats "
-            "contain the whole history in a JSON object from which a request can be made. Names of other "
-            "agents give session files that those agents can open.",
+            "Returns the session inline or writes it to a file. `compactd` is lossless. A message format, "
+            "such as `openai`, contains the whole history in a JSON object from which a model request can "
+            "be made. The name of another agent gives a session file that this agent can open.",
         ),
         _row(
             "agent/state",
             wire.SessionParams,
             wire.StateResult,
             READS,
-            "Returns the state of the session: status, tokens, budget, compactions. Never waits.",
+            "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even "
+            "while a prompt or a compaction runs.",
         ),
         _row(
             "agent/prompt",
@@ -244,7 +249,7 @@ METHODS: dict[str, Method] = {
             wire.DropParams,
             wire.DropResult,
             WRITES,
-            "Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.)",
+            "Removes a prompt that waits in the queue. (`agent/abort` stops the one that is being answered.)",
         ),
         _row(
             "turn/begin",
@@ -265,9 +270,11 @@ METHODS: dict[str, Method] = {
             wire.ErrorParams,
             wire.ErrorResult,
             WRITES,
-            "Reports a failed model request and says what it was. An overflow is answered with a smaller "
-            "conversation, at most three times before the next `turn/end`, and the window that it names is "
-            "learned. Without a session, the error's `data` still says what the failure was.",
+            "Reports a failed model request and returns what kind of failure it was. After an overflow, "
+            "the session is compacted so that the next request is smaller, at most three times before the "
+            "next `turn/end`. If the provider's error names the model's window, compactd learns it. If "
+            "the session is not found or locked, the `data` of the error still says what kind of failure "
+            "it was.",
         ),
         _row(
             "model/set",
@@ -298,8 +305,8 @@ METHODS: dict[str, Method] = {
             wire.ListModelsParams,
             wire.ListModelsResult,
             (),
-            "Lists every model that the registry knows, or those of one provider, and the windows learned "
-            "from servers.",
+            "Lists every model that the registry knows, or those of one provider, and the context windows "
+            "that compactd learned from servers.",
             "none",
         ),
         _row(
@@ -307,7 +314,7 @@ METHODS: dict[str, Method] = {
             wire.ForgetParams,
             wire.ForgetResult,
             (StorageFailed,),
-            "Forgets windows that were learned from servers.",
+            "Forgets context windows that compactd learned from servers.",
             "none",
         ),
         _row(
@@ -315,7 +322,8 @@ METHODS: dict[str, Method] = {
             wire.ClassifyParams,
             wire.ClassifyResult,
             (SessionNotFound,),
-            "Says whether a failed model request was an overflow, what the error states, and what fixes it.",
+            "Returns whether a failed model request was an overflow, which sizes the provider's error "
+            "names, and what fixes it.",
             "none",
         ),
         _row(
@@ -323,8 +331,9 @@ METHODS: dict[str, Method] = {
             wire.TrustParams,
             wire.TrustResult,
             (StorageFailed,),
-            "Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person "
-            "decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md).",
+            "Trusts the current content of a folder's `.compactd.toml`, or revokes that trust. Only a "
+            "person should decide this. Without trust, the file may only set sizes, within bounds "
+            "(docs/settings.md).",
             "none",
         ),
         _row(

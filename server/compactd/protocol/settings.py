@@ -37,7 +37,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so
     nothing is compacted until the provider refuses a request."""
     model_auto_compact_token_limit: FromOne | None = None
-    """A compaction is due at this many tokens, or at the cap if that is smaller; above 0."""
+    """A compaction is due at this many tokens, or at the most tokens that a request may have if that is less;
+    above 0."""
     threshold_ratio: (
         Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": 1})] | None
     ) = None
@@ -51,7 +52,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     preserve_count: FromOne | None = None
     """Another name of `keep_messages`."""
     split_min_messages: FromOne | None = None
-    """If a cut removes at least this many messages of a turn, they get a summary of their own; above 0."""
+    """If a compaction cuts a turn in two and removes at least this many of its messages, these get a summary
+    of their own; above 0."""
     prune: bool | None = None
     """True: before each turn, old tool output is replaced by stubs."""
     prune_minimum: FromZero | None = None
@@ -84,7 +86,7 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked."""
     constraint_tokens: FromZero | None = None
     """The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every
-    later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an
+    later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is an
     eighth of `target_tokens`, or without a target a quarter of the summary's budget."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is
@@ -92,7 +94,7 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class IgnoredSetting(Struct, frozen=True, kw_only=True):
-    """A setting that was given but is not in force, because its source is not trusted with it."""
+    """A setting that was given but is ignored, because its source is not trusted to set it."""
 
     name: str
     """Name of the setting, as in `compaction`."""

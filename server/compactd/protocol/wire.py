@@ -48,7 +48,7 @@ class Nothing(Wire, frozen=True, kw_only=True):
 
 
 class ModelRef(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """A model, by its parts."""
+    """A model as an object, instead of the string `provider/id`."""
 
     id: Annotated[str, Meta(min_length=1)]
     """The model's name, as its provider spells it; `provider/id` if `provider` is null."""
@@ -87,13 +87,13 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """Params of `session/start`."""
 
     model: str | ModelRef | None = None
-    """`"provider/id"`, or its parts. Left out on a resume, the session keeps its model."""
+    """The model, as `"provider/id"` or as an object. If it is left out, a resumed session keeps its model."""
     session_id: SessionId | None = None
     """The session to resume, or the id to use for a new one."""
     system_prompt: str | None = None
     """The system prompt. Replaces an earlier one; an empty text removes it; null keeps it."""
     tools: tuple[Raw, ...] | None = None
-    """The tools, in compactd's, OpenAI's, Anthropic's or Gemini's shape."""
+    """The tools that the model may call, in compactd's, OpenAI's, Anthropic's or Gemini's format."""
     working_dir: str | None = None
     """Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and
     paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own."""
@@ -107,15 +107,16 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """The session that started this one as a sub-agent. In a profile whose sub-agents do not compact
     (`klaude`), this session skips the threshold check."""
     snapshots: bool | None = None
-    """True: keep the files of the git work tree around `working_dir` at the begin and end of each turn, for
+    """True: keep the files of the git work tree around `working_dir` at the start and end of each turn, for
     `session/diff`. A resumed session keeps its value. Default false."""
     persist: bool | None = None
     """False: keep the session in memory only. Default true."""
     durability: Literal["disk", "os"] | None = None
     """`disk` (the default): what was acknowledged survives a power cut. `os`: it survives a killed daemon."""
     read_only: bool | None = None
-    """True: read and follow a stored session without its lock, so that other processes can write it. Given
-    settings are not applied. A later `session/start` without `read_only` takes the session over."""
+    """True: read and follow a stored session without locking it, so that other processes can write it.
+    Settings in this call are not applied. A later `session/start` without `read_only` opens the session for
+    writing."""
     client: ClientInfo | None = None
     """Who the client is, and whether it answers `session/compacting`."""
 
@@ -131,21 +132,21 @@ class StartResult(Wire, frozen=True, kw_only=True):
     """True if the session can be read and followed but not changed, because another process has it open or
     you asked for `read_only`."""
     model: str | None
-    """The model in force as `provider/id`; null if none was ever named."""
+    """The session's model as `provider/id`; null if the session has none."""
     title: str | None = None
     """The title that was given, otherwise the first words of the first prompt; null if there is neither."""
     context_window: int | None
-    """The window in tokens; the same as `token_usage.context_window`."""
+    """The model's context window in tokens; the same as `token_usage.context_window`."""
     token_usage: TokenUsage
     """How full the context is, and what was billed."""
     message_count: int
-    """Number of messages in the view."""
+    """Number of messages in the context."""
     seq: int
     """Number of the last event sent for this session; 0 when it was just opened."""
     warnings: tuple[str, ...]
     """What a person should know, in sentences; empty if there is nothing."""
     ignored_settings: tuple[IgnoredSetting, ...] = ()
-    """Settings in the folder's `.compactd.toml` that are not in force, because the folder is not trusted."""
+    """Settings in the folder's `.compactd.toml` that are ignored, because the folder is not trusted."""
 
 
 class AppendParams(Wire, frozen=True, kw_only=True):
@@ -156,15 +157,17 @@ class AppendParams(Wire, frozen=True, kw_only=True):
     """The messages, oldest first."""
     usage: Raw = NULL
     """The provider's usage report for the last assistant message of this call, in compactd's or any
-    provider's shape."""
+    provider's format."""
     epoch: int | None = None
-    """Epoch of the context that the report is about. Default: the last one that was returned."""
+    """Epoch of the context that the report is about. Default: the epoch of the context that was returned
+    last."""
     format: Format | None = None
-    """The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole
-    responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool
-    calls, images or reasoning is refused (-32602); `data.format` of the error names the shape to pass."""
+    """The format of `messages`: `neutral` (compactd's own, the default), `openai`, `openai_responses` (input
+    items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's format
+    that would lose tool calls, images or reasoning is refused with error -32602 (InvalidParams);
+    `data.format` of the error is the value to give here."""
     files: Files | None = None
-    """Files that tools used, if the tool calls do not show it. Summaries list them."""
+    """Files that tools read or changed, if the tool calls do not show it. Summaries list them."""
 
 
 class AppendResult(Wire, frozen=True, kw_only=True):
@@ -196,10 +199,10 @@ class ContextParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     format: Format | None = None
-    """The provider that the request is for; `neutral` (the default) is compactd's own shape. `openai`: the
-    system prompt is the first message. `openai_responses`: `system` is for `instructions`, `messages` are the
-    `input` items. `anthropic`: `system` is for `system`. `gemini`: `system` is for `systemInstruction`,
-    `messages` are the `contents`. `tools` are in that provider's shape."""
+    """The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`:
+    the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages`
+    as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and
+    `messages` as `contents`. `tools` are in the same provider's format."""
 
 
 class RepairInfo(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -220,22 +223,23 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     """Result of `session/context`: what the next model request must contain."""
 
     messages: tuple[Raw, ...]
-    """Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is
-    compactd's."""
+    """The messages, oldest first, in the format `format`. In `neutral`, `id` is the client's id of the
+    message and `entry_id` is compactd's."""
     tokens: int
     """The estimated size of the whole request: system prompt, tools and messages, repairs included."""
     epoch: int
     """The epoch of this context. Pass it back with the usage report of the request."""
     repairs: tuple[RepairInfo, ...]
-    """How the messages differ from those that were appended, so that the provider accepts them."""
+    """How the messages were changed, compared with the appended ones, so that the provider accepts them."""
     system: str | UnsetType = UNSET
     """The system prompt. Left out if there is none, and in `openai`, where it is the first message."""
     tools: tuple[Raw, ...] | UnsetType = UNSET
-    """The tools, in the shape of `format`. Left out if there are none."""
+    """The tools, in the format `format`. Left out if there are none."""
 
 
 class CompactParams(Wire, frozen=True, kw_only=True):
-    """Params of `session/compact`. At most one of the budgets may be given."""
+    """Params of `session/compact`. At most one of `keep_recent`, `keep_messages` and `target_tokens` may be
+    given."""
 
     session_id: SessionId
     keep_recent: Positive | None = None
@@ -249,12 +253,12 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     instructions: str | None = None
     """What the summary should pay special attention to."""
     strategy: Literal["auto", "summarize", "extract", "truncate"] | None = None
-    """`summarize`: a model writes the summary; error 1007 if none is named, or if the named one cannot be
-    asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop.
-    Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used
-    instead, and `reason` says so."""
+    """`summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named
+    one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this
+    session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or
+    `truncate` is used instead, and `reason` says so."""
     model: str | None = None
-    """The model that summarises, as `provider/id`. Error 1007 if it cannot be asked."""
+    """The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked."""
     force: bool | None = None
     """True: if no valid cut exists, compact all but the last two messages."""
     dry_run: bool | None = None
@@ -273,7 +277,8 @@ class HistoryParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
     limit: Positive | None = None
     """The most entries to return. Null: all."""
     in_context: bool | None = None
-    """True: only what is in the context now, in its order: the summary, what it kept, the newest messages."""
+    """True: return only the entries that are in the context now, in the order of the context: the summary,
+    older messages that were kept word for word, the newest messages."""
 
 
 class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -286,7 +291,8 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     at: float
     """When it was appended, in Unix seconds."""
     in_context: bool
-    """True if the next request contains it. For a compaction: if it contains its summary."""
+    """True if the next model request contains this message. For a compaction: true if it contains the
+    summary."""
     message: Raw | UnsetType = UNSET
     """For a `message`: the message, byte for byte as it was appended."""
     compaction: CompactionResult | None = None
@@ -295,15 +301,16 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote
     it."""
     pruned_at: float | None = None
-    """When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it in
-    full."""
+    """When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the
+    context contains it in full."""
     tokens: int | None = None
-    """The estimated tokens that it takes in the context; if it is not in the context, those of the original.
-    For a compaction: those of its summary. Left out if nothing is counted."""
+    """The estimated tokens of the message in the context; if it is not in the context, those of the original
+    message. For a compaction: those of its summary. Left out if nothing is counted."""
     pinned: bool = False
-    """True if `session/pin` or its own `meta` keeps it in every view."""
+    """True if `session/pin` or the message's own `meta` keeps the message in every later context."""
     carried: bool = False
-    """True if a compaction in force kept it word for word although it is older than the tail."""
+    """True if a compaction in force kept the message word for word although it is older than the cut point,
+    before which other messages were summarised."""
 
 
 class HistoryResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -332,7 +339,7 @@ class SearchParams(Wire, frozen=True, kw_only=True):
 
 
 class Hit(Wire, frozen=True, kw_only=True):
-    """A place that matches a search."""
+    """A message that matches a search."""
 
     entry_id: str
     """The entry of the message that contains the text."""
@@ -396,21 +403,21 @@ class UndoParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     force: bool | None = None
-    """True: undo even if the result exceeds the window, which is otherwise error 1008. The next `turn/begin`
-    then compacts again, or answers 1008."""
+    """True: undo even if the context then exceeds the window, which is otherwise refused with error 1008
+    (CannotFit). The next `turn/begin` then compacts again, or fails with error 1008 (CannotFit)."""
 
 
 class UndoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `session/undo` and `session/redo`."""
 
     message_count: int
-    """Number of messages in the context after it."""
+    """Number of messages in the context after the undo or redo."""
     token_usage: TokenUsage
-    """The token usage after it."""
+    """The token usage after the undo or redo."""
     compaction_id: str | None = None
     """The compaction that was undone or redone. Left out if it was a prune."""
     entry_ids: tuple[str, ...] | None = None
-    """For a prune: the messages that it shortened."""
+    """If it was a prune: the messages whose tool output it replaces by stubs."""
 
 
 class SessionInfo(Wire, frozen=True, kw_only=True):
@@ -421,11 +428,11 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     title: str | None
     """The title it was given, otherwise the first words of its first prompt; null if there is neither."""
     model: str | None
-    """The model in force as `provider/id`; null if none was named."""
+    """The session's model as `provider/id`; null if none was named."""
     message_count: int
     """Number of messages in the context."""
     compactions: int
-    """Number of compactions in force."""
+    """Number of compactions that are in force, that is, not undone and on the current branch."""
     bytes: int
     """Size of the session's file in bytes; 0 for a session that is only in memory."""
     updated_at: float
@@ -448,9 +455,9 @@ class ConfigureParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     unset: tuple[str, ...] | None = None
-    """Names of settings that `session/start` or `session/configure` gave this session and that are to be
-    forgotten, so that the next lower layer applies again. `system_prompt`, `tools` and `title` are also
-    possible. A value given in the same call is set afterwards."""
+    """Names of settings to remove from this session, so that the value from the environment, a settings file
+    or the profile applies again. Only settings that `session/start` or `session/configure` gave can be
+    removed, and `system_prompt`, `tools` and `title`. Values in the same call are set afterwards."""
     compaction: GivenSettings | None = None
     """Settings to change. A null in it leaves that setting unchanged."""
     system_prompt: str | None = None
@@ -465,21 +472,21 @@ class Setting(Wire, frozen=True, kw_only=True):
     """A setting's value and where it came from."""
 
     value: Raw
-    """The value in force; null if the profile's own rule decides."""
+    """The value that compactd uses; null if the profile's own rule decides."""
     source: str
     """Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable,
     `profile NAME`. Other values may be added later."""
 
 
 class ConfigureResult(Wire, frozen=True, kw_only=True):
-    """Result of `session/configure`: every setting in force."""
+    """Result of `session/configure`: the value that compactd uses for every setting."""
 
     settings: dict[str, Setting]
     """The settings by name, as in `compaction`, without alternative names."""
     warnings: tuple[str, ...]
     """Settings that cannot apply as given, in sentences."""
     ignored_settings: tuple[IgnoredSetting, ...] = ()
-    """Settings that are not in force because their source is not trusted, as in `session/start`."""
+    """Settings that are ignored because their source is not trusted, as in `session/start`."""
 
 
 class PinParams(Wire, frozen=True, kw_only=True):
@@ -508,38 +515,40 @@ class RedactParams(Wire, frozen=True, kw_only=True):
 
 
 class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """A place that a redaction cleaned."""
+    """A file, store or part of the session from which a redaction removed text."""
 
     where: str
-    """The kind of place: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`,
-    `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later."""
+    """What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction
+    result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later."""
     entry_ids: tuple[str, ...] = ()
     """The messages, compactions or prunes that were changed."""
 
 
 class Left(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """A place that may still contain the words."""
+    """A file, store or part of the session that may still contain text of the session or of redacted
+    messages."""
 
     where: str
-    """The kind of place: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may
-    be added later."""
+    """What was not cleaned: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values
+    may be added later."""
     why: str
-    """Why it was not cleaned, in one sentence that contains none of the words."""
+    """Why it was not cleaned, in one sentence that contains none of the text."""
     entry_ids: tuple[str, ...] = ()
-    """The messages that may contain the words."""
+    """The messages that may contain the text."""
     path: str | None = None
-    """The file that may contain the words."""
+    """The file that may contain the text."""
 
 
 class RedactResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """Result of `session/redact`. The words are no longer on disk, except in the places that `left` names."""
+    """Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so."""
 
     redacted: int
-    """Number of messages whose contents are now the mark `[redacted]`."""
+    """Number of messages whose contents were replaced by `[redacted]`."""
     cleaned: tuple[Cleaned, ...] = ()
-    """Places that contained the words, or may have, and no longer do."""
+    """What contained the redacted text, or may have contained it, and no longer does."""
     left: tuple[Left, ...] = ()
-    """Places that were not cleaned, with the reason. Left out if none is known."""
+    """What was not cleaned and may still contain the redacted text, with the reason. Left out if nothing is
+    known to contain it."""
 
 
 class DeleteResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -547,7 +556,8 @@ class DeleteResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     gone."""
 
     left: tuple[Left, ...] = ()
-    """Files with the session's words that are not compactd's. Left out if none is known."""
+    """Files with text of the session that were not deleted, because they are outside compactd's data folder,
+    such as exports. Left out if none is known."""
 
 
 class DiffParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -572,9 +582,11 @@ class FileDiff(Wire, frozen=True, kw_only=True, omit_defaults=True):
     deletions: int
     """Number of lines removed; 0 if the file is not text."""
     before: str | UnsetType = UNSET
-    """The whole file before; empty if it did not exist. Left out if it is not text or larger than 256 KiB."""
+    """The file's content in the earlier snapshot; empty if the file did not exist. Left out if it is not text
+    or larger than 256 KiB."""
     after: str | UnsetType = UNSET
-    """The whole file after; empty if it was deleted. Left out if it is not text or larger than 256 KiB."""
+    """The file's content in the later snapshot; empty if the file was deleted. Left out if it is not text or
+    larger than 256 KiB."""
 
 
 class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -587,7 +599,7 @@ class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     """Why there are no files, or why contents are missing."""
     hidden: tuple[str, ...] = ()
-    """Paths that git ignores and that were created or changed since the begin of the compared turns. Folders
+    """Paths that git ignores and that were created or changed since the start of the compared turns. Folders
     end in `/`. Snapshots do not contain these files. At most 1,000."""
 
 
@@ -612,11 +624,11 @@ class ImportResult(Wire, frozen=True, kw_only=True):
     format: str
     """The format that was read; with `auto`, the one that was detected."""
     message_count: int
-    """Number of messages in the view."""
+    """Number of messages in the context."""
     warnings: tuple[str, ...]
     """What could not be read, or was left out on purpose."""
     ignored_settings: tuple[IgnoredSetting, ...] = ()
-    """Settings in the file that are not in force: an imported file may only set sizes."""
+    """Settings in the file that are ignored: an imported file may only set sizes."""
 
 
 class ExportParams(Wire, frozen=True, kw_only=True):
@@ -624,10 +636,10 @@ class ExportParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     format: str
-    """`compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`,
-    `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of
-    another program, as in `session/import`: a session file of that program, with the compactions in force.
-    What a format cannot represent is listed in `warnings`, by entry."""
+    """`compactd`: the whole session, from which `session/import` can restore it. `neutral`, `openai`,
+    `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without
+    compactd's summaries. The name of another program, as in `session/import`: a session file of that program,
+    with the compactions in force. What a format cannot represent is listed in `warnings`, by entry."""
     path: str | None = None
     """Absolute path to write to, readable only by the user (0600). The file must not exist yet."""
 
@@ -649,7 +661,7 @@ class ExportResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Term(Wire, frozen=True, kw_only=True):
-    """A term of the budget equation, and where it comes from."""
+    """A number of the token budget, and where it comes from."""
 
     value: int | float | bool | None
     """The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if
@@ -666,17 +678,17 @@ class CompactionState(Wire, frozen=True, kw_only=True, omit_defaults=True):
     running: bool
     """True while a compaction runs."""
     count: int
-    """Number of compactions in force. Those that were undone do not count."""
+    """Number of compactions that are in force. Those that were undone do not count."""
     tokens_saved: int
     """Sum of the tokens saved by the compactions in force."""
     history: tuple[CompactionResult, ...]
     """Completed compactions, oldest first, without their summaries."""
     settings: dict[str, Setting]
-    """Every setting in force, as in `session/configure`."""
+    """The value that compactd uses for every setting, as in `session/configure`."""
     last: CompactionResult | None = None
     """The newest of `history`. Left out if there was no compaction."""
     ignored_settings: tuple[IgnoredSetting, ...] = ()
-    """Settings that are not in force because their source is not trusted, as in `session/start`."""
+    """Settings that are ignored because their source is not trusted, as in `session/start`."""
 
 
 class PromptInfo(Wire, frozen=True, kw_only=True):
@@ -702,7 +714,7 @@ class StateResult(Wire, frozen=True, kw_only=True):
     title: str | None = None
     """Title of the session, as in `session/list`."""
     model: str | None
-    """The model in force as `provider/id`; null if none was named."""
+    """The session's model as `provider/id`; null if none was named."""
     message_count: int
     """Number of messages in the context."""
     tools: tuple[str, ...]
@@ -710,9 +722,10 @@ class StateResult(Wire, frozen=True, kw_only=True):
     token_usage: TokenUsage
     """How full the context is, and what was billed."""
     budget: dict[str, Term]
-    """The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection
-    named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report),
-    `trailing` (estimated since then), `used`, `max_output`, `over`."""
+    """The numbers that decide when to compact: `window`, `input_limit`, `observed` (the window that a
+    provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the
+    size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`,
+    `max_output`, `over`."""
     compaction: CompactionState
     """The compactions so far, and the settings that decide about the next one."""
     queued: int
@@ -728,15 +741,15 @@ class PromptParams(Wire, frozen=True, kw_only=True):
     text: str | None = None
     """What the user says. Give this or `content`."""
     content: Raw = NULL
-    """A user message's `content` in compactd's own shape: text, or blocks."""
+    """A user message's `content` in compactd's own format: text, or blocks."""
 
 
 class PromptResult(Wire, frozen=True, kw_only=True):
-    """Result of `agent/prompt`. Once the client has it, the prompt is durable; what follows comes as
-    events."""
+    """Result of `agent/prompt`. Once the client has it, the prompt is durable. Everything that happens
+    afterwards is reported by events."""
 
     turn_id: str
-    """Id of the prompt, which the events about it carry."""
+    """Id of the prompt. The events about the prompt contain it."""
     queued: bool
     """True if other prompts are answered first."""
 
@@ -771,10 +784,10 @@ class BeginResult(Wire, frozen=True, kw_only=True):
     pruned: int
     """Number of tool results that were replaced by stubs."""
     token_usage: TokenUsage
-    """The token usage after it."""
+    """The token usage after pruning and compacting."""
     max_output_tokens: int | UnsetType = UNSET
-    """The most output tokens that the request may ask for: the room that is left, at most the model's limit.
-    Left out if neither is known."""
+    """The most output tokens that the request may ask for: the tokens that are free in the window, but at
+    most the model's output limit. Left out if neither is known."""
 
 
 class EndParams(Wire, frozen=True, kw_only=True):
@@ -784,14 +797,14 @@ class EndParams(Wire, frozen=True, kw_only=True):
     messages: tuple[Raw, ...]
     """The model's answer, and the results of its tools if they are already available. Oldest first."""
     usage: Raw = NULL
-    """The provider's usage report, in compactd's or any provider's shape. Null: none."""
+    """The provider's usage report, in compactd's or any provider's format. Null: there is none."""
     epoch: int | None = None
     """Epoch of the context that the request was made from. Null: the last one that was returned."""
     format: Format | None = None
-    """The shape of `messages`, as in `session/append`."""
+    """The format of `messages`, as in `session/append`."""
     stop_reason: str | None = None
-    """Why the model stopped, in the provider's own words. `length` and similar reasons help to recognise a
-    full window."""
+    """Why the model stopped, as the provider names it. `length` and similar values help compactd to recognise
+    a full context window."""
     files: Files | None = None
     """Files that tools used, as in `session/append`."""
 
@@ -806,11 +819,12 @@ class EndResult(Wire, frozen=True, kw_only=True):
     pending_calls: tuple[str, ...]
     """Tool calls that have no result yet: run them, then append the results."""
     token_usage: TokenUsage
-    """The token usage after it."""
+    """The token usage after this turn."""
     decision: Decision
     """Whether the next request fits."""
     silent_overflow: bool
-    """True if the report shows that the window was full. The next `turn/begin` then compacts."""
+    """True if the usage report shows that the window was full, although the request did not fail. The next
+    `turn/begin` then compacts."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Which parts of the usage reports are ignored, and why. Left out if there are none."""
 
@@ -850,10 +864,10 @@ class ErrorParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     error: RequestError
-    """What is known of the failure."""
+    """The failed request, as far as it is known."""
     usage: Raw = NULL
-    """The provider's report, if the failed request has one. It is billed but never becomes the current
-    size."""
+    """The provider's usage report, if the failed request has one. It is added to the billed tokens, but does
+    not change the current size of the context."""
     epoch: int | None = None
     """Epoch of the context that the request was made from. Null: the last one that was returned."""
 
@@ -870,7 +884,7 @@ class ErrorResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     """What was done and what to do, in a sentence for a person."""
     max_output_tokens: int | None = None
-    """The most output tokens that the request may ask for when it is sent again."""
+    """The most output tokens that the next attempt may ask for. Left out if the limit need not change."""
     compaction: CompactionResult | None = None
     """The compaction that made the conversation smaller, or why it could not. Left out if none was tried."""
     floor: Floor | None = None
@@ -889,7 +903,7 @@ class ModelSetResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `model/set`."""
 
     model: str | None
-    """The model in force now."""
+    """The session's model from now on, as `provider/id`; null if none is named."""
     token_usage: TokenUsage
     """The token usage with the new model."""
     compaction: CompactionResult | None = None
@@ -904,7 +918,7 @@ class BranchParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     entry_id: str
-    """The entry that the next one will follow."""
+    """The entry after which the session continues."""
 
 
 class BranchResult(Wire, frozen=True, kw_only=True):
@@ -913,7 +927,7 @@ class BranchResult(Wire, frozen=True, kw_only=True):
     session_id: str
     """Id of the session, which stays the same."""
     message_count: int
-    """Number of messages in the view."""
+    """Number of messages in the context."""
 
 
 class PruneParams(Wire, frozen=True, kw_only=True):
@@ -932,7 +946,7 @@ class PruneResult(Wire, frozen=True, kw_only=True):
     tokens_saved: int
     """How many tokens smaller the context is."""
     entry_ids: tuple[str, ...]
-    """The messages that the context now shows shortened."""
+    """The messages whose tool output is now a stub in the context."""
 
 
 # --- without a session ------------------------------------------------------------------------------
@@ -960,7 +974,7 @@ class LadderStep(Wire, frozen=True, kw_only=True):
     key: str
     """What was looked up."""
     found: str
-    """What was found, in words; empty if nothing was found."""
+    """What this step found, for a person; empty if it found nothing."""
 
 
 class LookupResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -1033,7 +1047,7 @@ class ModelInfo(Wire, frozen=True, kw_only=True):
 
 
 class ObservedInfo(Wire, frozen=True, kw_only=True):
-    """A window that was learned from a server."""
+    """A context window that compactd learned from a server."""
 
     model: str
     """The model, as its provider spells it."""
@@ -1042,10 +1056,10 @@ class ObservedInfo(Wire, frozen=True, kw_only=True):
     base_url: str | None
     """The endpoint; null for the provider's own."""
     window: int
-    """The window that was named, in tokens."""
+    """The size of the window in tokens."""
     by: Literal["rejection", "server"]
-    """`rejection`: the error of a request that was too large. `server`: a server that was asked for its
-    window."""
+    """How it was learned. `rejection`: the error of a request that was too large named it. `server`: compactd
+    asked a model server for it."""
     at: float
     """When it was learned, in Unix seconds."""
     source: str
@@ -1053,10 +1067,10 @@ class ObservedInfo(Wire, frozen=True, kw_only=True):
     until: float
     """When it expires, in Unix seconds, unless it is learned again."""
     confirmed: bool
-    """False: a doubtful rejection. It counts only in the session that saw it, until a rejection of a request
-    of another size names the same window."""
+    """False: the rejection is doubtful. The window is used only in the session whose request was rejected,
+    until the rejection of a request of another size names the same window."""
     doubt: str
-    """Why it is doubtful; empty if it is not."""
+    """Why the rejection is doubtful; empty if it is not."""
 
 
 class ListModelsResult(Wire, frozen=True, kw_only=True):
@@ -1073,8 +1087,8 @@ class ListModelsResult(Wire, frozen=True, kw_only=True):
 
 
 class ForgetParams(Wire, frozen=True, kw_only=True):
-    """Params of `models/forget`. A window is forgotten if it matches everything that is given. To forget
-    every window, give `all`."""
+    """Params of `models/forget`: which learned context windows to forget. Those that match all given fields
+    are forgotten. To forget all of them, give only `all: true`."""
 
     model: str | None = None
     """The model: `provider/id`, or an id alone. Null: any model."""
@@ -1103,15 +1117,15 @@ class TrustParams(Wire, frozen=True, kw_only=True):
 
 
 class TrustResult(Wire, frozen=True, kw_only=True):
-    """Result of `trust/set`. Open sessions of this daemon see it at once, those of other processes when they
-    start."""
+    """Result of `trust/set`. The change applies at once to open sessions of this daemon, and to sessions in
+    other processes when they are started next."""
 
     path: str
     """The folder, with symbolic links resolved."""
     trusted: bool
-    """Whether the folder is trusted now."""
+    """True if the folder is trusted now."""
     changed: bool
-    """False if that was already so."""
+    """False if nothing changed, because the folder was already in this state."""
     sha256: str | None = None
     """Hash of the bytes of `.compactd.toml` that are trusted now."""
     settings: tuple[TrustedSetting, ...] = ()
@@ -1128,7 +1142,7 @@ class TrustedSetting(Wire, frozen=True, kw_only=True):
     value: Raw
     """What the file sets it to."""
     allows: str | None = None
-    """What the trust allows, in words; null if an untrusted file may set it too."""
+    """What trusting this setting allows, for a person; null if an untrusted file may set it too."""
 
 
 class TrustedFolder(Wire, frozen=True, kw_only=True):
@@ -1177,7 +1191,7 @@ class ClassifyParams(Wire, frozen=True, kw_only=True):
     """The profile whose rule for an error without a body applies. Null: the session's, otherwise
     `default`."""
     session_id: SessionId | None = None
-    """A session whose size and window are used."""
+    """A session whose size and window help to decide. Optional."""
 
 
 class ClassifyResult(Wire, frozen=True, kw_only=True):
@@ -1189,15 +1203,15 @@ class ClassifyResult(Wire, frozen=True, kw_only=True):
     """What the failure was. `overflow`: the request is larger than the window. `output_limit`: too much
     output was asked for. `payload_too_large`: the HTTP body or one item is too large. `other`: not known."""
     limit: int | None
-    """The limit that the text names, in tokens."""
+    """The limit that the error's text names, in tokens; null if it names none."""
     requested: int | None
-    """The size that was compared with the limit, in tokens."""
+    """The size of the request that the error compares with the limit, in tokens; null if it is not known."""
     fix: Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
     """What fixes it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`.
     `truncate_item`: a smaller item in the request. `retry_later`: the same request later. `none`: no change
     of size helps."""
     evidence: str
-    """What decided, in a few words."""
+    """What the classification is based on, in a few words."""
 
 
 class CountParams(Wire, frozen=True, kw_only=True):
@@ -1208,16 +1222,16 @@ class CountParams(Wire, frozen=True, kw_only=True):
     text: str | None = None
     """The text. Give this or `messages`."""
     messages: tuple[Raw, ...] | None = None
-    """The messages, in the shape of `format`."""
+    """The messages, in the format `format`."""
     format: Format | None = None
-    """The shape of `messages`, as in `session/append`."""
+    """The format of `messages`, as in `session/append`."""
 
 
 class CountResult(Wire, frozen=True, kw_only=True):
     """Result of `tokens/count`."""
 
     tokens: int
-    """Tokens of the text, or of the messages with what a request needs around them."""
+    """Tokens of the text, or of the messages including what the provider's format adds to each."""
     exact: bool
     """True if the model's own tokenizer counted."""
     method: str
@@ -1244,4 +1258,5 @@ class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     platform: Literal["tested", "untested"]
     """`tested` on Linux and macOS, otherwise `untested`."""
     warnings: tuple[str, ...] = ()
-    """What is unsafe about the daemon's environment, such as a data folder that other users may write to."""
+    """What is unsafe about the daemon's environment, for a person, such as a data folder to which other users
+    may write."""

@@ -45,12 +45,12 @@ _NAMES = {
 """By format, (JSON key of the system prompt, JSON key of the messages)."""
 
 _TOLD = {
-    "missing_result": "calls without a result were given an error result",
-    "orphan_result": "results without their call were left out",
-    "duplicate_result": "further results of answered calls were left out",
-    "moved_result": "late results stand next to their calls",
-    "renamed_call": "call ids that were used twice have a suffix",
-    "empty_message": "empty messages were left out",
+    "missing_result": "tool call without a result: an error result was added",
+    "orphan_result": "tool result without its call: left out",
+    "duplicate_result": "further result of the same tool call: left out",
+    "moved_result": "late tool result: moved next to its call",
+    "renamed_call": "tool call id that was already in use: a suffix was added",
+    "empty_message": "message without content: left out",
 }
 
 
@@ -194,7 +194,8 @@ def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
     )
     if of.summaries:
         count = len(of.summaries)
-        yield f"not kept: {count} {'compaction' if count == 1 else 'compactions'}: all messages are in full"
+        word = "compaction" if count == 1 else "compactions"
+        yield f"not kept: {count} {word}; the export contains all messages in full"
 
 
 def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]) -> bytes:
@@ -224,7 +225,8 @@ def inline(data: bytes) -> str:
     """Return `data` as text for an answer. Raises `LimitExceeded` if it is too large."""
     if len(data) > INLINE_BYTES:
         raise LimitExceeded(
-            f"The session takes {len(data):,} bytes; an answer can have {INLINE_BYTES:,}. Give a `path`.",
+            f"The exported session has {len(data):,} bytes, but an answer can contain at most "
+            f"{INLINE_BYTES:,}. Give a `path` to write it to a file.",
             limit_bytes=INLINE_BYTES,
             size_bytes=len(data),
         )
@@ -237,7 +239,11 @@ def remember(home: Path, session_id: str, path: str) -> None:
         remember_export(home, session_id, path)
     except OSError as refused:
         # Only a warning: the export itself is complete.
-        _log.warning("the path of an export could not be kept: %s", refused.strerror)
+        _log.warning(
+            "the path of an export could not be stored, so session/redact and session/delete will not name "
+            "it: %s",
+            refused.strerror,
+        )
 
 
 def write(path: str, data: bytes) -> None:

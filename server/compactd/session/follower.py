@@ -72,7 +72,7 @@ def fitting() -> Iterator[None]:
         yield
     except (LookupError, ValueError, TypeError, RecursionError) as error:
         raise SessionCorrupt(
-            "The records of the session's journal do not fit together: it was edited by hand, or another "
+            "The records of the session's journal contradict each other: it was edited by hand, or another "
             "program wrote it. Nothing was changed. Run `compactd doctor` to examine it."
         ) from error
 

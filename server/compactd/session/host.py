@@ -139,7 +139,7 @@ class World(Protocol):
         ...
 
     def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """Return the model's observed window if it is still in force."""
+        """Return the model's observed window if it is not too old to be used."""
         ...
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:

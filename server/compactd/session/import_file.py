@@ -142,7 +142,7 @@ def _made(world: World, session_id: str, data: bytes, format: str | None, tell: 
             return _made_of(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
-        raise InvalidParams(f"it contains no messages that could be read as {file.format}", "$.content")
+        raise InvalidParams(f"the file contains no messages that could be read as {file.format}", "$.content")
     warnings += file.warnings
     tell(0.3, "counting")
     filter = ImportFilter(world)
@@ -196,10 +196,12 @@ def _own(
             return None
         session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     except (CompactdError, msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
-        warnings.append(f"the journal does not fit together ({error}): only its messages were read")
+        warnings.append(
+            f"the journal's entries contradict each other ({error}): only its messages were imported"
+        )
         return None
     if found.end < len(data):
-        warnings.append(f"the last {len(data) - found.end} bytes are not a whole record and were left out")
+        warnings.append(f"the last {len(data) - found.end} bytes are an incomplete record and were ignored")
     return session
 
 
@@ -263,8 +265,9 @@ def _foreign(
         tell(0.3 + 0.6 * len(ids) / max(1, len(lines)), "counting")
     if count:
         warnings.append(
-            f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: the messages "
-            "before are in the history, not in the context; session/undo brings them back"
+            f"the file contains {count} {'summary' if count == 1 else 'summaries'} by another program: the "
+            "messages that were summarised are in the history, but not in the context. session/undo restores "
+            "them to the context"
         )
     session.pending = Pending(session.fold.path_items())
     session.handed_epoch = session.fold.epoch

@@ -63,26 +63,29 @@ class ImportFilter:
         user should check.
         """
         if "base_url" in self._ignored:
-            yield "the model's endpoint was left out: give `base_url` at session/start"
+            yield "the `base_url` of the file's model was not imported: give it at session/start to use it"
         if "model" in self._ignored:
-            yield "the summariser was left out: give `compaction.model` at session/start"
+            yield "the file's summary model was not imported: give `compaction.model` at session/start"
         others = [name for name in self._ignored if name not in ("base_url", "model")]
         if others:
             were = "was" if len(others) == 1 else "were"
             yield (
-                f"{', '.join(others)} {were} left out: an imported file may only set sizes, within bounds; "
-                "give what you want at session/start"
+                f"{', '.join(others)} {were} not imported: a file may only set sizes, within bounds. Give "
+                "the settings that you want at session/start"
             )
         if self._system_prompt:
             yield (
-                f"the file brings a system prompt of {len(self._system_prompt):,} characters, which the "
+                f"the file contains a system prompt of {len(self._system_prompt):,} characters, which the "
                 "model will obey: read it before you go on, or give your own `system_prompt` at session/start"
             )
         if self._dropped_prompts:
-            yield f"{self._dropped_prompts} prompts that waited for an answer were left out; give them again"
+            yield (
+                f"{self._dropped_prompts} prompts that waited for an answer were not imported: send them "
+                "again to have them answered"
+            )
         if self._unpinned:
             yield (
-                f"{self._unpinned} {'pin was' if self._unpinned == 1 else 'pins were'} left out: in an "
+                f"{self._unpinned} {'pin was' if self._unpinned == 1 else 'pins were'} not imported: in an "
                 "imported file, only messages that a person typed stay pinned"
             )
 
@@ -142,7 +145,7 @@ class ImportFilter:
 
     def _model(self, entry: ModelSet) -> ModelSet:
         if entry.base_url is not None:
-            reason = "it decides where the conversation is sent"
+            reason = "it decides to which server the conversation is sent; give `base_url` at session/start"
             self._ignore(IgnoredSetting(name="base_url", source=SOURCE, reason=reason))
         window = self._bounded(GivenSettings(context_window=entry.context_window), entry.model).context_window
         recorded = GivenSettings(context_window=entry.recorded_window)

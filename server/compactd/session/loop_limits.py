@@ -33,7 +33,9 @@ async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float
         async with asyncio.timeout(read_s):
             return await in_own_thread(lambda: limits_from(environ, user_file))
     except TimeoutError:
-        _log.warning("%s could not be read within %g seconds: [loop] is ignored", user_file.name, read_s)
+        _log.warning(
+            "%s could not be read within %g seconds, so its [loop] table is ignored", user_file.name, read_s
+        )
         return limits_from(environ, None)
 
 
@@ -52,10 +54,10 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> LoopLimit
         try:
             one = msgspec.convert({name: value}, LoopLimits, strict=False)
         except msgspec.ValidationError as error:
-            _log.warning("loop.%s is ignored: %s", name, error)
+            _log.warning("the setting loop.%s is ignored: %s", name, error)
             continue
         if not 0 < getattr(one, name) < float("inf"):
-            _log.warning("loop.%s is ignored: it must be above 0", name)
+            _log.warning("the setting loop.%s is ignored: it must be above 0 and finite", name)
             continue
         limits = msgspec.structs.replace(limits, **{name: getattr(one, name)})
     return limits

@@ -186,7 +186,7 @@ class Sessions:
         warnings = (*session.standing().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:
-            text = f"the last {torn} bytes of the session's file are not a whole record; they are left out"
+            text = f"the last {torn} bytes of the session's file are an incomplete record and are ignored"
             warnings = (text, *warnings)
         return Started(session, resumed, warnings)
 
@@ -438,10 +438,10 @@ def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
     applied.
     """
     why = (
-        "another process writes this session: it can be read and followed here, not changed"
+        "another process has this session open for writing: here it can be read and followed, but not changed"
         if session.owner == "other"
-        else "the session is open here to be read and followed, not changed; session/start without "
-        "read_only takes it over"
+        else "the session is open read-only: it can be read and followed, but not changed. To change it, "
+        "call session/start without `read_only`"
     )
     given = {
         "model": want.model,
@@ -455,7 +455,10 @@ def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
     ignored = [name for name, value in given.items() if value is not None]
     if not ignored:
         return (why,)
-    return (why, f"not applied, because the session is read-only: {', '.join(ignored)}")
+    return (
+        why,
+        f"not applied, because the session is read-only: the params {', '.join(ignored)}",
+    )
 
 
 def _learned_warnings(session: Session) -> tuple[str, ...]:
@@ -469,8 +472,9 @@ def _learned_warnings(session: Session) -> tuple[str, ...]:
     on = datetime.fromtimestamp(learned.at, UTC).date().isoformat()
     where = f" --base-url {learned.base_url}" if learned.base_url else ""
     return (
-        f"a window of {learned.window:,} tokens is used for {found.model}, not the registry's {known:,}: "
-        f"learned on {on} from {learned.source}. `compactd models {found.model}{where} --forget` forgets it",
+        f"a window of {learned.window:,} tokens is used for {found.model} instead of the registry's "
+        f"{known:,}. It was learned on {on} from {learned.source}. To forget it, run "
+        f"`compactd models {found.model}{where} --forget`",
     )
 
 

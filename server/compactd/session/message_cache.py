@@ -66,7 +66,8 @@ class Cooler:
             await self._task
 
     async def stop(self) -> None:
-        """Stop turning messages into bytes."""
+        """Cancel the background task that turns decoded messages back into bytes, and wait until it has
+        ended."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))

@@ -48,9 +48,9 @@ class Outcome(msgspec.Struct, frozen=True):
 async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> Outcome:
     """Replace the content of these messages by a marker text, in memory and on disk.
 
-    Returns what was cleaned and what cannot be cleaned. `home` is the data folder, where hooks also keep
-    copies of messages, or None. When this returns, the journal on disk is a new file without the redacted
-    content.
+    Returns which files and texts were cleaned, and which could not be. `home` is the data folder, where
+    hooks also keep copies of messages, or None. When this returns, the journal on disk is a new file without
+    the redacted content.
 
     Call this in the session's queue, so that earlier requests are done and later ones wait. Once it has
     begun, it runs to its end even if the caller is cancelled. Raises `SessionBusy`, `SessionLocked`,
@@ -140,7 +140,9 @@ def _with_hook(
             "A hook of this session's agent is running. Send the request again.", holder="hook"
         ) from None
     except OSError as refused:
-        raise files.storage_failed("What the hook keeps could not be cleaned", refused) from refused
+        raise files.storage_failed(
+            "The redacted messages could not be removed from the hook's files", refused
+        ) from refused
     return done
 
 
@@ -151,7 +153,11 @@ def _remembered(home: Path, done: Redaction) -> None:
     try:
         remember_redacted(home, [key_of(one) for one in done.known_by])
     except (HookIsBusy, OSError) as failed:
-        _log.warning("what was redacted could not be remembered for imports: %s", failed)
+        _log.warning(
+            "the hashes of the redacted messages could not be stored, so importing them again will give no "
+            "warning: %s",
+            failed,
+        )
 
 
 def _with_id(entry: Entry, entry_id: EntryId) -> Entry:

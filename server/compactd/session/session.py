@@ -352,7 +352,8 @@ class Session:
         """
         if self.agent is not None and self.agent.holds_others():
             raise SessionBusy(
-                "A prompt of this session is being answered. Wait for its agent_end, or abort it.",
+                "A prompt of this session is being answered. Wait for its `agent_end` event, or stop it with "
+                "agent/abort.",
                 holder="prompt",
                 turn_id=self.agent.turn_id,
             )

@@ -64,7 +64,7 @@ class Running:
                 "A redaction of this session is running. Wait for its answer.", holder="redaction"
             )
         return SessionBusy(
-            "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
+            "A compaction of this session is running. Wait for its `compaction_end` event, or cancel it.",
             holder="compaction",
             compaction_id=self.compaction_id,
         )

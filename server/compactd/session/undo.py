@@ -73,7 +73,7 @@ def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
         raise CannotFit(
             f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
             "Compact with a smaller budget instead, or choose a model with a larger window. session/undo "
-            "with `force` undoes it anyway, and the next turn/begin makes it fit.",
+            "with `force: true` undoes it anyway; the next turn/begin then compacts again.",
             used=after.used,
             window=after.window,
         )

@@ -30,10 +30,8 @@ class Copy(Struct, frozen=True):
     def why(self) -> str:
         """The reason, for the user, why compactd does not clean this file."""
         if self.kind == "export":
-            return "session/export wrote this file before; it is yours to remove"
-        return (
-            "the agent's own file: clean it yourself, because the agent reads it and may repeat its content"
-        )
+            return "session/export wrote this file; compactd does not change it. Delete it yourself"
+        return "the agent's own file, which it reads and may repeat: remove the text from it yourself"
 
 
 def copies_of(home: Path, session_id: str) -> tuple[Copy, ...]:

@@ -137,7 +137,7 @@ def refusal(doing: str, number: int | None) -> str:
     if number in (errno.EMFILE, errno.ENFILE):
         return f"{doing}: too many files are open. Close some sessions and try again."
     reason = os.strerror(number) if number is not None else "unknown reason"
-    return f"{doing}: {reason}. What was acknowledged before is safe; check the disk, then try again."
+    return f"{doing}: {reason}. Earlier requests that succeeded are stored; check the disk, then try again."
 
 
 def name_of(number: int | None) -> str | None:

@@ -178,7 +178,10 @@ def _in_object(
 ) -> Iterator[Place]:
     if path.suffix in _PACKS:
         unseen.append(
-            Unseen(path=str(path), why="git packed these objects, and compactd does not search packs")
+            Unseen(
+                path=str(path),
+                why="git has packed these objects into a pack file, and compactd does not search pack files",
+            )
         )
         return
     if "objects" not in path.parts:
@@ -192,7 +195,7 @@ def _in_object(
     if _holds(content, wanted):
         yield Place(where=where, path=str(path))
     elif not is_whole:
-        unseen.append(Unseen(path=str(path), why="it is not a whole git object, or it is too large"))
+        unseen.append(Unseen(path=str(path), why="it is an incomplete git object, or too large"))
 
 
 def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
@@ -211,4 +214,6 @@ def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
             for session_id, entry_id in database.execute(asked, (text, written(text))).fetchall():
                 yield Place(where="index", path=str(path), session_id=session_id, entry_id=entry_id)
     except (sqlite3.Error, UnicodeEncodeError) as refused:
-        unseen.append(Unseen(path=str(path), why=f"its rows could not be read: {refused}"))
+        unseen.append(
+            Unseen(path=str(path), why=f"the rows of the search index could not be read: {refused}")
+        )

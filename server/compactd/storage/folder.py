@@ -91,7 +91,7 @@ class FolderStore:
         try:
             # What an interrupted creation left is overwritten. Anything else is a stored session.
             if not scan(files.read_from(fd, 0, self._disk)).is_never_begun:
-                raise FileExistsError("the session is stored already")
+                raise FileExistsError("a session with this id is already stored")
         except BaseException:
             self._disk.close(fd)
             raise
@@ -309,7 +309,7 @@ class FolderStore:
 def _locked(pid: int | None) -> SessionLocked:
     holder = f"Process {pid}" if pid is not None else "Another process"
     return SessionLocked(
-        f"{holder} has this session open for writing. It can be read meanwhile; to write, end that process.",
+        f"{holder} has this session open for writing. It can be opened to read; to write, end that process.",
         pid=pid,
         name=None if pid is None else _name_of(pid),
     )

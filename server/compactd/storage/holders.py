@@ -42,14 +42,14 @@ class Holder(Struct, frozen=True, kw_only=True):
     own does what `on_delete` says."""
 
 
-_NO_WORDS: Final = "nothing: it contains no words of a conversation"
+_NO_WORDS: Final = "nothing: it contains no text of a conversation"
 
 HOLDERS: Final[tuple[Holder, ...]] = (
     Holder(
         name="journal",
-        what="every message, summary, stub, title, prompt that waits, system prompt and tool of a session",
+        what="every message, summary, stub, title, waiting prompt, system prompt and tool of a session",
         files=("sessions/{stem}.jsonl", "sessions/{stem}.jsonl.new"),
-        on_redact="rewritten: messages, and everything that was made from them",
+        on_redact="rewritten without the messages and everything that was made from them",
         on_delete="removed",
         kind="journal",
     ),
@@ -72,12 +72,12 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         name="exports",
         what="the paths of the files that `session/export` wrote",
         files=("sessions/{stem}.exports",),
-        on_redact="stays: the answer names the files, which are the user's",
-        on_delete="removed: the answer names the files, which are the user's",
+        on_redact="stays; the answer names the exported files, which the user must clean",
+        on_delete="removed; the answer names the exported files, which the user must remove",
     ),
     Holder(
         name="lock",
-        what="who writes a session, or what a hook keeps of it",
+        what="which process writes the session's journal or its hook files",
         files=("sessions/{stem}.lock", "hooks/{stem}.lock"),
         on_redact=_NO_WORDS,
         on_delete="removed",
@@ -106,12 +106,12 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         ),
         on_redact="removed under the hook's lock, and the transcript is read again; waiting records are "
         "rewritten",
-        on_delete="removed under the hook's lock; of the state stays how far the transcript was read",
+        on_delete="removed under the hook's lock, except how far the transcript was read",
         removed_with_session=False,
     ),
     Holder(
         name="hook's numbers",
-        what="hashes by which the hook knows messages again, the status line's counts",
+        what="hashes by which the hook recognises messages that it has read, the status line's counts",
         files=(
             "hooks/{stem}.ids",
             "hooks/{stem}.ids.new",
@@ -120,13 +120,13 @@ HOLDERS: Final[tuple[Holder, ...]] = (
             "hooks/{stem}.line",
             "hooks/{stem}.line.new",
         ),
-        on_redact="hashes of the redacted messages are added, so that the hook does not take them in again",
-        on_delete="stay: hashes and counts, no words, so that the agent going on brings nothing back",
+        on_redact="hashes of the redacted messages are added, so that the hook does not import them again",
+        on_delete="stay: hashes and counts without text, so that nothing comes back if the agent continues",
         removed_with_session=False,
     ),
     Holder(
         name="redactions",
-        what="hashes of what was redacted in any session, by which an import knows it again, and their key",
+        what="hashes of redacted text of all sessions, by which an import recognises it, and their key",
         files=(
             "redactions/redacted.key",
             "redactions/redacted.key.new",
@@ -136,12 +136,12 @@ HOLDERS: Final[tuple[Holder, ...]] = (
             "redactions/all.lock",
         ),
         on_redact="hashes of the redacted messages are added",
-        on_delete="stay: hashes, no words",
+        on_delete="stay: hashes without text",
         removed_with_session=False,
     ),
     Holder(
         name="hooks' key",
-        what="a random key for the hashes of what was redacted",
+        what="a random key for the hashes of redacted text",
         files=("hooks/redacted.key", "hooks/redacted.key.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
@@ -149,7 +149,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="hooks' log",
-        what="what hooks did and where they failed: names, counts and places in the program",
+        what="what hooks did and where they failed: names, counts and positions in compactd's code",
         files=("hooks/hooks.log", "hooks/hooks.log.1"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
@@ -172,7 +172,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     ),
     Holder(
         name="snapshots",
-        what="files of the work tree at each turn's begin and end, as git objects",
+        what="files of the user's git work tree at the beginning and end of each turn, as git objects",
         files=("snapshots/{stem}/**",),
         on_redact="removed",
         on_delete="removed",

@@ -25,9 +25,7 @@ _NOT_REPLACED = "The records could not be replaced"
 
 
 class _Batch:
-    """One unit of work for the worker thread: records to append or, if `changes` is set, records
-    to replace.
-    """
+    """One job of the worker thread: records to append or, if `changes` is set, records to replace."""
 
     def __init__(self, first_seq: int, changes: Mapping[int, bytes] | None = None) -> None:
         self.first_seq = first_seq
@@ -297,7 +295,7 @@ class FileJournal:
 def _records_lost(failure: Failure, lost_from: int) -> RecordsLost:
     sentence = files.refusal(_NOT_WRITTEN, failure.errno)
     if failure.is_broken:
-        sentence += " The session was closed; start it again."
+        sentence += " The session was closed; open it again with session/start."
     return RecordsLost(
         sentence,
         lost_from=lost_from,

@@ -66,7 +66,7 @@ class Observations:
             finally:
                 os.close(fd)
         except OSError as refused:
-            raise storage_failed("The learned window could not be kept", refused) from None
+            raise storage_failed("The learned context window could not be stored", refused) from None
 
     def remove(self, is_meant: Callable[[Observed], bool]) -> int:
         """Remove the observations that `is_meant` selects, and return their number. Raises
@@ -79,7 +79,7 @@ class Observations:
         try:
             write_beside(self._path, [msgspec.json.encode(one) + b"\n" for one in kept], durable=False)
         except OSError as refused:
-            raise storage_failed("The learned windows could not be changed", refused) from None
+            raise storage_failed("The learned context windows could not be changed", refused) from None
         return len(before) - len(kept)
 
 

@@ -185,12 +185,10 @@ class FileIndex:
         try:
             yield database
         except sqlite3.OperationalError as refused:
-            raise OSError(f"the index of the sessions: {refused}") from refused
+            raise OSError(f"the search index cannot be used: {refused}") from refused
         except sqlite3.DatabaseError as damaged:
             drop_index(self._sessions)
-            raise OSError(
-                f"the index of the sessions was damaged and will be rebuilt: {damaged}"
-            ) from damaged
+            raise OSError(f"the search index was damaged and will be rebuilt: {damaged}") from damaged
         finally:
             database.close()
 

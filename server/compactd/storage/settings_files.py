@@ -159,7 +159,7 @@ def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str
     folder = shlex.quote("".join(char if char.isprintable() else "?" for char in found.folder or ""))
     them = "it" if len(ignored) == 1 else "them"
     return (
-        f"{WORKSPACE_FILE} {why}, so these settings of it are ignored: {names}. "
+        f"{WORKSPACE_FILE} {why}, so these of its settings are ignored: {names}. "
         f"Read the file; `compactd trust {folder}` applies {them}."
     )
 
@@ -273,14 +273,15 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
         members = msgspec.json.decode(settings, type=dict[str, Raw])
         outside = [name for name in members if name in SETTING_NAMES and name != "context_window"]
         warnings = [
-            f"{source}: {name} is ignored: it belongs below `compaction`" for name in outside[:UNKNOWN_NAMED]
+            f"{source}: {name} is ignored: give it inside the object `compaction`"
+            for name in outside[:UNKNOWN_NAMED]
         ]
         if "compaction" not in members and "context_window" not in members:
             return None, tuple(warnings)
         given = msgspec.json.decode(members.get("compaction", b"null"), type=dict[str, object] | None) or {}
         window = msgspec.json.decode(members.get("context_window", b"null"))
     except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
-        return None, (f"{source} is ignored: `compaction` is an object of settings",)
+        return None, (f"{source} is ignored: `compaction` must be an object of settings",)
     if given.get("context_window") is None:
         given["context_window"] = window
     given = {name: value for name, value in given.items() if value is not None}

@@ -41,7 +41,8 @@ this layer no model is asked."""
 
 
 class Outside:
-    """The settings from outside all sessions (environment, files, editor), as they were last read."""
+    """The settings that belong to no session (from the environment, from files, from the editor), as they
+    were last read."""
 
     def __init__(
         self, environ: Mapping[str, str], config: Path, read_s: float = READ_S, data: Path | None = None

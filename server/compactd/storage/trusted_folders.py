@@ -83,7 +83,7 @@ class TrustFile:
                 if sys.platform != "win32" and (
                     found.st_mode & 0o022 or found.st_uid not in (os.getuid(), 0)
                 ):
-                    return _unusable("others may write it")
+                    return _unusable("other users may change it")
                 # Someone who can write to the folder can replace the file.
                 if (who := exposure(self._path.parent)) is not None:
                     return _unusable(who)
@@ -121,7 +121,7 @@ class TrustFile:
     def _known(self) -> dict[str, Trust]:
         if (who := exposure(self._path.parent)) is not None:
             raise StorageFailed(
-                f"{who}, so the list of trusted folders there is not used, and was not changed. Remove that "
+                f"{who}, so the list of trusted folders in it is not used and was not changed. Remove that "
                 "permission (chmod go-w), or set COMPACTD_HOME to a folder that only you can write."
             )
         found = self.read()
@@ -166,7 +166,7 @@ def _understood(data: bytes) -> TrustedFolders:
     try:
         document = msgspec.json.decode(data, type=_Document)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _unusable("it is broken")
+        return _unusable("it is not valid")
     if document.v != 1:
         return replace(_unusable("another version of compactd wrote it"), is_newer=True)
     return TrustedFolders(by_path={one.path: one for one in document.folders})

@@ -3,22 +3,22 @@
 
 --- Params of `session/start`.
 ---@class compactd.StartParams
----@field model? string|compactd.ModelRef|nil `"provider/id"`, or its parts. Left out on a resume, the session keeps its model.
+---@field model? string|compactd.ModelRef|nil The model, as `"provider/id"` or as an object. If it is left out, a resumed session keeps its model.
 ---@field session_id? string|nil The session to resume, or the id to use for a new one.
 ---@field system_prompt? string|nil The system prompt. Replaces an earlier one; an empty text removes it; null keeps it.
----@field tools? any[]|nil The tools, in compactd's, OpenAI's, Anthropic's or Gemini's shape.
+---@field tools? any[]|nil The tools that the model may call, in compactd's, OpenAI's, Anthropic's or Gemini's format.
 ---@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own.
 ---@field title? string|nil Title of the session. Null: the first words of its first prompt.
 ---@field compaction? compactd.GivenSettings|nil Settings of this session. In an existing session, each given setting replaces the previous value.
 ---@field context_window? integer|nil The model's window in tokens, if you know it better than the registry.
 ---@field parent_session_id? string|nil The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check.
----@field snapshots? boolean|nil True: keep the files of the git work tree around `working_dir` at the begin and end of each turn, for `session/diff`. A resumed session keeps its value. Default false.
+---@field snapshots? boolean|nil True: keep the files of the git work tree around `working_dir` at the start and end of each turn, for `session/diff`. A resumed session keeps its value. Default false.
 ---@field persist? boolean|nil False: keep the session in memory only. Default true.
 ---@field durability? "disk"|"os"|nil `disk` (the default): what was acknowledged survives a power cut. `os`: it survives a killed daemon.
----@field read_only? boolean|nil True: read and follow a stored session without its lock, so that other processes can write it. Given settings are not applied. A later `session/start` without `read_only` takes the session over.
+---@field read_only? boolean|nil True: read and follow a stored session without locking it, so that other processes can write it. Settings in this call are not applied. A later `session/start` without `read_only` opens the session for writing.
 ---@field client? compactd.ClientInfo|nil Who the client is, and whether it answers `session/compacting`.
 
---- A model, by its parts.
+--- A model as an object, instead of the string `provider/id`.
 ---@class compactd.ModelRef
 ---@field id string The model's name, as its provider spells it; `provider/id` if `provider` is null.
 ---@field provider? string|nil Who serves the model, such as `anthropic`. Null: `id` names the provider, or it is derived from the model.
@@ -30,13 +30,13 @@
 ---@field enabled? boolean|nil False: only `session/compact` compacts, and a provider's overflow error reaches the caller.
 ---@field auto? boolean|nil Another name of `enabled`.
 ---@field context_window? integer|nil The model's window in tokens. Replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses a request.
----@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens, or at the cap if that is smaller; above 0.
+---@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens, or at the most tokens that a request may have if that is less; above 0.
 ---@field threshold_ratio? number|nil A compaction is due at this share of the window; above 0 and at most 1.
 ---@field reserve_tokens? integer|nil A compaction is due when fewer than this many tokens of the window are free; 0 or more.
 ---@field keep_recent_tokens? integer|nil How many tokens of the newest messages stay word for word; above 0.
 ---@field keep_messages? integer|nil How many of the newest messages stay word for word; above 0.
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
----@field split_min_messages? integer|nil If a cut removes at least this many messages of a turn, they get a summary of their own; above 0.
+---@field split_min_messages? integer|nil If a compaction cuts a turn in two and removes at least this many of its messages, these get a summary of their own; above 0.
 ---@field prune? boolean|nil True: before each turn, old tool output is replaced by stubs.
 ---@field prune_minimum? integer|nil A prune that saves no more tokens than this is not done; 0 or more.
 ---@field prune_protect? integer|nil The newest tool output of this many tokens is never pruned; 0 or more.
@@ -50,7 +50,7 @@
 ---@field summary_tokens? integer|nil The most tokens that a summary may take; above 0.
 ---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
----@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all have room, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget.
+---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
@@ -63,10 +63,10 @@
 ---@class compactd.AppendParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field messages any[] The messages, oldest first.
----@field usage? any The provider's usage report for the last assistant message of this call, in compactd's or any provider's shape.
----@field epoch? integer|nil Epoch of the context that the report is about. Default: the last one that was returned.
----@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, images or reasoning is refused (-32602); `data.format` of the error names the shape to pass.
----@field files? compactd.Files|nil Files that tools used, if the tool calls do not show it. Summaries list them.
+---@field usage? any The provider's usage report for the last assistant message of this call, in compactd's or any provider's format.
+---@field epoch? integer|nil Epoch of the context that the report is about. Default: the epoch of the context that was returned last.
+---@field format? string|nil The format of `messages`: `neutral` (compactd's own, the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's format that would lose tool calls, images or reasoning is refused with error -32602 (InvalidParams); `data.format` of the error is the value to give here.
+---@field files? compactd.Files|nil Files that tools read or changed, if the tool calls do not show it. Summaries list them.
 
 --- Files that tools touched, as the client knows them.
 ---@class compactd.Files
@@ -76,9 +76,9 @@
 --- Params of `session/context`.
 ---@class compactd.ContextParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field format? string|nil The provider that the request is for; `neutral` (the default) is compactd's own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is for `instructions`, `messages` are the `input` items. `anthropic`: `system` is for `system`. `gemini`: `system` is for `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape.
+---@field format? string|nil The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format.
 
---- Params of `session/compact`. At most one of the budgets may be given.
+--- Params of `session/compact`. At most one of `keep_recent`, `keep_messages` and `target_tokens` may be given.
 ---@class compactd.CompactParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field keep_recent? integer|nil How many tokens of the newest messages stay word for word.
@@ -86,19 +86,19 @@
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
 ---@field target_tokens? integer|nil The most tokens of the whole new request, system prompt and tools included.
 ---@field instructions? string|nil What the summary should pay special attention to.
----@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 if none is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
----@field model? string|nil The model that summarises, as `provider/id`. Error 1007 if it cannot be asked.
+---@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
+---@field model? string|nil The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked.
 ---@field force? boolean|nil True: if no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil True: say what would happen, and change nothing.
 ---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says. No summary is made; it is counted at its largest size. The real compaction saves at least what the result says.
----@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field from? string|nil The entry id to start from, inclusive.
 ---@field limit? integer|nil The most entries to return. Null: all.
----@field in_context? boolean|nil True: only what is in the context now, in its order: the summary, what it kept, the newest messages.
+---@field in_context? boolean|nil True: return only the entries that are in the context now, in the order of the context: the summary, older messages that were kept word for word, the newest messages.
 
 --- Params of `session/search`.
 ---@class compactd.SearchParams
@@ -121,17 +121,17 @@
 --- Params of `session/branch`.
 ---@class compactd.BranchParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field entry_id string The entry that the next one will follow.
+---@field entry_id string The entry after which the session continues.
 
 --- Params of `session/undo`.
 ---@class compactd.UndoParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field force? boolean|nil True: undo even if the result exceeds the window, which is otherwise error 1008. The next `turn/begin` then compacts again, or answers 1008.
+---@field force? boolean|nil True: undo even if the context then exceeds the window, which is otherwise refused with error 1008 (CannotFit). The next `turn/begin` then compacts again, or fails with error 1008 (CannotFit).
 
 --- Params of a method that takes only a session.
 ---@class compactd.SessionParams
 ---@field session_id string Id of the session. It must be open here, except for `session/delete`.
----@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- No params, or an empty result.
 ---@class compactd.Nothing
@@ -139,7 +139,7 @@
 --- Params of `session/configure`. What is left out or null stays unchanged.
 ---@class compactd.ConfigureParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field unset? string[]|nil Names of settings that `session/start` or `session/configure` gave this session and that are to be forgotten, so that the next lower layer applies again. `system_prompt`, `tools` and `title` are also possible. A value given in the same call is set afterwards.
+---@field unset? string[]|nil Names of settings to remove from this session, so that the value from the environment, a settings file or the profile applies again. Only settings that `session/start` or `session/configure` gave can be removed, and `system_prompt`, `tools` and `title`. Values in the same call are set afterwards.
 ---@field compaction? compactd.GivenSettings|nil Settings to change. A null in it leaves that setting unchanged.
 ---@field system_prompt? string|nil The new system prompt; an empty text removes it.
 ---@field tools? any[]|nil All tools from now on, as in `session/start`. An empty list removes them.
@@ -167,19 +167,19 @@
 ---@field path? string|nil Absolute path of a file of at most 256 MiB.
 ---@field content? any The content of such a file: a text, or the JSON itself.
 ---@field format? string|nil `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
----@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/export`.
 ---@class compactd.ExportParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry.
+---@field format string `compactd`: the whole session, from which `session/import` can restore it. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry.
 ---@field path? string|nil Absolute path to write to, readable only by the user (0600). The file must not exist yet.
 
 --- Params of `agent/prompt`: `text`, or `content`.
 ---@class compactd.PromptParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field text? string|nil What the user says. Give this or `content`.
----@field content? any A user message's `content` in compactd's own shape: text, or blocks.
+---@field content? any A user message's `content` in compactd's own format: text, or blocks.
 
 --- Params of `prompt/drop`.
 ---@class compactd.DropParams
@@ -190,19 +190,19 @@
 ---@class compactd.EndParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field messages any[] The model's answer, and the results of its tools if they are already available. Oldest first.
----@field usage? any The provider's usage report, in compactd's or any provider's shape. Null: none.
+---@field usage? any The provider's usage report, in compactd's or any provider's format. Null: there is none.
 ---@field epoch? integer|nil Epoch of the context that the request was made from. Null: the last one that was returned.
----@field format? string|nil The shape of `messages`, as in `session/append`.
----@field stop_reason? string|nil Why the model stopped, in the provider's own words. `length` and similar reasons help to recognise a full window.
+---@field format? string|nil The format of `messages`, as in `session/append`.
+---@field stop_reason? string|nil Why the model stopped, as the provider names it. `length` and similar values help compactd to recognise a full context window.
 ---@field files? compactd.Files|nil Files that tools used, as in `session/append`.
 
 --- Params of `turn/error`.
 ---@class compactd.ErrorParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field error compactd.RequestError What is known of the failure.
----@field usage? any The provider's report, if the failed request has one. It is billed but never becomes the current size.
+---@field error compactd.RequestError The failed request, as far as it is known.
+---@field usage? any The provider's usage report, if the failed request has one. It is added to the billed tokens, but does not change the current size of the context.
 ---@field epoch? integer|nil Epoch of the context that the request was made from. Null: the last one that was returned.
----@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- A failed model request, as the provider's answer describes it. Pass the body as it came.
 ---@class compactd.RequestError
@@ -216,14 +216,14 @@
 ---@class compactd.ModelSetParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field model string|compactd.ModelRef The new model: `"provider/id"`, or its parts.
----@field workDoneToken? string|integer The token of LSP. `$/progress` reports on this request with it until the request is answered.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `tokens/count`: a text, or messages.
 ---@class compactd.CountParams
 ---@field model? string|nil The model whose tokenizer counts, as `provider/id` or an id. Null: a general estimate.
 ---@field text? string|nil The text. Give this or `messages`.
----@field messages? any[]|nil The messages, in the shape of `format`.
----@field format? string|nil The shape of `messages`, as in `session/append`.
+---@field messages? any[]|nil The messages, in the format `format`.
+---@field format? string|nil The format of `messages`, as in `session/append`.
 
 --- Params of `models/lookup`.
 ---@class compactd.LookupParams
@@ -238,7 +238,7 @@
 ---@field from? string|nil `provider/id` of the first model to list: the value of `next` of the previous page.
 ---@field limit? integer|nil The most models in one answer.
 
---- Params of `models/forget`. A window is forgotten if it matches everything that is given. To forget every window, give `all`.
+--- Params of `models/forget`: which learned context windows to forget. Those that match all given fields are forgotten. To forget all of them, give only `all: true`.
 ---@class compactd.ForgetParams
 ---@field model? string|nil The model: `provider/id`, or an id alone. Null: any model.
 ---@field provider? string|nil Who serves the model. Null: any provider.
@@ -256,7 +256,7 @@
 ---@field window? integer|nil The model's window in tokens, if you know it.
 ---@field stop_reason? string|nil Why the answer ended, for an overflow without an error.
 ---@field profile? string|nil The profile whose rule for an error without a body applies. Null: the session's, otherwise `default`.
----@field session_id? string|nil A session whose size and window are used.
+---@field session_id? string|nil A session whose size and window help to decide. Optional.
 
 --- Params of `trust/set`.
 ---@class compactd.TrustParams
@@ -327,7 +327,7 @@
 ---@field type "tool_call"
 ---@field call_id string The provider's id of the call; its result names it.
 ---@field name string Name of the tool.
----@field arguments? any The JSON value as the client sent it: an object, or a string as in OpenAI's shape.
+---@field arguments? any The JSON value as the client sent it: an object, or a string as in OpenAI's format.
 
 --- The result of a tool call.
 ---@class compactd.ToolResult
@@ -337,7 +337,7 @@
 ---@field name? string|nil Name of the tool. Null: the name in the call.
 ---@field is_error? boolean True if the tool failed.
 
---- Something that only `provider` understands. It is sent back to it unchanged.
+--- A block that only `provider` understands. It is sent back to that provider unchanged.
 ---@class compactd.Opaque
 ---@field type "opaque"
 ---@field provider string The provider that understands it, such as `openai`.
@@ -351,9 +351,9 @@
 ---@class compactd.Meta
 ---@field type? string|nil `compaction_summary` marks a summary that compactd wrote.
 ---@field kind? string|nil `bash_execution` marks a user message that contains a shell command which the user ran, and its output.
----@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not the person's words. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`.
+---@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides; fenced code, quotations and tagged blocks in a user's message are then not counted as written by the user. Only what the author `user` said can set a constraint, a goal or a request. `user` counts only in a message of role `user` that is not `synthetic`.
 ---@field synthetic? boolean True if no person wrote the message.
----@field pinned? boolean True if the message stays in every later view, within a cap.
+---@field pinned? boolean True if the message stays in every later context, unless the pinned messages exceed their limit.
 ---@field compaction_id? string|nil For a summary: the compaction that made it.
 ---@field read_files? string[] For a summary: the files that were read and not changed. A summary always has it.
 ---@field modified_files? string[] For a summary: the files that were changed. A summary always has it.
@@ -363,14 +363,14 @@
 ---@field session_id string Id of the session, which every other method takes.
 ---@field resumed boolean True if the session already existed, stored or open.
 ---@field read_only boolean True if the session can be read and followed but not changed, because another process has it open or you asked for `read_only`.
----@field model string|nil The model in force as `provider/id`; null if none was ever named.
+---@field model string|nil The session's model as `provider/id`; null if the session has none.
 ---@field title string|nil The title that was given, otherwise the first words of the first prompt; null if there is neither.
----@field context_window integer|nil The window in tokens; the same as `token_usage.context_window`.
+---@field context_window integer|nil The model's context window in tokens; the same as `token_usage.context_window`.
 ---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
----@field message_count integer Number of messages in the view.
+---@field message_count integer Number of messages in the context.
 ---@field seq integer Number of the last event sent for this session; 0 when it was just opened.
 ---@field warnings string[] What a person should know, in sentences; empty if there is nothing.
----@field ignored_settings compactd.IgnoredSetting[] Settings in the folder's `.compactd.toml` that are not in force, because the folder is not trusted.
+---@field ignored_settings compactd.IgnoredSetting[] Settings in the folder's `.compactd.toml` that are ignored, because the folder is not trusted.
 
 --- The tokens of a session: what was billed, and how full the context is.
 ---@class compactd.TokenUsage
@@ -384,14 +384,14 @@
 ---@field current_context_tokens integer|nil Size of the next request: the last report's input, plus an estimate of what came after it.
 ---@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`. Some profiles compare only the last report, or an estimate of everything.
 ---@field current_context_source "measured"|"estimated"|"mixed" Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report, and an estimate of what came after it. `estimated`: there is no report of this context.
----@field context_window integer|nil The window in force; null if none is known.
+---@field context_window integer|nil The context window that compactd uses for the model, in tokens; null if none is known.
 ---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess" How certain the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: it is unknown, so a default is used.
 ---@field threshold_tokens integer|nil The size from which a compaction is due; null if none ever is.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" `fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to be sent as it is.
----@field epoch integer Number of the context, from 1. It rises when the context changes other than by an append. A report for an older epoch is only billed.
+---@field epoch integer Number of the context, from 1. It rises when the context changes in another way than by an append. A usage report for an older epoch counts for billing only.
 
---- A setting that was given but is not in force, because its source is not trusted with it.
+--- A setting that was given but is ignored, because its source is not trusted to set it.
 ---@class compactd.IgnoredSetting
 ---@field name string Name of the setting, as in `compaction`.
 ---@field source string `.compactd.toml`, or `session/import` for settings in an imported file.
@@ -411,16 +411,16 @@
 ---@field kind "fits"|"due"|"over" `fits`: send the request. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is.
 ---@field used integer The size that decided, in tokens: the size that the profile compares with the threshold, or for `over` the size of the whole next request.
 ---@field threshold integer|nil The size from which a compaction is due; null if none ever is.
----@field window integer|nil The window in force; null if none is known.
+---@field window integer|nil The context window that compactd uses for the model, in tokens; null if none is known.
 
 --- Result of `session/context`: what the next model request must contain.
 ---@class compactd.ContextResult
----@field messages any[] Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's.
+---@field messages any[] The messages, oldest first, in the format `format`. In `neutral`, `id` is the client's id of the message and `entry_id` is compactd's.
 ---@field tokens integer The estimated size of the whole request: system prompt, tools and messages, repairs included.
 ---@field epoch integer The epoch of this context. Pass it back with the usage report of the request.
----@field repairs compactd.RepairInfo[] How the messages differ from those that were appended, so that the provider accepts them.
+---@field repairs compactd.RepairInfo[] How the messages were changed, compared with the appended ones, so that the provider accepts them.
 ---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
----@field tools? any[] The tools, in the shape of `format`. Left out if there are none.
+---@field tools? any[] The tools, in the format `format`. Left out if there are none.
 
 --- A repair that was made so that a provider accepts the request.
 ---@class compactd.RepairInfo
@@ -431,25 +431,25 @@
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult
 ---@field compacted boolean True if the context changed, or with `dry_run` if it would change.
----@field reason string Why nothing was done, or why fewer messages were kept than asked for. Empty if everything went as asked.
+---@field reason string Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested.
 ---@field compaction_id string|nil Id of the compaction; null if there was none, or for a dry run.
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
----@field strategy "summarize"|"extract"|"truncate" How the summary was made: by a model, by code, or not at all.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
+---@field strategy "summarize"|"extract"|"truncate" How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`).
 ---@field messages_before integer Number of messages in the context before.
 ---@field messages_after integer Number of messages in the context after, the summary included.
 ---@field messages_removed integer Number of messages that the summary replaced.
 ---@field tokens_before integer Size of the next request before the compaction.
 ---@field tokens_after integer Size of the next request after the compaction; the same as before if nothing was done.
 ---@field tokens_saved integer `tokens_before` - `tokens_after`.
----@field first_kept_entry_id string|nil The oldest message of the verbatim tail; null if there is no tail.
----@field kept_messages integer Number of messages in the verbatim tail, not counting pinned messages and the summary.
+---@field first_kept_entry_id string|nil The oldest message of the tail, the newest messages, which stay word for word; null if there is no tail.
+---@field kept_messages integer Number of messages in the tail, the newest messages, which stay word for word; without pinned messages and the summary.
 ---@field pinned_entry_ids string[] Older messages that stay word for word, oldest first.
 ---@field pinned compactd.Pinned[] The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier versions.
 ---@field split_turn boolean True if the cut is inside a turn: its first part is in the summary, its last part in the tail.
 ---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary was made.
 ---@field read_files string[] Files that the replaced messages read and did not change.
 ---@field modified_files string[] Files that the replaced messages changed.
----@field retention compactd.Retention|nil How many repeated details of the removed messages are still in the context; null if nothing was replaced.
+---@field retention compactd.Retention|nil Which facts of the removed messages are still in the context; null if no message was removed.
 ---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none.
 ---@field remarks? string[] Lines that a model's summary put in the user's name without support in the user's words, as the model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first. This is advice only. Left out if none is known.
@@ -459,10 +459,10 @@
 ---@field model? string The model that summarised, as `provider/id`. Left out if no model was asked.
 ---@field usage? compactd.Usage The usage of the model that summarised, all its requests combined. Left out if there was none.
 ---@field cost? number Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known.
----@field floor? compactd.Floor What takes the space, if the target could not be met. Otherwise left out.
+---@field floor? compactd.Floor The tokens that no compaction can remove, if the target size could not be reached. Otherwise left out.
 ---@field warnings? string[] Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none.
 
---- A message that stays word for word although it is older than the tail.
+--- A message that stays word for word although messages around it were summarised.
 ---@class compactd.Pinned
 ---@field entry_id string The entry of the message.
 ---@field reason "request"|"pinned"|"command" `request`: it is the newest request, or calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: it is the request before the newest shell command.
@@ -477,7 +477,7 @@
 --- A file that the last turns worked on, and whether it is on disk as the session last saw it.
 ---@class compactd.RereadAdvice
 ---@field path string The path as the conversation names it.
----@field state "unchanged"|"changed"|"missing"|"unknown" Whether the file has changed since. `unknown`: the session did not see the whole file, or the file could not be read.
+---@field state "unchanged"|"changed"|"missing"|"unknown" Whether the file has changed since the session saw it. `missing`: it no longer exists. `unknown`: the session did not see the whole file, or the file could not be read.
 ---@field size_bytes? integer Size of the file on disk now, in bytes.
 
 --- A provider's usage report for one request, normalised. Tokens.
@@ -508,21 +508,21 @@
 ---@field entry_id string Id of the entry; for a compaction, its `compaction_id`.
 ---@field kind string The kind of entry. Values so far: `message`, `compaction`, `prune`, `compaction_failed`.
 ---@field at number When it was appended, in Unix seconds.
----@field in_context boolean True if the next request contains it. For a compaction: if it contains its summary.
+---@field in_context boolean True if the next model request contains this message. For a compaction: true if it contains the summary.
 ---@field message? any For a `message`: the message, byte for byte as it was appended.
 ---@field compaction? compactd.CompactionResult|nil For a `compaction`: what it did, with its summary. For a `compaction_failed`: why it failed.
 ---@field title? string|nil For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it.
----@field pruned_at? number|nil When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it in full.
----@field tokens? integer|nil The estimated tokens that it takes in the context; if it is not in the context, those of the original. For a compaction: those of its summary. Left out if nothing is counted.
----@field pinned? boolean True if `session/pin` or its own `meta` keeps it in every view.
----@field carried? boolean True if a compaction in force kept it word for word although it is older than the tail.
+---@field pruned_at? number|nil When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the context contains it in full.
+---@field tokens? integer|nil The estimated tokens of the message in the context; if it is not in the context, those of the original message. For a compaction: those of its summary. Left out if nothing is counted.
+---@field pinned? boolean True if `session/pin` or the message's own `meta` keeps the message in every later context.
+---@field carried? boolean True if a compaction in force kept the message word for word although it is older than the cut point, before which other messages were summarised.
 
 --- Result of `session/search`: newest first in one session, otherwise best first.
 ---@class compactd.SearchResult
 ---@field hits compactd.Hit[] The matches; empty if there are none.
 ---@field complete boolean False if some sessions could not be searched in time. Search again to include them.
 
---- A place that matches a search.
+--- A message that matches a search.
 ---@class compactd.Hit
 ---@field entry_id string The entry of the message that contains the text.
 ---@field role string Role of the message.
@@ -546,19 +546,19 @@
 ---@class compactd.PruneResult
 ---@field pruned integer Number of tool results that were pruned.
 ---@field tokens_saved integer How many tokens smaller the context is.
----@field entry_ids string[] The messages that the context now shows shortened.
+---@field entry_ids string[] The messages whose tool output is now a stub in the context.
 
 --- Result of `session/branch`.
 ---@class compactd.BranchResult
 ---@field session_id string Id of the session, which stays the same.
----@field message_count integer Number of messages in the view.
+---@field message_count integer Number of messages in the context.
 
 --- Result of `session/undo` and `session/redo`.
 ---@class compactd.UndoResult
----@field message_count integer Number of messages in the context after it.
----@field token_usage compactd.TokenUsage The token usage after it.
+---@field message_count integer Number of messages in the context after the undo or redo.
+---@field token_usage compactd.TokenUsage The token usage after the undo or redo.
 ---@field compaction_id? string|nil The compaction that was undone or redone. Left out if it was a prune.
----@field entry_ids? string[]|nil For a prune: the messages that it shortened.
+---@field entry_ids? string[]|nil If it was a prune: the messages whose tool output it replaces by stubs.
 
 --- Result of `session/list`, newest first.
 ---@class compactd.ListResult
@@ -568,9 +568,9 @@
 ---@class compactd.SessionInfo
 ---@field session_id string Id of the session, which `session/start` takes to open it.
 ---@field title string|nil The title it was given, otherwise the first words of its first prompt; null if there is neither.
----@field model string|nil The model in force as `provider/id`; null if none was named.
+---@field model string|nil The session's model as `provider/id`; null if none was named.
 ---@field message_count integer Number of messages in the context.
----@field compactions integer Number of compactions in force.
+---@field compactions integer Number of compactions that are in force, that is, not undone and on the current branch.
 ---@field bytes integer Size of the session's file in bytes; 0 for a session that is only in memory.
 ---@field updated_at number When it was last written, in Unix seconds.
 ---@field open boolean True if it is open in this daemon or another process.
@@ -578,39 +578,39 @@
 
 --- Result of `session/delete`. Once the client has it, every file that compactd kept for the session is gone.
 ---@class compactd.DeleteResult
----@field left? compactd.Left[] Files with the session's words that are not compactd's. Left out if none is known.
+---@field left? compactd.Left[] Files with text of the session that were not deleted, because they are outside compactd's data folder, such as exports. Left out if none is known.
 
---- A place that may still contain the words.
+--- A file, store or part of the session that may still contain text of the session or of redacted messages.
 ---@class compactd.Left
----@field where string The kind of place: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later.
----@field why string Why it was not cleaned, in one sentence that contains none of the words.
----@field entry_ids? string[] The messages that may contain the words.
----@field path? string|nil The file that may contain the words.
+---@field where string What was not cleaned: `messages`, `settings`, `names`, `export`, `transcript`, `mirror`. Other values may be added later.
+---@field why string Why it was not cleaned, in one sentence that contains none of the text.
+---@field entry_ids? string[] The messages that may contain the text.
+---@field path? string|nil The file that may contain the text.
 
---- Result of `session/configure`: every setting in force.
+--- Result of `session/configure`: the value that compactd uses for every setting.
 ---@class compactd.ConfigureResult
 ---@field settings table<string, compactd.Setting> The settings by name, as in `compaction`, without alternative names.
 ---@field warnings string[] Settings that cannot apply as given, in sentences.
----@field ignored_settings compactd.IgnoredSetting[] Settings that are not in force because their source is not trusted, as in `session/start`.
+---@field ignored_settings compactd.IgnoredSetting[] Settings that are ignored because their source is not trusted, as in `session/start`.
 
 --- A setting's value and where it came from.
 ---@class compactd.Setting
----@field value any The value in force; null if the profile's own rule decides.
+---@field value any The value that compactd uses; null if the profile's own rule decides.
 ---@field source string Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. Other values may be added later.
 
 --- Result of `session/pin`: all messages that are pinned now.
 ---@class compactd.PinResult
 ---@field pinned_entry_ids string[] All pinned messages of the session, oldest first, not only those of this call.
 
---- Result of `session/redact`. The words are no longer on disk, except in the places that `left` names.
+--- Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so.
 ---@class compactd.RedactResult
----@field redacted integer Number of messages whose contents are now the mark `[redacted]`.
----@field cleaned? compactd.Cleaned[] Places that contained the words, or may have, and no longer do.
----@field left? compactd.Left[] Places that were not cleaned, with the reason. Left out if none is known.
+---@field redacted integer Number of messages whose contents were replaced by `[redacted]`.
+---@field cleaned? compactd.Cleaned[] What contained the redacted text, or may have contained it, and no longer does.
+---@field left? compactd.Left[] What was not cleaned and may still contain the redacted text, with the reason. Left out if nothing is known to contain it.
 
---- A place that a redaction cleaned.
+--- A file, store or part of the session from which a redaction removed text.
 ---@class compactd.Cleaned
----@field where string The kind of place: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
+---@field where string What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
 ---@field entry_ids? string[] The messages, compactions or prunes that were changed.
 
 --- Result of `session/diff`.
@@ -618,7 +618,7 @@
 ---@field files compactd.FileDiff[] The files that changed, sorted by path.
 ---@field root? string|nil The work tree that the paths are relative to.
 ---@field reason? string|nil Why there are no files, or why contents are missing.
----@field hidden? string[] Paths that git ignores and that were created or changed since the begin of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000.
+---@field hidden? string[] Paths that git ignores and that were created or changed since the start of the compared turns. Folders end in `/`. Snapshots do not contain these files. At most 1,000.
 
 --- A file that changed.
 ---@class compactd.FileDiff
@@ -626,16 +626,16 @@
 ---@field status "added"|"modified"|"deleted" What happened to the file between the two snapshots.
 ---@field additions integer Number of lines added; 0 if the file is not text.
 ---@field deletions integer Number of lines removed; 0 if the file is not text.
----@field before? string The whole file before; empty if it did not exist. Left out if it is not text or larger than 256 KiB.
----@field after? string The whole file after; empty if it was deleted. Left out if it is not text or larger than 256 KiB.
+---@field before? string The file's content in the earlier snapshot; empty if the file did not exist. Left out if it is not text or larger than 256 KiB.
+---@field after? string The file's content in the later snapshot; empty if the file was deleted. Left out if it is not text or larger than 256 KiB.
 
 --- Result of `session/import`. Once the client has it, the whole session is durable, and it is open.
 ---@class compactd.ImportResult
 ---@field session_id string Id of the new session.
 ---@field format string The format that was read; with `auto`, the one that was detected.
----@field message_count integer Number of messages in the view.
+---@field message_count integer Number of messages in the context.
 ---@field warnings string[] What could not be read, or was left out on purpose.
----@field ignored_settings compactd.IgnoredSetting[] Settings in the file that are not in force: an imported file may only set sizes.
+---@field ignored_settings compactd.IgnoredSetting[] Settings in the file that are ignored: an imported file may only set sizes.
 
 --- Result of `session/export`.
 ---@class compactd.ExportResult
@@ -649,16 +649,16 @@
 ---@field session_id string The session that was asked about.
 ---@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown" `idle`: nothing is running. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client is running its tools. `compacting`: a compaction is running.
 ---@field title string|nil Title of the session, as in `session/list`.
----@field model string|nil The model in force as `provider/id`; null if none was named.
+---@field model string|nil The session's model as `provider/id`; null if none was named.
 ---@field message_count integer Number of messages in the context.
 ---@field tools string[] Names of the session's tools.
 ---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
----@field budget table<string, compactd.Term> The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`.
+---@field budget table<string, compactd.Term> The numbers that decide when to compact: `window`, `input_limit`, `observed` (the window that a provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`, `max_output`, `over`.
 ---@field compaction compactd.CompactionState The compactions so far, and the settings that decide about the next one.
 ---@field queued integer Number of prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
 
---- A term of the budget equation, and where it comes from.
+--- A number of the token budget, and where it comes from.
 ---@class compactd.Term
 ---@field value integer|number|boolean|nil The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply.
 ---@field source string Where the value comes from, for a person.
@@ -667,12 +667,12 @@
 ---@class compactd.CompactionState
 ---@field enabled boolean False: only `session/compact` compacts.
 ---@field running boolean True while a compaction runs.
----@field count integer Number of compactions in force. Those that were undone do not count.
+---@field count integer Number of compactions that are in force. Those that were undone do not count.
 ---@field tokens_saved integer Sum of the tokens saved by the compactions in force.
 ---@field history compactd.CompactionResult[] Completed compactions, oldest first, without their summaries.
----@field settings table<string, compactd.Setting> Every setting in force, as in `session/configure`.
+---@field settings table<string, compactd.Setting> The value that compactd uses for every setting, as in `session/configure`.
 ---@field last? compactd.CompactionResult|nil The newest of `history`. Left out if there was no compaction.
----@field ignored_settings? compactd.IgnoredSetting[] Settings that are not in force because their source is not trusted, as in `session/start`.
+---@field ignored_settings? compactd.IgnoredSetting[] Settings that are ignored because their source is not trusted, as in `session/start`.
 
 --- A prompt that waits.
 ---@class compactd.PromptInfo
@@ -680,9 +680,9 @@
 ---@field client string|nil Name of the client that sent it, as given in `client.name`; null if it is not known.
 ---@field text_preview string The beginning of its text on one line, at most 80 characters.
 
---- Result of `agent/prompt`. Once the client has it, the prompt is durable; what follows comes as events.
+--- Result of `agent/prompt`. Once the client has it, the prompt is durable. Everything that happens afterwards is reported by events.
 ---@class compactd.PromptResult
----@field turn_id string Id of the prompt, which the events about it carry.
+---@field turn_id string Id of the prompt. The events about the prompt contain it.
 ---@field queued boolean True if other prompts are answered first.
 
 --- Result of `agent/abort`.
@@ -697,17 +697,17 @@
 ---@class compactd.BeginResult
 ---@field compaction compactd.CompactionResult|nil What was compacted, or why a due compaction did nothing; null if none was due.
 ---@field pruned integer Number of tool results that were replaced by stubs.
----@field token_usage compactd.TokenUsage The token usage after it.
----@field max_output_tokens? integer The most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known.
+---@field token_usage compactd.TokenUsage The token usage after pruning and compacting.
+---@field max_output_tokens? integer The most output tokens that the request may ask for: the tokens that are free in the window, but at most the model's output limit. Left out if neither is known.
 
 --- Result of `turn/end`.
 ---@class compactd.EndResult
 ---@field entry_ids string[] The entry id of each message in `messages`, as in `session/append`.
 ---@field duplicates string[] Client ids of messages that the session already had, as in `session/append`.
 ---@field pending_calls string[] Tool calls that have no result yet: run them, then append the results.
----@field token_usage compactd.TokenUsage The token usage after it.
+---@field token_usage compactd.TokenUsage The token usage after this turn.
 ---@field decision compactd.Decision Whether the next request fits.
----@field silent_overflow boolean True if the report shows that the window was full. The next `turn/begin` then compacts.
+---@field silent_overflow boolean True if the usage report shows that the window was full, although the request did not fail. The next `turn/begin` then compacts.
 ---@field warnings? string[] Which parts of the usage reports are ignored, and why. Left out if there are none.
 
 --- Result of `turn/error`.
@@ -716,20 +716,20 @@
 ---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
 ---@field retry boolean True: send the turn again now, with a fresh `session/context`.
 ---@field reason string What was done and what to do, in a sentence for a person.
----@field max_output_tokens? integer|nil The most output tokens that the request may ask for when it is sent again.
+---@field max_output_tokens? integer|nil The most output tokens that the next attempt may ask for. Left out if the limit need not change.
 ---@field compaction? compactd.CompactionResult|nil The compaction that made the conversation smaller, or why it could not. Left out if none was tried.
 ---@field floor? compactd.Floor|nil What no compaction can remove, if nothing makes the request fit. Otherwise left out.
 
 --- Result of `model/set`.
 ---@class compactd.ModelSetResult
----@field model string|nil The model in force now.
+---@field model string|nil The session's model from now on, as `provider/id`; null if none is named.
 ---@field token_usage compactd.TokenUsage The token usage with the new model.
 ---@field compaction? compactd.CompactionResult|nil The compaction that made the conversation fit. Left out if none was needed.
 ---@field warnings? string[] What is unusual about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
 
 --- Result of `tokens/count`.
 ---@class compactd.CountResult
----@field tokens integer Tokens of the text, or of the messages with what a request needs around them.
+---@field tokens integer Tokens of the text, or of the messages including what the provider's format adds to each.
 ---@field exact boolean True if the model's own tokenizer counted.
 ---@field method string Name of the tokenizer or the estimator, such as `o200k_base` or `chars4`.
 
@@ -753,7 +753,7 @@
 ---@class compactd.LadderStep
 ---@field step string Name of the step. Values so far: `observed`, `name`, `exact`, `provider's variants`, `own machine`, `maker`, `consensus`, `open weights`, `family`, `fallback`, `models.toml`.
 ---@field key string What was looked up.
----@field found string What was found, in words; empty if nothing was found.
+---@field found string What this step found, for a person; empty if it found nothing.
 
 --- Result of `models/list`: the registry's rows sorted by provider and id, and what was learned from servers.
 ---@class compactd.ListModelsResult
@@ -774,18 +774,18 @@
 ---@field pricing any US dollars per million tokens, as in `models/lookup`; null if unknown.
 ---@field retired boolean True if the provider no longer offers it.
 
---- A window that was learned from a server.
+--- A context window that compactd learned from a server.
 ---@class compactd.ObservedInfo
 ---@field model string The model, as its provider spells it.
 ---@field provider string|nil Who serves it; null if that is not known.
 ---@field base_url string|nil The endpoint; null for the provider's own.
----@field window integer The window that was named, in tokens.
----@field by "rejection"|"server" `rejection`: the error of a request that was too large. `server`: a server that was asked for its window.
+---@field window integer The size of the window in tokens.
+---@field by "rejection"|"server" How it was learned. `rejection`: the error of a request that was too large named it. `server`: compactd asked a model server for it.
 ---@field at number When it was learned, in Unix seconds.
 ---@field source string Where the number comes from, for a person.
 ---@field until number When it expires, in Unix seconds, unless it is learned again.
----@field confirmed boolean False: a doubtful rejection. It counts only in the session that saw it, until a rejection of a request of another size names the same window.
----@field doubt string Why it is doubtful; empty if it is not.
+---@field confirmed boolean False: the rejection is doubtful. The window is used only in the session whose request was rejected, until the rejection of a request of another size names the same window.
+---@field doubt string Why the rejection is doubtful; empty if it is not.
 
 --- Result of `models/forget`.
 ---@class compactd.ForgetResult
@@ -795,16 +795,16 @@
 ---@class compactd.ClassifyResult
 ---@field overflow boolean True if the request was too large for the model's window, also if `fix` is `lower_output`.
 ---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" What the failure was. `overflow`: the request is larger than the window. `output_limit`: too much output was asked for. `payload_too_large`: the HTTP body or one item is too large. `other`: not known.
----@field limit integer|nil The limit that the text names, in tokens.
----@field requested integer|nil The size that was compared with the limit, in tokens.
+---@field limit integer|nil The limit that the error's text names, in tokens; null if it names none.
+---@field requested integer|nil The size of the request that the error compares with the limit, in tokens; null if it is not known.
 ---@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none" What fixes it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item in the request. `retry_later`: the same request later. `none`: no change of size helps.
----@field evidence string What decided, in a few words.
+---@field evidence string What the classification is based on, in a few words.
 
---- Result of `trust/set`. Open sessions of this daemon see it at once, those of other processes when they start.
+--- Result of `trust/set`. The change applies at once to open sessions of this daemon, and to sessions in other processes when they are started next.
 ---@class compactd.TrustResult
 ---@field path string The folder, with symbolic links resolved.
----@field trusted boolean Whether the folder is trusted now.
----@field changed boolean False if that was already so.
+---@field trusted boolean True if the folder is trusted now.
+---@field changed boolean False if nothing changed, because the folder was already in this state.
 ---@field sha256 string|nil Hash of the bytes of `.compactd.toml` that are trusted now.
 ---@field settings compactd.TrustedSetting[] What the trusted file sets.
 ---@field warnings string[] Parts of the file that are not settings.
@@ -813,7 +813,7 @@
 ---@class compactd.TrustedSetting
 ---@field name string The setting, as in `compaction`.
 ---@field value any What the file sets it to.
----@field allows string|nil What the trust allows, in words; null if an untrusted file may set it too.
+---@field allows string|nil What trusting this setting allows, for a person; null if an untrusted file may set it too.
 
 --- Result of `trust/list`.
 ---@class compactd.TrustList
@@ -837,7 +837,7 @@
 ---@field paths table<string, string> Folders on this machine: `data` holds the sessions, `config` the user's settings and keys.
 ---@field encodings string[] Tokenizers that can count exactly.
 ---@field platform "tested"|"untested" `tested` on Linux and macOS, otherwise `untested`.
----@field warnings? string[] What is unsafe about the daemon's environment, such as a data folder that other users may write to.
+---@field warnings? string[] What is unsafe about the daemon's environment, for a person, such as a data folder to which other users may write.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams
@@ -869,28 +869,28 @@
 --- The daemon's own loop started on a prompt. Exactly one `agent_end` or `error` follows.
 ---@class compactd.AgentStart
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "agent_start"
 ---@field turn_id string The prompt's id, as in the result of `agent/prompt`.
 
 --- A model request is about to be sent. Exactly one `turn_end` follows in any case.
 ---@class compactd.TurnStart
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "turn_start"
 ---@field turn_id string The prompt that is being answered; its id as in the result of `agent/prompt`.
 
 --- The model was asked and will write an answer. Exactly one `message_end` follows. A request that is sent again starts a new message.
 ---@class compactd.MessageStart
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "message_start"
 ---@field turn_id string The prompt that is being answered.
 
 --- More text of the answer. Deltas may be left out while the client does not read.
 ---@class compactd.MessageDelta
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "message_delta"
 ---@field delta string The text since the last delta.
 ---@field turn_id string The prompt that is being answered.
@@ -898,7 +898,7 @@
 --- More of the model's reasoning. Deltas may be left out while the client does not read.
 ---@class compactd.ThinkingDelta
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "thinking_delta"
 ---@field delta string The reasoning since the last delta.
 ---@field turn_id string The prompt that is being answered.
@@ -906,7 +906,7 @@
 --- The end of an answer, with the whole message.
 ---@class compactd.MessageEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "message_end"
 ---@field message any The whole message; null if nothing came or the request failed.
 ---@field stop_reason string|nil Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`.
@@ -916,14 +916,14 @@
 --- A prompt waits until earlier ones are answered. It is already durable.
 ---@class compactd.MessageQueued
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "message_queued"
 ---@field turn_id string The prompt's id; `prompt/drop` takes it back.
 
 --- The client is asked to run a tool. There is no such event for calls that are answered without the client.
 ---@class compactd.ToolExecutionStart
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "tool_execution_start"
 ---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string Name of the tool.
@@ -933,7 +933,7 @@
 --- A tool finished.
 ---@class compactd.ToolExecutionEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "tool_execution_end"
 ---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string Name of the tool.
@@ -944,7 +944,7 @@
 --- A request failed and will be sent again.
 ---@class compactd.Retry
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "retry"
 ---@field attempt integer Number of the next attempt; 2 for the first repetition.
 ---@field delay_s number Seconds until the request is sent again.
@@ -954,7 +954,7 @@
 --- The prompt was answered, or was ended early.
 ---@class compactd.AgentEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "agent_end"
 ---@field turn_id string The prompt that ended.
 ---@field usage compactd.TokenUsage The token usage at the end of the prompt.
@@ -964,14 +964,14 @@
 --- The client aborted the prompt.
 ---@class compactd.AgentAbort
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "agent_abort"
 ---@field turn_id string The prompt that was aborted; its `agent_end` follows.
 
 --- The prompt could not be answered.
 ---@class compactd.AgentError
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "error"
 ---@field turn_id string The prompt that failed.
 ---@field code integer The code that a JSON-RPC error would have.
@@ -980,7 +980,7 @@
 --- A model request ended, with or without an answer. Follows each `turn_start`, and the client's own `turn/end`.
 ---@class compactd.TurnEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "turn_end"
 ---@field message any The answer; null if there is none.
 ---@field usage compactd.Usage|nil The provider's report; null if it gave none.
@@ -997,7 +997,7 @@
 --- The token usage changed.
 ---@class compactd.UsageUpdate
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "usage_update"
 ---@field usage compactd.TokenUsage The token usage now.
 ---@field context_window integer|nil The same as `usage.context_window`.
@@ -1005,16 +1005,16 @@
 --- A request was too large for the model, with an error or without one.
 ---@class compactd.OverflowDetected
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "overflow_detected"
----@field source string What showed it: `usage` for a usage report, otherwise the evidence in the error, for a person.
+---@field source string How it was recognised: `usage` if by a usage report, otherwise the decisive part of the error, for a person.
 ---@field limit integer|nil The window that the error or report names, in tokens; null if it names none.
 ---@field requested integer|nil The size that was compared with the window, in tokens; null if it is not known.
 
 --- A compaction began. Exactly one `compaction_end` with the same id follows.
 ---@class compactd.CompactionStart
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "compaction_start"
 ---@field compaction_id string Id of the compaction, used in the events that follow, in its result, and in `session/expand`.
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
@@ -1024,7 +1024,7 @@
 --- The progress of a compaction.
 ---@class compactd.CompactionProgress
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "compaction_progress"
 ---@field compaction_id string The compaction that this is about.
 ---@field phase string The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`.
@@ -1034,7 +1034,7 @@
 --- A compaction ended.
 ---@class compactd.CompactionEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "compaction_end"
 ---@field compaction_id string The compaction that ended.
 ---@field status "completed"|"failed"|"cancelled"|"skipped" `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing changed.
@@ -1049,7 +1049,7 @@
 --- Old tool output was replaced by stubs.
 ---@class compactd.PruneEnd
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "prune_end"
 ---@field pruned integer Number of tool results that were replaced.
 ---@field tokens_saved integer How many tokens smaller the context is.
@@ -1057,22 +1057,22 @@
 --- The session's model changed.
 ---@class compactd.ModelChanged
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "model_changed"
----@field model string The model in force now, as `provider/id`.
+---@field model string The session's model from now on, as `provider/id`.
 ---@field context_window integer|nil The new model's window in tokens; null if none is known.
 
 --- The session is no longer open here.
 ---@class compactd.SessionClosed
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "session_closed"
 ---@field reason string Why it was closed. Values so far: `closed` (`session/close`), `deleted`.
 
 --- A message was appended to the session by any client, the daemon or another process.
 ---@class compactd.MessageAppended
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "message_appended"
 ---@field entry_id string The entry of the message in the session.
 ---@field role "user"|"assistant"|"tool"|"system" Role of the message.
@@ -1082,7 +1082,7 @@
 --- Something about the session other than its messages changed. Read it again to see the new value.
 ---@class compactd.SessionChanged
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "session_changed"
 ---@field what "pin"|"title"|"settings"|"tools"|"branch" What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`).
 ---@field entry_ids string[] The entries that were pinned or unpinned, or the entry from which the branch continues.
@@ -1090,7 +1090,7 @@
 --- The process that writes the session changed.
 ---@class compactd.WriterChanged
 ---@field session_id string The session that the event is about.
----@field seq integer Rises by one with each event of a session.
+---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "writer_changed"
 ---@field owner "this"|"other"|"none" `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over.
 
@@ -1101,14 +1101,14 @@
 --- Data of error -32602, a wrong parameter.
 ---@class compactd.InvalidParamsData
 ---@field path string|nil The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object.
----@field format? string The `format` to pass, if a message is in a provider's shape. Otherwise left out.
+---@field format? string The value of `format` to give, if a message is in a provider's format. Otherwise left out.
 
 --- Data of error 1001, a session that does not exist or is not open here.
 ---@class compactd.SessionNotFoundData
 ---@field overflow? boolean True if the request was too large for the model's window.
 ---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
 ---@field fix? string What fixes it, as in `overflow/classify`.
----@field session_id string|nil The id that was asked for; null if none was.
+---@field session_id string|nil The session id in the request; null if it had none.
 ---@field exists boolean True if the session is stored, but not open here: `session/start` opens it.
 
 --- Data of error 1002, a busy session.
@@ -1119,7 +1119,7 @@
 
 --- Data of error 1003, a damaged session file.
 ---@class compactd.SessionCorruptData
----@field session_id string|nil The session that was asked for.
+---@field session_id string|nil The id of the session in the request.
 ---@field path string|nil The session's file, for `compactd doctor FILE`. Null if it is not known here.
 ---@field line integer|nil The damaged line, counted from 1; null if the damage is not in a single line.
 ---@field readable_before integer|nil Number of records that can be read before that line.
@@ -1130,7 +1130,7 @@
 ---@field overflow? boolean True if the request was too large for the model's window.
 ---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" The kind of failure, as in `overflow/classify`.
 ---@field fix? string What fixes it, as in `overflow/classify`.
----@field session_id string|nil The session that was asked for.
+---@field session_id string|nil The id of the session in the request.
 ---@field pid integer|nil The process that writes the session; null if it is not known or has ended since.
 ---@field name string|nil Name of that process, if the operating system provides it.
 
@@ -1149,15 +1149,15 @@
 
 --- Data of error 1007, a missing model provider or key.
 ---@class compactd.NoProviderData
----@field provider string|nil The provider that was meant; null if none is named.
----@field model string|nil The model that was meant; null if none is named.
----@field env string[] Environment variables of the daemon, any of which may contain the key. Empty if the key is not what is missing.
+---@field provider string|nil The provider that is needed; null if none is named.
+---@field model string|nil The model that is needed; null if none is named.
+---@field env string[] Environment variables of the daemon, any of which may contain the missing key. Empty if no key is missing.
 
 --- Data of error 1008, a request that cannot be made to fit. Sizes are in tokens.
 ---@class compactd.CannotFitData
 ---@field used integer|nil Size that the request would have.
 ---@field window integer|nil The model's window.
----@field limit integer|nil The size that it had to fit: a target, or the room in the window.
+---@field limit integer|nil The size that the request must not exceed: the target size, or what the window allows.
 ---@field floor compactd.Floor|nil What no compaction can remove. Null if no compaction was tried.
 
 --- Data of error 1009, something that exceeds a limit.
@@ -1173,7 +1173,7 @@
 
 --- Data of error 1011: there is nothing to undo or redo.
 ---@class compactd.NothingToUndoData
----@field session_id string|nil The session that was asked for.
+---@field session_id string|nil The id of the session in the request.
 
 ---@alias compactd.AgentEvent
 ---| compactd.AgentStart
@@ -1205,13 +1205,13 @@
 return {
   version = "1.0",
   methods = {
-    --- Opens a new session, or resumes one by its `session_id`. A session that another process has open is opened `read_only` and follows what that process does: its events are sent here too.
+    --- Opens a new session, or resumes one by its `session_id`. If another process has the session open, it is opened `read_only` here and follows that process: the events of its changes are sent to this client, too.
     ["session/start"] = { params = "compactd.StartParams", result = "compactd.StartResult" },
-    --- Appends messages, all or none. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused, because they would take the place of the model's answer.
+    --- Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
     --- Returns what the next model request must contain. It is always valid for the provider of `format`.
     ["session/context"] = { params = "compactd.ContextParams", result = "compactd.ContextResult" },
-    --- Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.
+    --- Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context.
     ["session/compact"] = { params = "compactd.CompactParams", result = "compactd.CompactionResult" },
     --- Returns every message ever appended, compacted or not, with the compactions between them.
     ["session/history"] = { params = "compactd.HistoryParams", result = "compactd.HistoryResult" },
@@ -1219,9 +1219,9 @@ return {
     ["session/search"] = { params = "compactd.SearchParams", result = "compactd.SearchResult" },
     --- Returns the original messages that a compaction's summary replaced, or those of the given entries.
     ["session/expand"] = { params = "compactd.ExpandParams", result = "compactd.ExpandResult" },
-    --- Replaces old tool output by one-line stubs, according to the settings, whether `prune` is on or off.
+    --- Replaces old tool output by one-line stubs, as much as the settings say, even if the setting `prune` is off.
     ["session/prune"] = { params = "compactd.PruneParams", result = "compactd.PruneResult" },
-    --- Goes back to an entry, so that the next one follows it. Nothing is deleted.
+    --- Goes back to an older entry and continues from there, on a new branch. Nothing is deleted.
     ["session/branch"] = { params = "compactd.BranchParams", result = "compactd.BranchResult" },
     --- Undoes the last compaction or prune. Later messages stay.
     ["session/undo"] = { params = "compactd.UndoParams", result = "compactd.UndoResult" },
@@ -1229,35 +1229,35 @@ return {
     ["session/redo"] = { params = "compactd.SessionParams", result = "compactd.UndoResult" },
     --- Lists all sessions.
     ["session/list"] = { params = "compactd.Nothing", result = "compactd.ListResult" },
-    --- Closes the session here and cancels a running compaction. It stays stored.
+    --- Closes the session in this daemon and cancels a running compaction. The session stays stored.
     ["session/close"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
-    --- Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, its ACP link. `left` names what is not compactd's: files that `session/export` wrote and that still exist, and the transcript of an agent whose session a hook mirrors. If that agent continues its session, the hook stores only what is new.
+    --- Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new.
     ["session/delete"] = { params = "compactd.SessionParams", result = "compactd.DeleteResult" },
-    --- Sets the given settings and returns every setting in force, with where it came from.
+    --- Sets the given settings and returns the value of every setting, and where it comes from.
     ["session/configure"] = { params = "compactd.ConfigureParams", result = "compactd.ConfigureResult" },
     --- Pins messages, so that they stay in every later context whatever is compacted, or unpins them.
     ["session/pin"] = { params = "compactd.PinParams", result = "compactd.PinResult" },
-    --- Removes what messages say from the session, for a secret that was pasted. It is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists the places, `left` what cannot be cleaned and why.
+    --- Removes the contents of messages from the session, for example because a secret was pasted. This is the one exception to "nothing is deleted". Role, blocks and call ids stay; the contents become `[redacted]` in the view, the history, the search, and in the journal's file, which is rewritten. Words that no other message contains are also removed from summaries, titles, file lists, error texts and waiting prompts: words of 6 characters and more anywhere, shorter ones as separate words. A summary that a model wrote of a redacted message is written again without a model. Earlier snapshots of the work tree are deleted, and so are a hook's copies of the messages. `cleaned` lists what was cleaned, `left` what could not be cleaned and why.
     ["session/redact"] = { params = "compactd.RedactParams", result = "compactd.RedactResult" },
     --- Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why.
     ["session/diff"] = { params = "compactd.DiffParams", result = "compactd.DiffResult" },
-    --- Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's shape. Compactions in the file are imported too: what a summary replaced is in the history, and `session/undo` restores it.
+    --- Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context.
     ["session/import"] = { params = "compactd.ImportParams", result = "compactd.ImportResult" },
-    --- Returns the session inline or writes it to a file. `compactd` is lossless. Message formats contain the whole history in a JSON object from which a request can be made. Names of other agents give session files that those agents can open.
+    --- Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.
     ["session/export"] = { params = "compactd.ExportParams", result = "compactd.ExportResult" },
-    --- Returns the state of the session: status, tokens, budget, compactions. Never waits.
+    --- Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs.
     ["agent/state"] = { params = "compactd.SessionParams", result = "compactd.StateResult" },
     --- Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`.
     ["agent/prompt"] = { params = "compactd.PromptParams", result = "compactd.PromptResult" },
     --- Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`.
     ["agent/abort"] = { params = "compactd.SessionParams", result = "compactd.AbortResult" },
-    --- Takes back a prompt that waits. (`agent/abort` stops the one that is being answered.)
+    --- Removes a prompt that waits in the queue. (`agent/abort` stops the one that is being answered.)
     ["prompt/drop"] = { params = "compactd.DropParams", result = "compactd.DropResult" },
     --- Checks the context before a model request: prunes or compacts if that is due, then answers.
     ["turn/begin"] = { params = "compactd.SessionParams", result = "compactd.BeginResult" },
     --- Appends the model's answer and the results of its tools.
     ["turn/end"] = { params = "compactd.EndParams", result = "compactd.EndResult" },
-    --- Reports a failed model request and says what it was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`, and the window that it names is learned. Without a session, the error's `data` still says what the failure was.
+    --- Reports a failed model request and returns what kind of failure it was. After an overflow, the session is compacted so that the next request is smaller, at most three times before the next `turn/end`. If the provider's error names the model's window, compactd learns it. If the session is not found or locked, the `data` of the error still says what kind of failure it was.
     ["turn/error"] = { params = "compactd.ErrorParams", result = "compactd.ErrorResult" },
     --- Changes the session's model, if the conversation fits its window or can be made to fit.
     ["model/set"] = { params = "compactd.ModelSetParams", result = "compactd.ModelSetResult" },
@@ -1265,13 +1265,13 @@ return {
     ["tokens/count"] = { params = "compactd.CountParams", result = "compactd.CountResult" },
     --- Returns a model's window and limits, with their sources. For an unknown model, the window is 128000, a guess.
     ["models/lookup"] = { params = "compactd.LookupParams", result = "compactd.LookupResult" },
-    --- Lists every model that the registry knows, or those of one provider, and the windows learned from servers.
+    --- Lists every model that the registry knows, or those of one provider, and the context windows that compactd learned from servers.
     ["models/list"] = { params = "compactd.ListModelsParams", result = "compactd.ListModelsResult" },
-    --- Forgets windows that were learned from servers.
+    --- Forgets context windows that compactd learned from servers.
     ["models/forget"] = { params = "compactd.ForgetParams", result = "compactd.ForgetResult" },
-    --- Says whether a failed model request was an overflow, what the error states, and what fixes it.
+    --- Returns whether a failed model request was an overflow, which sizes the provider's error names, and what fixes it.
     ["overflow/classify"] = { params = "compactd.ClassifyParams", result = "compactd.ClassifyResult" },
-    --- Trusts the present content of a folder's `.compactd.toml`, or revokes that trust. A person decides this. Without trust, the file may only set sizes, within bounds (docs/settings.md).
+    --- Trusts the current content of a folder's `.compactd.toml`, or revokes that trust. Only a person should decide this. Without trust, the file may only set sizes, within bounds (docs/settings.md).
     ["trust/set"] = { params = "compactd.TrustParams", result = "compactd.TrustResult" },
     --- Lists the folders that were trusted, and whether their files are unchanged.
     ["trust/list"] = { params = "compactd.Nothing", result = "compactd.TrustList" },
@@ -1281,7 +1281,7 @@ return {
     ["daemon/info"] = { params = "compactd.Nothing", result = "compactd.InfoResult" },
   },
   asked = {
-    --- A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the compaction continues.
+    --- A compaction is about to start. The client may add to the prompt, replace it, or refuse the compaction. Sent to clients that announced `compaction_hook`. If the client does not answer in time, the compaction continues.
     ["session/compacting"] = { params = "compactd.HookParams", result = "compactd.HookAnswer" },
     --- The model called a tool during `agent/prompt`. The client runs it.
     ["tool/execute"] = { params = "compactd.ToolParams", result = "compactd.ToolAnswer" },

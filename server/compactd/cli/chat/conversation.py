@@ -126,7 +126,7 @@ class Conversation(VerticalScroll, can_focus=False):
         await self._settled.mount_all(widgets)
 
     def forces(self, in_force: Sequence[str]) -> None:
-        """Mark each shown compaction as in force if its id is in `in_force`, otherwise as not in force."""
+        """Show each compaction whose id is in `in_force` as in force, and the others as undone."""
         for rule in self._settled.query(Rule):
             is_in_force = rule.result.compaction_id in in_force
             if rule.is_in_force != is_in_force:

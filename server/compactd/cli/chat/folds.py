@@ -152,7 +152,7 @@ class Rule(Fold):
         self.put(is_in_force=is_in_force)
 
     def put(self, *, is_in_force: bool) -> None:
-        """Mark the compaction as in force or as no longer in force."""
+        """Show the compaction as in force, or as undone."""
         self.is_in_force = is_in_force
         self.set_class(not is_in_force, "taken-back")
         self._entitle(self.size.width)

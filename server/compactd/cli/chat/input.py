@@ -22,7 +22,7 @@ class About(Struct, frozen=True):
 COMMANDS = (
     About("/compact", "[focus] [--keep N]", "compact now; focus: what the summary should focus on"),
     About("/undo", "", "undo the last compaction"),
-    About("/redo", "", "redo it"),
+    About("/redo", "", "redo the compaction that was undone last"),
     About("/branch", "", "continue from an earlier point; nothing is deleted"),
     About("/context", "", "show what fills the window"),
     About("/model", "PROVIDER/ID", "switch to another model"),
@@ -35,9 +35,9 @@ COMMANDS = (
 KEYS = (
     ("Enter", "send the prompt"),
     ("Ctrl-J", "start a new line"),
-    ("Tab", "complete a command; otherwise go to the entries that open"),
+    ("Tab", "complete a command; otherwise go to the entries that can be opened"),
     ("Esc", "stop the running answer or compaction"),
-    ("Ctrl-C", "the same; twice: quit"),
+    ("Ctrl-C", "stop like Esc; twice: quit"),
     ("PgUp PgDn", "scroll the conversation"),
     ("Ctrl-T", "show or hide the context"),
     ("↑ ↓", "go through earlier prompts"),

@@ -114,8 +114,8 @@ def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool
 def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gauge:
     """Divide the used tokens of the window among the kinds of entries. O(rows).
 
-    The total comes from `usage`. Tokens that the rows do not explain are system prompt and tools. If the rows
-    add up to more than the total, they are scaled down to it, because they are estimates.
+    The total comes from `usage`. Tokens that the rows do not explain are system prompt and tools. If the sum
+    of the rows exceeds the total, they are scaled down to it, because they are estimates.
     """
     parts = dict.fromkeys(PARTS, 0)
     for row in rows:

@@ -84,8 +84,8 @@ ASKED: tuple[Call, ...] = (
         params=client_hook.HookParams,
         result=client_hook.HookAnswer,
         doc="A compaction is about to start. The client may add to the prompt, replace it, or refuse the "
-        "compaction. Sent to clients that announced `compaction_hook`. Without an answer in time, the "
-        "compaction continues.",
+        "compaction. Sent to clients that announced `compaction_hook`. If the client does not answer in "
+        "time, the compaction continues.",
     ),
     Call(
         name="tool/execute",
@@ -114,7 +114,8 @@ TOKEN = Field(
     name="workDoneToken",
     shape=OneOf((Plain("string"), Plain("integer"))),
     is_required=False,
-    doc="The token of LSP. `$/progress` reports on this request with it until the request is answered.",
+    doc="LSP's progress token, chosen by the client. `$/progress` reports on this request with it until "
+    "the request is answered.",
 )
 """The field that the params of requests that can take long have in addition."""
 
@@ -138,7 +139,10 @@ HEAD = (
         name="session_id", shape=Plain("string"), is_required=True, doc="The session that the event is about."
     ),
     Field(
-        name="seq", shape=Plain("integer"), is_required=True, doc="Rises by one with each event of a session."
+        name="seq",
+        shape=Plain("integer"),
+        is_required=True,
+        doc="The number of the event; it rises by one with each event of a session.",
     ),
 )
 """The fields that every event has."""
@@ -221,8 +225,8 @@ def _reach(kind: type[Struct] | None, seen: dict[type[Struct], None]) -> None:
 
 
 def _shape(kind: type[Struct], name: str, annotation: object) -> Shape:
-    """Return the shape of a field on the wire. The content of a message or tool result may be a text instead
-    of a list of blocks.
+    """Return the shape of a field on the wire: the type of its JSON value. The content of a message or tool
+    result may be a text instead of a list of blocks.
     """
     if (kind, name) in ((messages.Message, "content"), (messages.ToolResult, "content")):
         return OneOf((Plain("string"), ListOf(OneOf(tuple(Named(block) for block in BLOCKS)))))

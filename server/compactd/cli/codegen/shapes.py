@@ -1,4 +1,4 @@
-"""The shape of a field of the protocol: which values it can have, independent of a programming language."""
+"""The *shape* of a field of the protocol: the type of its JSON value, for any programming language."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Named(Struct, frozen=True):
 
 
 class ListOf(Struct, frozen=True):
-    """A list whose items have one shape."""
+    """A list whose items all have the same shape."""
 
     item: Shape
 
 
 class MapOf(Struct, frozen=True):
-    """An object with any keys, whose values have one shape."""
+    """An object with any keys, whose values all have the same shape."""
 
     value: Shape
 
@@ -109,7 +109,7 @@ def words_of(kind: object) -> str:
 
 
 def structs_in(shape: Shape) -> Iterator[type[Struct]]:
-    """Yield the types that a shape refers to."""
+    """Yield the structs that a field's shape refers to, directly or inside lists, objects and unions."""
     match shape:
         case Named(kind):
             yield kind

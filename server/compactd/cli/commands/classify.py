@@ -54,7 +54,7 @@ FIXES = {
     "lower_output": "ask for fewer output tokens: the input alone fits",
     "truncate_item": "make that item smaller; a shorter conversation would not help",
     "retry_later": "wait, then send the same request again",
-    "none": "not in the conversation: a shorter one would fail in the same way",
+    "none": "the fault is not in the conversation: a shorter one would fail in the same way",
 }
 
 
@@ -76,7 +76,7 @@ def run(options: Options, page: Page) -> int:
     if options.file is None and sys.stdin.isatty():
         if not is_known:
             raise Stop(
-                "there is no error to read.",
+                "no error text was given.",
                 hint="Name a FILE, pipe the error in, or use --status.",
                 exit_code=USAGE,
             )

@@ -270,7 +270,10 @@ def _covers(done: _Done) -> str:
         count = plural(len(done.conversation.live), "message")
         return f"the next request: {count} since the agent's own compaction (--all takes the whole file)"
     if len(done.conversation.live) != len(done.conversation.messages):
-        return "the whole file, including what the agent compacted away before; no request was this large"
+        return (
+            "the whole file, including messages that the agent's own compaction had removed; no request "
+            "was this large"
+        )
     return "the next request: all messages of the file"
 
 
@@ -292,7 +295,7 @@ def _kept(result: CompactionResult) -> str:
 def _retained(retention: Retention) -> str:
     total = _facts_total(retention)
     if not total:
-        return "no detail in the removed messages came up more than once"
+        return "no detail (such as a path or a number) occurred more than once in the removed messages"
     return (
         f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
         f" {retention.kept:,} of {total:,}"
@@ -348,12 +351,15 @@ COMMAND = Command(
         ),
         Option(
             "--keep-recent",
-            "how many tokens of the newest messages to keep (20k)",
+            "how many tokens of the newest messages to keep unchanged (20k)",
             read=sizes.tokens,
             metavar="N",
         ),
         Option(
-            "--keep-messages", "how many of the newest messages to keep", read=sizes.messages, metavar="N"
+            "--keep-messages",
+            "how many of the newest messages to keep unchanged",
+            read=sizes.messages,
+            metavar="N",
         ),
         Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
         Option("--instructions", "what the summary should focus on"),
@@ -367,7 +373,7 @@ COMMAND = Command(
         Option("--output", "write the compacted session to this file", metavar="FILE", is_file=True),
         FORCE,
         Flag("--dry-run", "write nothing, as without --output"),
-        Flag("--all", "compact the whole file, also what the agent compacted away before"),
+        Flag("--all", "compact the whole file, with messages that the agent's own compaction removed"),
         Flag("--lost", "show all lost details, not only the first few", also=("--show-lost",)),
     ),
     examples=(

@@ -71,7 +71,7 @@ def _draw(page: Page, name: str, found: Authorship) -> None:
     if len(lines) > SHOWN:
         page.line(f"  … {len(lines) - SHOWN:,} more; --json lists all")
     if found.claims:
-        page.line("  The next compaction shows these as remarks of the model, or leaves them out.")
+        page.line("  The next compaction shows these texts as remarks of the model, or leaves them out.")
 
 
 def _short(text: str) -> str:

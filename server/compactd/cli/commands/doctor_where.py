@@ -1,4 +1,6 @@
-"""`compactd doctor --where`: lists every place that contains a text, which is read from standard input."""
+"""`compactd doctor --where`: lists every file, session and message that contains a text, which is read from
+standard input.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,10 @@ def run(options: Options, page: Page) -> int:
     done = change.is_needed and not options.dry_run
     exposed = exposed_program()
     if exposed is not None:
-        told = f"{exposed}, decides what these hooks run. Install compactd outside of it, and use that one."
+        told = (
+            f"{exposed}, decides what these hooks run. Install compactd where only you can change it, and "
+            "run `compactd install` from there."
+        )
         change = replace(change, notes=(*change.notes, told))
     show(page, change, agent, done=done, already="compactd's hooks are already installed")
     if done and not page.is_json:

@@ -1,4 +1,6 @@
-"""`compactd models` without a name: lists the providers or a provider's models, and the learned windows."""
+"""`compactd models` without a name: lists the providers or a provider's models, and the context windows that
+were learned on this machine.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ def _side_by_side(words: Sequence[str], columns: int) -> Iterator[str]:
 
 
 def _learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
-    """Print the windows that were learned from servers, newest last; nothing if there are none."""
+    """Print the context windows that were learned from servers, newest last; nothing if there are none."""
     if not observed:
         return
     page.line()

@@ -66,7 +66,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def run(options: Options, page: Page) -> int:
-    """Show the line once, or until interrupted."""
+    """Show the session's status as one line: once, or kept up to date until Ctrl-C."""
     if (options.file is None) == (options.agent is None):
         raise Stop(
             "name a FILE, or an agent with --agent NAME.",
@@ -110,7 +110,8 @@ def _once(options: Options, known: _Known, page: Page) -> int:
 
 
 def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
-    """Look at the file again and again, until Ctrl-C or until nobody reads the output."""
+    """Read the session file again and again and print what changed, until Ctrl-C or until nobody reads the
+    output. Never returns."""
     watched: Watched | None = None
     looks = 0
     while True:

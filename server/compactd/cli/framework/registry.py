@@ -64,7 +64,7 @@ def run_command(arguments: list[str]) -> int:
         return FAILED
     except OSError as error:
         _let_go_of_stdout()
-        sys.stderr.write(f"the output could not be written: {error.strerror or error}\n")
+        sys.stderr.write(f"the output of the command could not be written: {error.strerror or error}\n")
         return FAILED
     return code
 

@@ -50,7 +50,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Size of the whole request before the compaction."""
     tokens_after: int
     beside: int
-    """Size of the rest of the request: system prompt and tools, whether or not the file contains them."""
+    """Tokens of the request besides the messages: system prompt and tools, whether or not the file contains
+    them."""
     messages_before: int
     messages_after: int
     at: float

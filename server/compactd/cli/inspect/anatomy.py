@@ -75,7 +75,7 @@ class Anatomy(Struct, frozen=True, kw_only=True):
 
 
 def places_of(messages: Iterable[Message]) -> list[Place]:
-    """Return the place of each message of a whole conversation, oldest first."""
+    """Return the number and the turn of each message of a whole conversation, oldest first."""
     places: list[Place] = []
     turn = 0
     for number, message in enumerate(messages, start=1):
@@ -130,8 +130,8 @@ def dissect(
 
 
 def divided(message: Message, tokens: int) -> Mapping[str, int]:
-    """Divide the `tokens` of one message among its parts by an estimate of its blocks. The parts add up to
-    `tokens`.
+    """Divide the `tokens` of one message among its parts by an estimate of its blocks. The sum of the parts
+    is `tokens`.
     """
     estimates: dict[str, int] = {}
     for block in message.content:

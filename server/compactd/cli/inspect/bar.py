@@ -34,7 +34,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     """The contents of a context window, as a bar shows them. Sizes are in tokens."""
 
     parts: Mapping[str, int]
-    """Tokens of each part. They add up to `used`."""
+    """Tokens of each part. Their sum is `used`."""
     used: int
     window: int | None
     threshold: int | None

@@ -26,7 +26,7 @@ class Context(Struct, frozen=True, kw_only=True):
     used: int
     """The whole request."""
     parts: Mapping[str, int]
-    """Tokens of each part. They add up to `used`."""
+    """Tokens of each part. Their sum is `used`."""
     estimate: int
     """The estimate for everything in the file. If it is larger than `used`, the sizes in `parts` are the
     estimates scaled down; otherwise they are the estimates.
@@ -44,8 +44,8 @@ class Context(Struct, frozen=True, kw_only=True):
         return estimate if self.estimate <= self.used else round(estimate * self.used / self.estimate)
 
     def shown_each(self, estimates: Sequence[int]) -> list[int]:
-        """Return the size to show for each of `estimates`. These sizes add up to `shown` of the sum of the
-        estimates.
+        """Return the size to show for each of `estimates`. The sum of these sizes is `shown` of the sum of
+        the estimates.
         """
         shown: list[int] = []
         done = given = 0
@@ -68,8 +68,8 @@ class Context(Struct, frozen=True, kw_only=True):
 def fill(estimates: Mapping[str, int], used: int) -> Context:
     """Divide the next request of `used` tokens into parts with the given estimates. O(parts).
 
-    The estimates stay unchanged, and the remaining tokens become the part `NOT_IN_FILE`. If the estimates add
-    up to more than `used`, they are scaled down to it, because the provider's report is right and the
+    The estimates stay unchanged, and the remaining tokens become the part `NOT_IN_FILE`. If the sum of the
+    estimates exceeds `used`, they are scaled down to it, because the provider's report is right and the
     estimates are not.
     """
     estimate = sum(estimates.values())

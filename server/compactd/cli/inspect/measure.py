@@ -54,7 +54,7 @@ class Meter:
         """Positions of the messages that are in the context."""
         self._fixed = 0
         self._fold = Fold(decode_message)
-        """The state that the messages in the context add up to."""
+        """The session state that results from the messages in the context."""
 
     def take(
         self,

@@ -67,9 +67,9 @@ class Inspected(Struct, frozen=True, kw_only=True):
     smaller: Smaller | None = None
     """What a compaction with a target would free, if one without a target frees nothing."""
     places: Mapping[str, Place]
-    """The place of each message in the context, by entry id."""
+    """The place (number and turn) of each message in the context, by entry id."""
     all_places: tuple[Place, ...]
-    """The place of each message of the file, oldest first."""
+    """The place (number and turn) of each message of the file, oldest first."""
     warnings: tuple[str, ...]
 
 

@@ -158,8 +158,8 @@ class Watched:
             self._format = detect(data)
             if self._format is None:
                 if not data.strip():
-                    return Unreadable("it is empty", is_gone=True)
-                return Unreadable("its format is unknown")
+                    return Unreadable("the file is empty", is_gone=True)
+                return Unreadable("the format of the file is unknown")
             self._growing = growing(self._format)
         if self._growing is None:
             return self._whole(data if is_anew else None)
@@ -265,7 +265,7 @@ class Watched:
 
     def _read_from(self, meter: Meter, limits: Limits, compactions: int) -> Reading | Unreadable:
         if not meter.count:
-            return Unreadable("it contains no messages yet")
+            return Unreadable("the file contains no messages yet")
         return Reading(
             file=self.path,
             format=self._format or "",

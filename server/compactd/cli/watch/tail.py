@@ -20,7 +20,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) 
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """What is new since the last look."""
+    """What the previous reading of the file did not contain."""
 
     data: bytes
     """The bytes after those that were read last; the whole file if `is_anew`."""
@@ -67,7 +67,9 @@ class Tail:
             self._forget()
             if isinstance(refused, FileNotFoundError):
                 return Gone("there is no such file")
-            return Gone((refused.strerror if isinstance(refused, OSError) else "") or "it cannot be read")
+            return Gone(
+                (refused.strerror if isinstance(refused, OSError) else "") or "the file cannot be read"
+            )
 
     def forget(self) -> News | Gone | None:
         """Forget what was read so far, and return the whole file as if it were new."""
@@ -83,7 +85,7 @@ class Tail:
             facts = os.fstat(fd)
             seen = _seen(facts)
             if not stat.S_ISREG(facts.st_mode):
-                return Gone("it is not a regular file")
+                return Gone("this is not a regular file")
             if seen.size > self._limit:
                 return Gone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
             is_anew = self._is_anew(fd, seen)

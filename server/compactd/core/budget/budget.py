@@ -130,8 +130,8 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
     if settings.keep_recent_tokens is not None and keep.tokens != settings.keep_recent_tokens:
         warnings = (
             *warnings,
-            f"keep_recent_tokens {settings.keep_recent_tokens:,} is not below the threshold;"
-            f" {keep.tokens:,} are kept",
+            f"keep_recent_tokens is {settings.keep_recent_tokens:,}, which is not below the threshold of"
+            f" {limits.threshold:,} tokens; {keep.tokens:,} is used instead",
         )
     return Standing(
         budget=Budget(
@@ -254,7 +254,10 @@ def keep_of(
     if not forced and given is not None:
         if threshold is None or given < threshold:
             return Keep(tokens=given, source="keep_recent_tokens")
-        return Keep(tokens=max(1, threshold // 2), source="threshold ÷ 2, below keep_recent_tokens")
+        return Keep(
+            tokens=max(1, threshold // 2),
+            source="threshold ÷ 2, because keep_recent_tokens is not below the threshold",
+        )
     if not forced and settings.keep_messages is not None:
         return Keep(messages=settings.keep_messages, source="keep_messages")
     keep = keep_by(rules.overflow_keep if forced else rules.keep, trigger, window)
@@ -267,9 +270,9 @@ def keep_of(
 _COMPARED: Mapping[str, str] = {
     "prompt": "used",
     "total": "used",
-    "context_size": "the last report: input, cache, output",
-    "finished": "the last report: input, cache read, output",
-    "estimate": "estimate of everything",
+    "context_size": "the last usage report: input, cache and output tokens",
+    "finished": "the last usage report: input, cache read and output tokens",
+    "estimate": "estimate of the whole request",
 }
 """Where the compared size comes from, in words, by `Rules.size`."""
 
@@ -294,11 +297,14 @@ def _base_term(size: Size, base: int) -> Term:
     """Return the term `base`. Its source says so if compactd's own estimate of the reported request differs
     from the report by more than half."""
     if size.base is None:
-        return Term(0, "no report of this context")
+        return Term(0, "no usage report for this context")
     ours = size.reported_estimate
     if ours is None or not _disagree(size.base, ours):
-        return Term(base, "the last report")
-    return Term(base, f"the last report; our estimate of that request, {ours:,}, differs by more than half")
+        return Term(base, "the last usage report")
+    return Term(
+        base,
+        f"the last usage report; compactd's estimate of that request, {ours:,}, differs by more than half",
+    )
 
 
 def _window_term(window: Term, size: Size) -> Term:
@@ -308,7 +314,9 @@ def _window_term(window: Term, size: Size) -> Term:
         return window
     if not _disagree(size.base, window.value):
         return window
-    return Term(window.value, f"{window.source}; the last report, {size.base:,}, is more than half above it")
+    return Term(
+        window.value, f"{window.source}; the last usage report, {size.base:,}, is more than half above it"
+    )
 
 
 def _disagree(one: int, other: int) -> bool:
@@ -318,11 +326,15 @@ def _disagree(one: int, other: int) -> bool:
 
 
 def _estimate_source(size: Size, hidden: int) -> str:
-    source = "estimate of everything" if size.base is None else "estimate since then"
+    source = (
+        "estimate of the whole request"
+        if size.base is None
+        else "estimate of what came after the last usage report"
+    )
     if size.slope != 1.0:
-        source += f" × {size.slope:.2f}, the growth that reports showed"
+        source += f" × {size.slope:.2f}, the ratio of reported to estimated tokens"
     if size.base is None and hidden:
-        source += f", and {hidden:,} that they showed beside it"
+        source += f", plus {hidden:,} tokens that usage reports counted and the estimate lacks"
     return source
 
 
@@ -331,7 +343,8 @@ def _max_output(window: Window, tokens: int | None, used: int) -> Term:
     window if that is less."""
     if tokens is None:
         return Term(
-            window.output_limit, "the model's output limit" if window.output_limit else "none is known"
+            window.output_limit,
+            "the model's output limit" if window.output_limit else "the model's output limit is not known",
         )
     left = max(0, tokens - used)
     if window.output_limit is not None and window.output_limit <= left:

@@ -109,7 +109,7 @@ def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
     match rule:
         case KeepShare(divisor=divisor, manual_tokens=manual):
             if trigger == "manual" and manual is not None:
-                return Keep(tokens=manual, source=f"{manual:,} of a manual compaction")
+                return Keep(tokens=manual, source=f"{manual:,}, for manual compactions")
             if window is None:
                 return Keep(tokens=manual or KEEP_WITHOUT_WINDOW, source="no window is known")
             return Keep(tokens=max(1, window // divisor), source=f"window ÷ {divisor}")
@@ -120,7 +120,7 @@ def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
         case KeepMessages(messages=messages):
             return Keep(messages=messages, source="profile")
         case KeepRequest():
-            return Keep(source="the newest request alone")
+            return Keep(source="only the newest request")
         case _:
             assert_never(rule)
 
@@ -141,7 +141,7 @@ def _window(
     if given is not None:
         if observed is not None and (observed < given or given == 0):
             says = f"{given:,}" if given else "0, which means no limit"
-            warning = f"context_window is {says}, but the provider takes no more than {observed:,}"
+            warning = f"context_window is {says}, but the provider accepts at most {observed:,} tokens"
             return observed, "observed", window.observed_source, None, (warning,)
         if given == 0:
             return _unlimited(settings, window, source)
@@ -159,7 +159,13 @@ def _window(
         value = window.window or unknown.window
         return value, "guess", f"a guess: {window.source}", window.input_limit, ()
     if window.rejected and unknown.after_rejection is not None:
-        return unknown.after_rejection, "guess", "a guess, after a rejection", window.input_limit, ()
+        return (
+            unknown.after_rejection,
+            "guess",
+            "a guess, because the provider rejected a request as too large",
+            window.input_limit,
+            (),
+        )
     return None, "guess", f"none: {window.source}", None, ()
 
 
@@ -171,8 +177,8 @@ def _unlimited(
     window is known until a provider rejects a request as too large."""
     after = settings.rules.unknown.after_rejection
     if window.rejected and after is not None:
-        return after, "guess", "a guess, after a rejection", None, ()
-    return None, "override", f"{source}: 0, no limit", None, ()
+        return after, "guess", "a guess, because the provider rejected a request as too large", None, ()
+    return None, "override", f"{source} is 0, which means no limit", None, ()
 
 
 def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limits:
@@ -188,7 +194,9 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
         unknown = rule.unknown if isinstance(rule, Ratio) and not is_unlimited else None
         if unknown is None:
             return limits
-        return replace(limits, threshold=unknown, threshold_source="profile, where no window is known")
+        return replace(
+            limits, threshold=unknown, threshold_source="the profile's threshold for an unknown window"
+        )
     profile = f"profile {settings.profile}"
     match rule:
         case Ratio(ratio=ratio, of=of, guess_ratio=guess_ratio):
@@ -241,11 +249,18 @@ def _capped(limits: Limits, explicit: tuple[int, str, str], whole: int | None) -
     threshold, name, source = explicit
     warnings = limits.warnings
     if limits.cap is not None and threshold > limits.cap:
-        warnings = (*warnings, f"{name} asks for {threshold:,}, above the cap: {limits.cap:,} is used")
+        warnings = (
+            *warnings,
+            f"{name} sets the threshold to {threshold:,} tokens, but a request may have at most"
+            f" {limits.cap:,}; {limits.cap:,} is used",
+        )
         threshold, source = limits.cap, f"{source}, lowered to the cap"
     elif threshold < 1 and whole is not None:
         lowered = whole - whole // 4
-        warnings = (*warnings, f"{name} leaves nothing of a window of {whole:,}: {lowered:,} is used")
+        warnings = (
+            *warnings,
+            f"{name} leaves nothing of a window of {whole:,} tokens; a threshold of {lowered:,} is used",
+        )
         threshold, source = lowered, f"{source}, raised to window − window ÷ 4"
     reserve = Term(None, source) if limits.cap is None else Term(max(0, (whole or 0) - threshold), source)
     return replace(limits, reserve=reserve, threshold=threshold, threshold_source=source, warnings=warnings)

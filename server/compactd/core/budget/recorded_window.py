@@ -97,7 +97,7 @@ def window_by_file(
             continue
         doubt = _doubt_of(window, one, most, known)
         if doubt:
-            doubts.append(f"{_CLAIMS[one.kind].format(one.tokens)}, which is not believed: {doubt}")
+            doubts.append(f"{_CLAIMS[one.kind].format(one.tokens)}, which does not count: {doubt}")
         else:
             believed[one.kind] = (window, one.tokens)
     for kind in ("refusal", "limit", "compaction"):
@@ -150,7 +150,7 @@ def _by_accepted(
         return Recorded(window=most, source=source, is_estimate=True, doubts=doubts)
     if known is None and guess is not None and most > guess:
         window = next((size for size in COMMON_WINDOWS if size >= most), MAX_WINDOW)
-        source = f"the smallest usual window for the file's largest accepted request ({most:,})"
+        source = f"the smallest common window that the file's largest accepted request ({most:,}) fits into"
         return Recorded(window=window, source=source, is_guess=True, doubts=doubts)
     return Recorded(doubts=doubts)
 
@@ -159,26 +159,26 @@ def _doubt_of(window: int, one: Evidence, most: int, known: int | None) -> str:
     """Return why `window`, the claim of `one`, is not believed; an empty text if it is. `most` is the size of
     the largest request that was accepted."""
     if not MIN_WINDOW <= window <= MAX_WINDOW:
-        return "no model has such a window"
+        return "no model has a window of that size"
     if most > window:
         return f"the same model accepted a request of {most:,} tokens"
     if 2 * most >= min(window, one.tokens):
         return ""
     if one.kind == "compaction":
-        return f"the largest request in the file has {most:,} tokens"
+        return f"the largest request in the file has only {most:,} tokens"
     if known is not None and not known <= window * MIN_SHARE <= known * MIN_SHARE:
         return f"it is far from the known window of {known:,}, and no request in the file is nearly as large"
     return ""
 
 
 _SOURCES: dict[str, str] = {
-    "compaction": "estimated from the file: Claude Code compacted by itself at {:,} tokens",
-    "limit": "the agent's own limit in the file ({:,})",
-    "refusal": "the provider's refusal in the file names {:,} tokens",
+    "compaction": "estimated from the file: Claude Code compacted automatically at {:,} tokens",
+    "limit": "the context limit that the agent recorded in the file ({:,})",
+    "refusal": "a provider's error in the file names a limit of {:,} tokens",
 }
 
 _CLAIMS: dict[Kind, str] = {
-    "compaction": "the file tells of an automatic compaction at {:,} tokens",
+    "compaction": "the file records an automatic compaction at {:,} tokens",
     "limit": "the file names a window of {:,} tokens",
-    "refusal": "a refusal in the file names a window of {:,} tokens",
+    "refusal": "a provider's error in the file names a window of {:,} tokens",
 }

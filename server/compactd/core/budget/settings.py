@@ -1,4 +1,4 @@
-"""Merge layers of settings into the settings in force, and record where each came from.
+"""Merge layers of settings into the settings that compactd uses, and record where each came from.
 
 A layer is what one source says: the request, `session/configure`, the environment, a file. A higher layer
 beats a lower one, setting by setting. What no layer names comes from the profile. The caller passes the
@@ -35,7 +35,7 @@ whole group. If one layer names several, the first of the group counts."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
-    """The settings in force, and their sources."""
+    """The settings that compactd uses, merged from all layers, and the source of each."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -103,12 +103,12 @@ def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
     if floor is not None and not 0 <= floor <= 1:
         raise InvalidParams(f"retention_floor is {floor}; it must be 0 to 1", f"{path}.retention_floor")
     if given.model is not None and not given.model.strip():
-        raise InvalidParams("model is empty", f"{path}.model")
+        raise InvalidParams("model is empty; give the name of a model, or leave model out", f"{path}.model")
     return given
 
 
 def merge(layers: Sequence[tuple[str, GivenSettings]]) -> Resolved:
-    """Merge layers of (source, settings), the highest first, into the settings in force.
+    """Merge layers of (source, settings), the highest first, into the settings that compactd uses.
 
     The layers must be valid (`validate`). O(layers).
     """

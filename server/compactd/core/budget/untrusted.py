@@ -27,8 +27,8 @@ from compactd.core.budget.settings import (
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 
 SHARE = 4
-"""A window or threshold from an untrusted source must be at least this fraction (a quarter) of the one in
-force without it."""
+"""A window or threshold from an untrusted source must be at least this fraction (a quarter) of the one that
+would be used without that source."""
 
 
 class UntrustedSettings(GivenSettings, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,11 +44,11 @@ class Allowed(Struct, frozen=True, kw_only=True):
     reason: str
     """Why the setting does no harm; a sentence for the documentation."""
     rule: str = ""
-    """A further condition, in words for the documentation. It compares the value with what is in force
-    without the untrusted source."""
+    """A further condition, in words for the documentation. It compares the value with the one that would be
+    used without the untrusted source."""
 
 
-_ONLY_LOWER = f"at most the one in force without it, at least 1/{SHARE} of it"
+_ONLY_LOWER = f"at most the value without the untrusted source, and at least 1/{SHARE} of that value"
 
 ALLOWED: Mapping[str, Allowed] = {
     "context_window": Allowed(
@@ -87,7 +87,7 @@ ALLOWED: Mapping[str, Allowed] = {
     "tool_output_chars": Allowed(
         least=500,
         reason="A summariser sees less of each tool result.",
-        rule="at most the one in force without it",
+        rule="at most the value without the untrusted source",
     ),
 }
 """What an untrusted source may set. `true` counts as 1."""
@@ -99,12 +99,12 @@ NEEDS_TRUST: Mapping[str, str] = {
     "split_min_messages": "it can cause further requests to a model",
     "protected_tools": "it replaces your list of tools whose output is never pruned",
     "strategy": "it decides whether the conversation is sent to a model",
-    "model": "it decides who reads the conversation",
-    "compact_prompt": "it rewrites what the summariser is told",
+    "model": "it decides which model reads the conversation",
+    "compact_prompt": "it replaces the instructions for the model that writes the summaries",
     "estimator": "it changes how tokens are counted",
-    "auto_continue": "it makes the agent go on without you",
-    "summary_tokens": "it leaves your constraints less room, or costs more",
-    "summary_deadline_s": "it makes turns wait, or gives up your summariser",
+    "auto_continue": "it makes the agent continue without waiting for you",
+    "summary_tokens": "it can leave summaries too little room for your constraints, or make them cost more",
+    "summary_deadline_s": "it decides how long turns wait for a model's summary",
     "max_cost": "it decides how much money may be spent",
     "constraint_tokens": "it can drop your constraints from summaries",
     "retention_floor": "it decides how poor a summary may be",
@@ -147,8 +147,8 @@ def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tupl
 def resolve(
     layers: Sequence[tuple[str, GivenSettings]], window: Window, *, runs_loop: bool = False
 ) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
-    """Return (the settings in force, the untrusted settings that were ignored because they would raise a
-    limit or make it too low).
+    """Return (the settings to use, the untrusted settings that were ignored because they would raise a limit
+    or make it too low).
 
     `layers` are as for `merge`; at most one of them is an `UntrustedSettings`. `runs_loop` means that the
     session's own model is asked for summaries if no other is named. O(layers).
@@ -189,27 +189,36 @@ def _wrong(
     for name in chosen:
         if is_paid and _is_more_often(name, found, base, before):
             yield ignoring(
-                name, "it can make compactions more frequent, and each may cost money: a model is asked"
+                name, "it can make compactions more frequent, and each may cost money for a model's summary"
             )
         elif name == "context_window" and (reason := _raised(found.settings.context_window, before.tokens)):
-            yield ignoring(name, f"an untrusted source may only lower the context window: {reason}")
+            yield ignoring(
+                name, f"an untrusted source may only lower the context window, at most to a quarter: {reason}"
+            )
         elif name == "context_window" and base.settings.context_window == 0 and before.tokens is None:
             yield ignoring(name, "your own settings say that there is no limit")
         elif name == "context_window" and not sets_threshold and (reason := _too_low(after, before)):
             yield ignoring(
-                name, f"an untrusted source may only lower the context window: the threshold {reason}"
+                name,
+                f"an untrusted source may lower the threshold at most to a quarter: {reason}",
             )
         elif name in THRESHOLD and (
             reason := _raised(after.threshold, _threshold(before, after)) or _too_low(after, before)
         ):
-            yield ignoring(name, f"an untrusted source may only lower the threshold: {reason}")
+            yield ignoring(
+                name, f"an untrusted source may only lower the threshold, at most to a quarter: {reason}"
+            )
         elif name == "keep_recent_tokens" and _is_much(found.settings.keep_recent_tokens, after.threshold):
-            yield ignoring(name, f"it is more than half of the threshold, {after.threshold:,}")
+            yield ignoring(
+                name,
+                f"an untrusted source may set it to at most half of the threshold of {after.threshold:,}",
+            )
         elif (
             name == "tool_output_chars" and found.settings.tool_output_chars > base.settings.tool_output_chars
         ):
             yield ignoring(
-                name, f"an untrusted source may only lower it: {base.settings.tool_output_chars:,}"
+                name,
+                f"an untrusted source may only lower it; otherwise it is {base.settings.tool_output_chars:,}",
             )
 
 

@@ -54,7 +54,7 @@ def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None)
     given, reported = fold.model.context_window, fold.reported_window
     refused = fold.rejected.limit if fold.rejected else None
     is_refused = fold.rejected is not None and refused is None
-    source = "a rejection of this session"
+    source = "a rejected request of this session"
     if given is not None:
         return Window(
             window=given,
@@ -67,7 +67,7 @@ def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None)
         )
     if known is None:
         unknown = Window(
-            source="no model is named",
+            source="the session names no model",
             reported=reported,
             observed=refused,
             observed_source=source,

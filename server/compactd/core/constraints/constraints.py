@@ -7,7 +7,7 @@ branch and redaction need no rule of their own, and repeated compactions lose no
 **Newest wins.** Two constraints contradict each other if they are about the same thing, and one forbids what
 the other demands or both set a limit to different numbers. They are about the same thing if they have the
 same words, apart from cue words (which express the limit, such as `never`) and the number of a limit. The
-older one is then no longer in force. A question, or a sentence that may have been pasted
+newer one is then in force, the older one no longer. A question, or a sentence that may have been pasted
 (`user_text.Said.is_sure`), replaces nothing: both count. A constraint that is repeated in the same words
 counts once, at its last place.
 
@@ -166,12 +166,13 @@ class Constraints(Struct, frozen=True, dict=True):
 
     @cached_property
     def phrases(self) -> Phrases:
-        """A search for the sentences of all constraints in a text. Those in force come first."""
+        """A search for the sentences of all constraints in a text. The constraints that are in force come
+        first."""
         return Phrases(one.text for one in (*self.in_force, *self.superseded))
 
     @cached_property
     def sentences_in_force(self) -> frozenset[str]:
-        """The sentences of the constraints in force."""
+        """The sentences of the constraints that are in force: those that no newer one contradicts."""
         return frozenset(one.text for one in self.in_force)
 
     @cached_property
@@ -307,7 +308,8 @@ def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
 
 
 def stated_in(text: str, demands: Constraints) -> list[str]:
-    """Return the constraints in force that `text` contains word for word. O(text)."""
+    """Return the sentences of the constraints of `demands` that are in force (contradicted by no newer one)
+    and that `text` contains word for word. O(text)."""
     return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
@@ -422,7 +424,8 @@ class _Newer:
 
 
 class _Sense(Struct, frozen=True):
-    """What a constraint says about its subject."""
+    """What a constraint says, apart from its subject: whether it forbids or demands, and which number is the
+    limit."""
 
     forbids: bool
     is_limit: bool
@@ -433,7 +436,7 @@ class _Sense(Struct, frozen=True):
 
 
 def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
-    """Return (constraints in force, constraints that a newer one contradicts), oldest first.
+    """Return (constraints that are in force, constraints that a newer one contradicts), oldest first.
     O(characters)."""
     stands: dict[frozenset[str], _Newer] = {}
     kept: list[Constraint] = []

@@ -27,7 +27,8 @@ from compactd.protocol.messages import Author, Text
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
-    """A unit that may be quoted: its text, and the message that contains it."""
+    """A unit (a line, or a piece of one) that a summary may quote: its text, and the message that contains
+    it."""
 
     item: int
     """The index of the message that contains the unit."""
@@ -38,7 +39,7 @@ class Place(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Quotable(Struct, frozen=True, array_like=True, gc=False):
-    """A part of a removed message (the units of one text). Each of its units may be quoted."""
+    """One text of a removed message. A summary may quote each of its units (lines)."""
 
     item: int
     """The index of the message that contains the part."""
@@ -125,7 +126,7 @@ class Conversation:
 
     @property
     def units(self) -> int:
-        """The number of units that may be quoted. Their indices are 0, 1, … below this number."""
+        """The number of units (lines) that a summary may quote. They are numbered from 0."""
         return self._begins[-1]
 
     def leave_out(self, directory: str, *, told: bool) -> None:
@@ -326,7 +327,8 @@ class Conversation:
                 self._begins.append(self._begins[-1] + part.count)
 
     def _group(self, index: int, role: int, call_id: str | None) -> int:
-        """Return the index of the group of a part. A part that starts a new group is registered."""
+        """Return the index of the group (a call with its result, or the text of one message) that a text
+        belongs to. If the text starts a new group, register it."""
         if call_id is not None:
             if role == HEADER:
                 self._opened[call_id] = len(self.header)

@@ -154,8 +154,8 @@ def extract(
     `removed` are all originals, oldest first, that the new view does not show word for word, including those
     of earlier compactions. `kept` are the messages that stay in the view; features that they show are not
     quoted again. `request` is the newest user request. `lead` is the first line of the message. `layout`
-    assigns content to headings. `demands` are the user's constraints: those in force are included word for
-    word, superseded ones are not quoted.
+    assigns content to headings. `demands` are the user's constraints. Those that still apply are included
+    word for word; those that a newer one contradicts are not quoted.
 
     If even the smallest summary is larger than the budget, it is returned anyway; the caller compares
     `tokens`. O(size of the messages) the first time, then O(their features).
@@ -182,8 +182,8 @@ def _fill(
     lead: str,
     layout: Layout,
 ) -> Extract:
-    """Return the summary of at most `budget` tokens by `count`, with as many picked units as fit. `rate` is
-    the number of tokens by `count` per estimated token."""
+    """Return the summary of at most `budget` tokens by `count`, with as many of the picked lines (units) as
+    fit. `rate` is the number of tokens by `count` per estimated token."""
 
     def text_of(picked: Sequence[int], files: Files, *, full: bool = True) -> str:
         material = sections(conversation, picked, layout)

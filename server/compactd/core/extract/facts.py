@@ -59,8 +59,8 @@ _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
 
 
 class Part(Struct, frozen=True, array_like=True, gc=False):
-    """The units of one text of a message, with their features packed into bytes. All units have the same
-    role."""
+    """One text of a message, split into units (lines that a summary can quote), with their features packed
+    into bytes. All units have the same role."""
 
     role: int
     call_id: str | None
@@ -109,7 +109,8 @@ class Facts(Struct, frozen=True, array_like=True, gc=False):
     size: int
     """The number of code points in the message's texts. The cache is bounded by the sum of these."""
     stripped: str
-    """The working folder that was cut from the front of paths, with a slash at the end; empty for none."""
+    """The working folder that was cut from the front of paths, with a slash at the end; empty if nothing was
+    cut."""
     whole: bytes | None = None
     """The atoms of the message's texts before the working folder was cut from paths, as bytes of array code
     `I`; None if the message does not contain the folder."""
@@ -168,8 +169,8 @@ class Reader:
         return Part(role, source.call_id, len(units), packed, with_text, tuple(left_out))
 
     def named(self, source: Source) -> Part:
-        """Return a part with only the atoms of a text, without those of units that are too large. This is
-        faster than `part`."""
+        """Return a part with only the atoms of a text, without the atoms of units that are too large to be
+        quoted (`UNIT_TOKENS`). This is faster than `part`."""
         role, directory = source.role, self.directory
         units: list[Unit] = []
         chunks: list[list[str]] = []
@@ -185,7 +186,8 @@ class Reader:
         return Part(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
 
     def _is_too_large(self, text: str) -> bool:
-        """Return whether a unit has too many estimated tokens to be quoted."""
+        """Return whether a unit (a line, or a piece of one) has too many estimated tokens for a summary to
+        quote it."""
         return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
 
     def read(self, item: Item, part: Callable[[Source], Part] | None = None) -> Facts:
@@ -212,8 +214,8 @@ class Reader:
 
 
 def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
-    """Yield the units of each part of a message, without those that are too large: the units that
-    `Part.packed` describes. O(length)."""
+    """Yield the units (lines) of each part of a message that a summary can quote, which are those that
+    `Part.packed` describes. Units that are too large to be quoted are left out. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
         if part.left_out:
             left_out = frozenset(part.left_out)

@@ -39,8 +39,8 @@ LINE: Final = 3
 KINDS: Final = 4
 """The number of kinds of features. A feature's kind is its number modulo this."""
 SHAPES: Final = 4
-"""The number of shapes (sorts of atoms, classes of length). A feature's shape is (number ÷ `KINDS`) modulo
-this."""
+"""How many shapes there are: sorts of atoms, or classes of the length of a word or line. A feature's shape is
+(number ÷ `KINDS`) modulo this."""
 
 ATOM_SHAPES: Final = {"id": 0, "path": 1, "lit": 2}
 """The shape of an atom, by its kind: identifier, path, literal."""
@@ -81,7 +81,8 @@ The other three are the features that the sign has as an identifier, as a digest
 
 
 def number_of(text: str, kind: int, shape: int) -> int:
-    """Return the number of a feature that is no run: a hash of `text` with the kind and the shape."""
+    """Return the number of a feature that is no run: a hash of `text`, combined with the feature's kind and
+    its shape (the sort of an atom, or a class of length)."""
     return ((_hash(text) & _BITS_SHAPED) * SHAPES + shape) * KINDS + kind
 
 

@@ -36,8 +36,8 @@ PICKS_A_BREATH = 16
 
 
 class Candidates(Struct):
-    """The units that may be quoted, in the order of the conversation, as parallel arrays: element i of an
-    array belongs to unit i, unless the array says otherwise."""
+    """The units (lines) that a summary may quote, in the order of the conversation, as parallel arrays:
+    element i of an array belongs to unit i, unless the array says otherwise."""
 
     features: Indices
     """The features of all units in order, as indices into the list of weights."""

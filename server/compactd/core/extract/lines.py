@@ -163,7 +163,8 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def split(source: Source) -> Iterator[Unit]:
-    """Yield the units of a text, in order, including those that are too large to be quoted. O(length)."""
+    """Yield the units of a text (its lines, or pieces of long ones) in order. Units that are too large for a
+    summary to quote (`facts.UNIT_TOKENS`) are included. O(length)."""
     if source.role == HEADER:
         yield Unit(source.text)
         return

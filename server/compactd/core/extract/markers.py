@@ -19,7 +19,7 @@ from compactd.core.extract.line_roles import ASSISTANT, RESULT, SHELL, USER
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR
 
 AT_ONCE: Final = 500
-"""How many units (lines or pieces of them, at most 300 characters each) are searched at once."""
+"""How many lines, or pieces of long lines (at most 300 characters each), are searched at once."""
 
 _ODD: Final = "ıſİ"
 """Letters that a case-insensitive pattern treats as `i` or `s` although `str.lower` does not turn them into

@@ -111,8 +111,8 @@ class Scene(Struct):
 
 
 class Statistics:
-    """Arrays that say where and how often each feature occurs in a conversation. Computed in O(n log n) for n
-    mentions.
+    """Arrays that say where and how often each feature (a word, a path, …) occurs in a conversation. Computed
+    in O(n log n) for n mentions.
 
     A *mention* is one feature in one unit. Mentions and units are in the order of the conversation. Arrays
     with a value per feature are in the order of `features`.
@@ -280,7 +280,7 @@ class Chances:
 
     def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
         """Return `worth[kind][shape]` × chance of reuse for each feature, in the order of
-        `Statistics.features`.
+        `Statistics.features`. (A feature's shape is what `shape_of` returns.)
 
         The chance is `logistic(weights · inputs)`. It is computed from tables of the few values that each
         input can have, not from `inputs`. The result is rounded so that sums are exact in any order and the
@@ -363,7 +363,8 @@ def repeated(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
 
 
 def shapes_of(features: Numbers) -> Indices:
-    """Return the shape of each feature, as `shape_of` returns it."""
+    """Return the shape of each feature: the sort of an atom, or the class of length of a word or a line. See
+    `shape_of`."""
     import numpy as np
 
     numbers = features.astype(np.int64)

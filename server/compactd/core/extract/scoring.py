@@ -71,9 +71,9 @@ LARGE_TOKENS: Final = 5000
 """The `SMALL_…` factors below apply in full to a summary of at most `SMALL_TOKENS`. Above that they approach
 1, which they reach at `LARGE_TOKENS`."""
 SMALL_ATOM: Final = (1.0, 2.0, 2.0, 1.0)
-"""A factor for atoms in a small summary, by shape (see `features.ATOM_SHAPES`). A small summary should
-contain what must be spelled exactly: paths and literals, of which there are few. A larger summary also has
-room for words that help to predict the next ones."""
+"""A factor for atoms in a small summary, by the sort of the atom (see `features.ATOM_SHAPES`). A small
+summary should contain what must be spelled exactly: paths and literals, of which there are few. A larger
+summary also has room for words that help to predict the next ones."""
 SMALL_RUN: Final = 1.5
 """A factor for runs of four signs in a small summary."""
 SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
@@ -99,9 +99,9 @@ class Worth(Struct, frozen=True):
     """How much features, links and roles are worth in a summary of a certain size."""
 
     features: tuple[tuple[float, ...], ...]
-    """The worth of a feature, by its kind and then its shape."""
+    """The worth of a feature, by its kind and then its shape (see `lexicon.shape_of`)."""
     link: tuple[float, ...]
-    """The worth of a link, by the shape of its atom."""
+    """The worth of a link, by the sort of its atom (see `features.ATOM_SHAPES`)."""
     roles: dict[int, float]
     """A factor for the value of a line, by its role; 1 for other roles."""
 
@@ -232,7 +232,8 @@ def _starts(values: Indices, size: int) -> Indices:
 
 
 def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Floats:
-    """Return the factor of each unit, from its role, its mark and the length of its line."""
+    """Return, for each unit (line), the factor by which the worth of its features is multiplied. It follows
+    from the unit's role, from its mark and from the length of its line."""
     import numpy as np
 
     roles = range(int(role.max(initial=0)) + 1)

@@ -32,7 +32,7 @@ def sections(
     conversation: Conversation, picks: Sequence[int], layout: Layout = SECTIONS
 ) -> dict[str, list[str]]:
     """Return the lines of each section, by the section's name, in the order of the conversation. `picks` are
-    indices of units. O(picks)."""
+    the indices of the picked lines (units of the conversation). O(picks)."""
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
     groups: dict[int, list[int]] = {}

@@ -33,7 +33,7 @@ class New(Struct, frozen=True, kw_only=True):
     """What a client appends at once."""
 
     read: Sequence[tuple[Message, Raw]]
-    """The messages, oldest first, each with its bytes in neutral shape."""
+    """The messages, oldest first, each with its bytes in compactd's own format."""
     tokens: Sequence[int]
     """The estimated tokens of each message."""
     own_reports: Sequence[Report | None] = ()
@@ -77,7 +77,7 @@ def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) 
     """
     if new.epoch is not None and not 1 <= new.epoch <= fold.epoch:
         raise InvalidParams(
-            f"epoch {new.epoch} was never handed out; the session is at {fold.epoch}", "$.epoch"
+            f"no context with epoch {new.epoch} was sent yet; the session's epoch is {fold.epoch}", "$.epoch"
         )
     return _Taking(fold, new, at, estimator, handed_epoch if new.epoch is None else new.epoch).run()
 

@@ -1,12 +1,14 @@
-"""The entries of a journal, and the types of the view that they add up to.
+"""The entries of a journal, and the types of the view that is computed from them.
 
 A journal only grows. The `View`, which is what the next model request contains, is a fold over its entries
-(`state.py`). Folding all entries at once and applying them one by one give the same view (law 9).
+(`state.py`). Folding all entries at once and applying them one by one give the same view (law 9 in
+docs/laws.md).
 
 A compaction does not change earlier entries. It names the first entry that is kept, the older entries that
-stay anyway (`pinned`), and the entries whose tool output is shown shortened (`stubs`). The last compaction in
-force, that is, not undone, decides. `undo` and `redo` take compactions and prunes out of force and put them
-back.
+stay anyway (`pinned`), and the entries whose tool output is shown shortened (`stubs`). The view shows the
+newest compaction that is *in force*, that is, not undone and on the current branch. A prune replaces old tool
+output in the view by short stubs. After an `undo`, a compaction or prune is no longer in force; after a
+`redo`, it is again.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Appended(Struct, frozen=True, kw_only=True, tag="message", omit_defaults=T
     tokens: tuple[int, str]
     """(estimate, name of the estimator)."""
     message: Raw
-    """The message in neutral shape, byte for byte as received if it came in that shape."""
+    """The message in compactd's own format, byte for byte as received if it came in that format."""
     parent: EntryId | None = None
     client_id: str | None = None
     read: tuple[str, ...] = ()
@@ -207,7 +209,7 @@ class SettingsSet(Struct, frozen=True, kw_only=True, tag="settings", omit_defaul
     """The client's `compaction` object. It replaces the earlier object of the same layer."""
     system_prompt: str | None = None
     tools: tuple[Raw, ...] | None = None
-    """The tools in neutral shape."""
+    """The tools in compactd's own format."""
     title: str | None = None
     fixed_tokens: tuple[int, int] | None = None
     """(system prompt, tools) in tokens, as estimated when they were set."""
@@ -236,7 +238,7 @@ class Queued(Struct, frozen=True, kw_only=True, tag="queued"):
     at: float
     turn_id: str
     message: Raw
-    """The prompt in neutral shape."""
+    """The prompt in compactd's own format."""
 
 
 class Unqueued(Struct, frozen=True, kw_only=True, tag="unqueued"):
@@ -305,7 +307,7 @@ class Item(Struct, frozen=True, kw_only=True):
     tokens: int
     """The estimated tokens, by the session's estimator."""
     source: Raw | None = None
-    """The message as the client sent it, in neutral shape; None if compactd wrote or shortened it."""
+    """The message as the client sent it, in compactd's own format; None if compactd wrote or shortened it."""
     kind: str = "message"
     """`message`, `summary`, or `stub` if tool output is shown shortened."""
     read: tuple[str, ...] = ()

@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 from compactd.protocol.messages import Message
 
 Decode = Callable[[Raw], Message]
-"""A function that decodes a message from its bytes in neutral shape. It raises an error for the client if the
-bytes are not a message."""
+"""A function that decodes a message from its bytes in compactd's own format. It raises an error for the
+client if the bytes are not a message."""
 
 _deciding = Lock()
 

@@ -95,7 +95,7 @@ class Outline(Struct, frozen=True, kw_only=True):
         return self.sums[index + 1] - self.sums[index]
 
     def is_safe(self, cut: int) -> bool:
-        """Return whether this cut is safe."""
+        """Return whether a cut before the message `cut` separates no tool call from its result."""
         return self.cuts[cut] != UNSAFE
 
     def safe(self, first: int, last: int) -> Iterator[int]:

@@ -3,7 +3,7 @@
 A view may contain calls without results (an unfinished batch, an interrupted turn), results without calls,
 and results that came late. Every provider refuses those. The projection repairs them and lists what it did in
 `repairs`; the view itself does not change. Calls and results are matched in `tool_pairs.py`. The repaired
-messages are still in compactd's neutral shape, not yet in a provider's. (Rules: docs/dev/behaviour.md, "Time
+messages are still in compactd's own format, not yet in a provider's. (Rules: docs/dev/behaviour.md, "Time
 travel" and law 1.)
 """
 
@@ -96,7 +96,7 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
 
     `counter` must be the session's counter, which counted the items. The order is kept, except that a result
     which does not directly follow its call is moved there. In a user message with results and other content,
-    the results count as coming first, because a provider's shape puts them first. O(blocks); only what is
+    the results count as coming first, because a provider's format puts them first. O(blocks); only what is
     added or left out is counted.
     """
     return _Projecting(items, counter).run()

@@ -209,7 +209,8 @@ class Fold:
         return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
 
     def steps_in_force(self) -> tuple[Step, ...]:
-        """Return the compactions and prunes in force, oldest first."""
+        """Return the compactions and prunes that are in force (not undone, on the current branch), oldest
+        first."""
         return self._in_force.steps
 
     def came_to_nothing(self, compaction_id: str) -> bool:
@@ -218,7 +219,7 @@ class Fold:
         return compaction_id not in self.done
 
     def compactions(self) -> tuple[Compacted, ...]:
-        """Return the compactions in force, oldest first."""
+        """Return the compactions that are in force (not undone, on the current branch), oldest first."""
         return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
 
     def path_items(self, start: int = 0) -> list[Item]:

@@ -28,7 +28,7 @@ class InForce:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The compactions and prunes in force, oldest first."""
+        """The compactions and prunes that are in force, oldest first."""
         return tuple(self.known[i] for i in self._ids)
 
     @property

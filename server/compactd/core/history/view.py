@@ -1,4 +1,5 @@
-"""Build the view from a session's messages and the compactions and prunes in force."""
+"""Build the view from a session's messages and from the compactions and prunes that are in force (not undone,
+on the current branch)."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ def shown(
 ) -> tuple[list[Item], int]:
     """Return the view's items (summary, pinned, tail), and the index at which the verbatim tail begins.
 
-    `steps` are the compactions and prunes in force, oldest first; the last compaction decides. `path` has the
-    entries from the root to the leaf. Without `recount`, the journal's token counts are used. O(path).
+    `steps` are the compactions and prunes that are in force, oldest first. The view shows the summary of the
+    last compaction. `path` has the entries from the root to the leaf. Without `recount`, the journal's token
+    counts are used. O(path).
     """
     stubs: dict[EntryId, tuple[Stub, Count | None]] = {}
     last: Compacted | None = None
@@ -80,7 +82,7 @@ def place_of(path: Sequence[EntryId], entry_id: EntryId) -> int:
         with suppress(ValueError):
             return path.index(entry_id, start, end)
         end = start
-    raise ValueError(f"{entry_id!r} is no entry of this path")
+    raise ValueError(f"the path does not contain the entry {entry_id!r}")
 
 
 def behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:

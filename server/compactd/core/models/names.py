@@ -62,7 +62,7 @@ _TAG = (
 
 
 class Name(Struct, frozen=True, kw_only=True):
-    """A model's name, taken apart."""
+    """The parts of a model's name."""
 
     asked: str
     """The name as given; if it is too long, only its beginning."""

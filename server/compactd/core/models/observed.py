@@ -26,7 +26,7 @@ By = Literal["rejection", "server", "sighting"]
 word and ignore the line."""
 
 LASTS_S = 14 * 86_400.0
-"""How many seconds an observation is in force. A server soon names a real limit again; a wrong limit
+"""How many seconds an observed window is used. A real limit is soon named again by the server; a wrong one
 expires."""
 
 AGAIN_S = 86_400.0
@@ -83,7 +83,7 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def source(self) -> str:
         """Where the window comes from, for people."""
         by = _SOURCES[self.by]
-        return f"{by}{f' of {self.base_url}' if self.base_url else ''}"
+        return f"{by}{f' at {self.base_url}' if self.base_url else ''}"
 
 
 def key(model: str, provider: str | None, base_url: str | None) -> Key:
@@ -135,11 +135,11 @@ def doubt_of(one: Observed) -> str:
     if one.by == "server":
         return ""
     if one.known is not None and one.window * MIN_SHARE < one.known:
-        return f"it names less than a quarter of the {one.known:,} tokens that the registry says"
+        return f"the window that it names is less than a quarter of the registry's {one.known:,} tokens"
     if one.sent is not None and one.sent * MIN_SIZE < one.window:
         return f"the request had about {one.sent:,} tokens, far less than the window that the rejection names"
     if one.sent is not None and one.requested is not None and one.requested * MIN_SIZE < one.sent:
-        return f"it names a request of {one.requested:,} tokens, and about {one.sent:,} were sent"
+        return f"it says that the request had {one.requested:,} tokens, but about {one.sent:,} were sent"
     return ""
 
 
@@ -209,8 +209,8 @@ class Judged(Struct, frozen=True):
 
 
 def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
-    """Return, for each model at each endpoint, what its observations add up to. `observations` are sorted,
-    oldest first. O(observations).
+    """Return, for each model at each endpoint, which observed window counts, and the doubtful ones
+    (sightings) that are not confirmed yet. `observations` are sorted, oldest first. O(observations).
 
     Versions that believed every rejection also recorded doubtful ones as rejections. They count as sightings.
     """
@@ -228,5 +228,5 @@ def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
 _SOURCES: dict[By, str] = {
     "rejection": "a rejection",
     "sighting": "a rejection that is not confirmed yet",
-    "server": "the server's own word",
+    "server": "reported by the server",
 }

@@ -256,9 +256,9 @@ _CHANGES: tuple[Change, ...] = (
     (r"(?<=-v\d):\d+$", "", "without revision"),
     (r"-latest$", "", "without -latest"),
     (r"", "", "without date"),
-    (r"(?:^|(?<=/)|(?<=-))claude-(\d+(?:-\d)?)-([a-z]+)(?=[-:@]|$)", r"claude-\2-\1", "words in order"),
+    (r"(?:^|(?<=/)|(?<=-))claude-(\d+(?:-\d)?)-([a-z]+)(?=[-:@]|$)", r"claude-\2-\1", "words reordered"),
     (_VARIANTS, "", _WITHOUT_VARIANT),
-    (r"(?:^|(?<=/))claude-([a-z]+)-(\d+(?:-\d)?)(?=[-:@]|$)", r"claude-\2-\1", "words in order"),
+    (r"(?:^|(?<=/))claude-([a-z]+)-(\d+(?:-\d)?)(?=[-:@]|$)", r"claude-\2-\1", "words reordered"),
 )
 """Changes to a key after which it still means the same model. They are applied one after another. An empty
 pattern means `without_date`."""
@@ -276,7 +276,7 @@ _OF_BEDROCK: tuple[Change, ...] = (
     (r"-v\d$", "", "without version"),
     (r"", "", "without date"),
     (_VENDOR, "", "without vendor"),
-    (r"^claude-(\d+(?:-\d)?)-([a-z]+)(?=-|$)", r"claude-\2-\1", "words in order"),
+    (r"^claude-(\d+(?:-\d)?)-([a-z]+)(?=-|$)", r"claude-\2-\1", "words reordered"),
 )
 """Further changes for Bedrock's ids, such as `anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
@@ -297,7 +297,7 @@ def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
             key = changed
             found.append((key, how))
     if "/" in key:
-        found.append((last_part(key), "by last part"))
+        found.append((last_part(key), "by the last part of its name"))
     return tuple(found)
 
 

@@ -152,8 +152,8 @@ def classify(failure: Failure) -> Verdict:
 
 
 def _classified(failure: Failure) -> Verdict:
-    """Classify one failure. `teaches` does not yet take the status into account, and `is_own` is always
-    false."""
+    """Return the verdict on one failure. Its `teaches` does not yet take the status into account, and its
+    `is_own` is always false."""
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():

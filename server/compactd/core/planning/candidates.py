@@ -204,9 +204,10 @@ class Case(Struct, frozen=True, kw_only=True):
         with_pins: bool = True,
         takes_in_summary: bool = False,
     ) -> Shape:
-        """Return the shape that results from cutting at `cut`. `stubs` replace tool output of messages that
-        stay. Without `with_pins`, the user's pinned messages do not stay. An earlier summary is merged if any
-        message is removed, or if `takes_in_summary` is set. O(pinned and shortened messages)."""
+        """Return what stays in the view and what is removed from it, with sizes (`Shape`), if the view is cut
+        at `cut`. `stubs` replace tool output of messages that stay. Without `with_pins`, the user's pinned
+        messages do not stay. An earlier summary is merged if any message is removed, or if `takes_in_summary`
+        is set. O(pinned and shortened messages)."""
         pinned, unpinned = self._pinned_before(cut, with_pins)
         first = 0 if self.merged is None else 1
         stays = sorted(pinned)
@@ -238,8 +239,8 @@ class Case(Struct, frozen=True, kw_only=True):
     def constraints(
         self, shape: Shape, budget: int
     ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], int]:
-        """Divide the user's constraints whose messages this shape removes. `budget` is the most tokens of the
-        summary.
+        """Divide the user's constraints whose messages are removed if the view is cut as `shape` says.
+        `budget` is the most tokens of the summary.
 
         Return (the constraints to write into the summary, the constraints for which there is no room, the
         number of limits that do not count as constraints because their message states too many).
@@ -257,8 +258,8 @@ class Case(Struct, frozen=True, kw_only=True):
         return chosen, dropped, self.said.left_out_of(stays)
 
     def is_summarised(self, shape: Shape) -> bool:
-        """Return whether this shape needs a summary, because it removes messages or merges the earlier
-        summary."""
+        """Return whether a summary is needed if the view is cut as `shape` says, because messages are removed
+        or the earlier summary is merged."""
         return bool(shape.removed) or shape.takes_in_summary
 
     def lacks(self, shape: Shape, limit: int, *, comfortably: bool) -> int:
@@ -288,8 +289,8 @@ class Case(Struct, frozen=True, kw_only=True):
         """Return the error to raise if no compaction can make the request fit `limit`."""
         floor = self.floor()
         return CannotFit(
-            f"This cannot fit {limit:,} tokens: the system prompt takes {floor.system:,}, the tools"
-            f" {floor.tools:,}, the newest request {floor.last_request:,}, the smallest summary"
+            f"The request cannot be made to fit {limit:,} tokens: the system prompt takes {floor.system:,},"
+            f" the tools {floor.tools:,}, the newest request {floor.last_request:,}, the smallest summary"
             f" {floor.summary:,}. Shorten the request, offer fewer tools, or use a larger window.",
             limit=limit,
             floor={
@@ -396,7 +397,7 @@ def _said_now(known: Known, limits: Found | None) -> Said:
 
 
 def _elsewhere(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
-    """Return the constraints in force that no message of `stays` states."""
+    """Return the constraints that still apply and that no message of `stays` states."""
     return tuple(one for one in said.in_force if one.entry_id not in stays)
 
 

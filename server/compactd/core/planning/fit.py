@@ -17,8 +17,8 @@ from compactd.core.history.entries import Stub
 from compactd.core.planning.candidates import Case, Shape
 
 TAIL_DIVISOR = 4
-"""With `target_tokens`, the tail may take a quarter of the rest: the tokens that the system prompt, the
-tools, the newest request and the pinned messages leave. This is the divisor."""
+"""With `target_tokens`, the system prompt, the tools, the newest request and the pinned messages come first.
+The tail may take a quarter of the tokens that they leave. This is the divisor."""
 
 CLIPPED_DIVISOR = 8
 """If the last batch alone exceeds the target, it is clipped to an eighth of that rest. This is the
@@ -26,7 +26,7 @@ divisor."""
 
 
 def fit(case: Case, cut: int) -> Shape:
-    """Return the shape (a way to cut the view) that is nearest to cutting at `cut` and fits the limit.
+    """Return the way to cut the view (`Shape`) that is nearest to cutting at `cut` and fits the limit.
 
     It tries, in this order: the cut unchanged; old tool output of the tail pruned; a shorter tail; the last
     batch clipped; no tail. Raise `CannotFit` if nothing fits.
@@ -51,9 +51,9 @@ def fit_target(case: Case, target: int) -> Shape:
     a quarter goes to the tail: the longest one that begins at a safe cut, perhaps none. The summary gets what
     remains.
 
-    A last batch that alone exceeds the target is clipped to an eighth of the rest, so that its calls stay
-    with the beginning and the end of each result; the summary quotes what is clipped. Raise `CannotFit` if
-    nothing fits.
+    A last batch that alone exceeds the target is clipped to an eighth of what the system prompt, the tools,
+    the newest request and the pinned messages leave, so that its calls stay with the beginning and the end of
+    each result; the summary quotes what is clipped. Raise `CannotFit` if nothing fits.
     """
     limit = target if case.limit is None else min(case.limit, target)
     end = len(case.items)
@@ -79,9 +79,9 @@ def fit_target(case: Case, target: int) -> Shape:
 
 
 def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
-    """Yield shapes that fit because tool output is pruned. The first is the given cut, with as much old tool
-    output of its tail pruned as necessary, the oldest first. Then each later cut follows in the same way. The
-    last batch is never pruned."""
+    """Yield ways to cut the view that fit because tool output is pruned. The first is the given cut, with as
+    much old tool output of its tail pruned as necessary, the oldest first. Then each later cut follows in the
+    same way. The last batch is never pruned."""
     last = case.outline.last_batch
     stubs = case.pruned(cut, last)
     tails = _tails(case, stubs)
@@ -137,9 +137,9 @@ def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
 
 
 def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Shape | None:
-    """Return the shape whose tail is the last batch, with its results clipped to `most` tokens. If nothing
-    else is removed, no summary is needed and the batch may take all of `rest`. Return None if that is
-    impossible."""
+    """Return the way to cut the view whose tail is the last batch, with its results clipped to `most` tokens.
+    If nothing else is removed, no summary is needed and the batch may take all `rest` tokens. Return None if
+    that is impossible."""
     last = case.outline.last_batch
     if last < case.start:
         return None

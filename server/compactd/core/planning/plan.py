@@ -234,18 +234,19 @@ def _asked_keep(inputs: Inputs) -> Keep:
 
 
 def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
-    """Choose the cut. Return (cut, "") or (None, the reason why there is no cut)."""
+    """Choose the cut, so that the tail contains what `keep` asks for. Return (cut, "") or (None, the reason
+    why there is no cut)."""
     rules, outline, end = inputs.settings.rules, case.outline, len(case.items)
     forced = inputs.request.force or inputs.request.trigger in FORCED or case.is_too_large
     count = end - case.start
     if keep.tokens is not None:
         stop = walk_back(outline, keep.tokens, case.start, inclusive=rules.stop_inclusive)
-        reason = f"nothing to compact: {_all(case.messages)} within the {keep.tokens:,} tokens to keep"
+        reason = f"nothing to compact: {_within(case.messages, f'{keep.tokens:,} tokens')}"
     elif keep.messages is not None:
         if rules.too_short and not forced and end <= keep.messages + 1:
             return None, TOO_SHORT
         stop = end - keep.messages if keep.messages < count else None
-        reason = f"nothing to compact: {_all(case.messages)} within the {_messages(keep.messages)} to keep"
+        reason = f"nothing to compact: {_within(case.messages, _messages(keep.messages))}"
     else:
         stop = end
         reason = "nothing to compact: there is only the newest request"
@@ -254,7 +255,7 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
         cut = move(outline, stop, case.start, moves)
         if cut is not None:
             return cut, ""
-        reason = "nothing to compact: nothing before the kept turns can be cut"
+        reason = "nothing to compact: there is no safe cut point before the turns to keep"
     if not forced:
         return None, reason
     cut = move(outline, end - FORCED_TAIL, case.start, BACK_TO_ANY)
@@ -264,7 +265,8 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
 
 
 def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
-    """Write the plan for a shape, or say why it would not make the request smaller."""
+    """Return the compaction plan for `shape` (which messages are removed, pinned, shortened and kept), or the
+    reason why carrying it out would not make the request smaller."""
     ids, target = case.outline.ids, inputs.request.target_tokens
     limits = [limit for limit in (case.limit, target) if limit is not None]
     limit = min(limits) if limits else None
@@ -273,8 +275,8 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     if is_summarised and budget < case.least:
         return _not(
             case,
-            f"compacting would not make it smaller: what can go takes {shape.gone:,} tokens,"
-            f" the smallest summary {case.least:,}",
+            f"compacting would not make it smaller: the messages that can be removed have"
+            f" {shape.gone:,} tokens, and the smallest summary has {case.least:,}",
         )
     if not is_summarised:
         budget = 0
@@ -339,11 +341,12 @@ def without_room(made: Plan, summary: str = "") -> str:
     """Return a note for a person about how many of the user's constraints the new view does not contain;
     empty if it contains all. `summary` is the text of the summary. O(constraints + text)."""
     count = len(missing(made.dropped, lines_under(summary, lambda _: True))) + made.uncounted
-    return f"{count:,} of the user's constraints found no room in the summary" if count else ""
+    return f"the summary has no room for {count:,} of the user's constraints" if count else ""
 
 
 def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
-    """Return the plan's note for a person."""
+    """Return a note for a person: how the plan deviates from what the request asked for. Empty if it does
+    not."""
     parts: list[str] = []
     kept, asked = len(case.items) - shape.cut, inputs.request.keep_messages
     if asked is not None and kept < asked:
@@ -353,7 +356,8 @@ def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
     if inputs.request.unasked:
         parts.append(inputs.request.unasked)
     if shape.unpinned:
-        parts.append(f"{_messages(shape.unpinned)} pinned beyond what fits went into the summary")
+        words = "message" if shape.unpinned == 1 else "messages"
+        parts.append(f"{shape.unpinned:,} pinned {words} did not fit and went into the summary")
     return "; ".join(parts)
 
 
@@ -361,14 +365,12 @@ def _messages(count: int) -> str:
     return "1 message" if count == 1 else f"{count:,} messages"
 
 
-def _all(count: int) -> str:
-    return (
-        f"all {count:,} messages are"
-        if count > 1
-        else f"{_messages(count)} is"
-        if count
-        else "nothing is there"
-    )
+def _within(count: int, kept: str) -> str:
+    """Return, in words, that all `count` messages are within what a compaction keeps."""
+    if not count:
+        return "there are no messages"
+    subject = f"all {count:,} messages are" if count > 1 else f"{_messages(count)} is"
+    return f"{subject} within the {kept} to keep"
 
 
 def _not(case: Case, reason: str) -> NotCompacted:

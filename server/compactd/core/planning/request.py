@@ -51,8 +51,8 @@ class CompactRequest(Struct, frozen=True, kw_only=True):
     """Whether a model may be asked: one was named for summaries, or the daemon runs the session's agent loop.
     If so, the strategy `auto` means `summarize`."""
     unasked: str = ""
-    """A note to add to the result's `reason` if the strategy is `auto` and no model may be asked; empty for
-    none."""
+    """A note to add to the result's `reason` if the strategy is `auto` and no model may be asked; empty if
+    there is no note."""
     context: tuple[str, ...] = ()
     """Texts from the client's hook that the summariser reads too."""
     prompt: str | None = None
@@ -102,7 +102,7 @@ def check_budgets(request: CompactRequest) -> None:
         if value is not None
     }
     if len(budgets) > 1:
-        raise InvalidParams(f"only one of {' and '.join(budgets)} can be given", f"$.{list(budgets)[1]}")
+        raise InvalidParams(f"give only one of {' and '.join(budgets)}", f"$.{list(budgets)[1]}")
     for name, value in budgets.items():
         if value < 1:
             raise InvalidParams(f"{name} is {value}; it must be above 0", f"$.{name}")

@@ -59,14 +59,16 @@ class Codec(Struct, frozen=True):
 
 
 class Cleaned(Struct, frozen=True, kw_only=True):
-    """A place that contained words of the redacted messages and is now clean."""
+    """A kind of stored data (messages, summaries, stubs, …) from which a redaction removed words of the
+    redacted messages."""
 
     where: str
     entry_ids: tuple[EntryId, ...] = ()
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """A place that may still contain words of the redacted messages. The words are not named."""
+    """A kind of stored data, or a file, that may still contain words of the redacted messages. No field
+    contains the words."""
 
     where: str
     why: str
@@ -181,7 +183,8 @@ def _known_by(
 def _told(
     entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
 ) -> Iterator[Cleaned]:
-    """Return what was cleaned: for each kind of place, the entries."""
+    """Return what the redaction of `entry_ids` cleaned: for each kind of stored data, the entries that were
+    changed. `changed` has the new entries by their index in `entries`."""
     places: dict[str, list[EntryId]] = {
         "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids]
     }
@@ -225,8 +228,8 @@ def _left(
     gone: Sequence[Message],
     codec: Codec,
 ) -> Iterator[Left]:
-    """Yield the places that contain a telltale word (`tell_tale`) and are not copies of a message. Copies are
-    cleaned."""
+    """Yield the kinds of stored data that contain a telltale word (`tell_tale`) and are not copies of a
+    message. Copies are cleaned."""
     said = (codec.encode(_without_names(message)) for message in gone)
     wanted = tell_tale(text for raw in said for text in strings(raw))
     if not wanted:
@@ -250,11 +253,11 @@ def _left(
     for message in gone:
         is_named |= words_left(wanted, tuple(_names_in(message)))
     if others:
-        why = "they contain a word of the redacted messages; redact them too if it reveals the secret"
+        why = "these messages contain a word of the redacted ones; redact them too if it reveals the secret"
         yield Left(where="messages", why=why, entry_ids=tuple(others))
     if is_set:
-        why = "a system prompt, a tool or another setting, current or earlier, contains a word of them"
-        yield Left(where="settings", why=f"{why}; it belongs to the client, which can set it again")
+        why = "a current or earlier system prompt, tool or setting contains a word of the redacted messages"
+        yield Left(where="settings", why=f"{why}; only the client can replace it")
     if is_named:
         yield Left(
             where="names", why="message ids, call ids and tool names stay, so that the next request is valid"

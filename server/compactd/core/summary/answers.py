@@ -119,7 +119,7 @@ def summary_in(
             if stop in REFUSED:
                 return "", "the model refused to summarise"
             if stop in BROKEN:
-                return "", f"the model's answer ended with {stop}"
+                return "", f"the model's answer ended with the stop reason {stop}"
             return _checked(cleaned(text), headings, placeholders)
 
 
@@ -216,7 +216,8 @@ def heading_of(line: str) -> str:
 
 
 def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
-    """Check the headings and the content of a cleaned answer, like `summary_in`."""
+    """Check the headings and the content of a cleaned answer. Return (summary, "") or ("", the reason why it
+    is not used), like `summary_in`."""
     if not text:
         return "", "the model's summary was empty"
     if not headings:
@@ -224,7 +225,7 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
             return "", "the model refused to summarise"
         return text, ""
     if any(placeholder in text for placeholder in placeholders):
-        return "", "the model returned the empty form"
+        return "", "the model returned the form of the prompt without filling it in"
     lines = text.splitlines()
     places = _places(lines, headings)
     if not _has_enough(places, headings):

@@ -310,7 +310,8 @@ class ForeignWords:
 
 
 class TypedWords:
-    """The words that the user typed in a conversation, by sentence and by message, with searches in them."""
+    """An index of the words that the user typed in a conversation. Its methods find the sentences and
+    messages that contain given words."""
 
     def __init__(self, originals: Iterable[Item]) -> None:
         """Collect the typed sentences of `originals`: all messages, oldest first. O(characters that users
@@ -500,7 +501,8 @@ def _is_heading(
 
 
 def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
-    """Return whether the line `said`, in a section of this kind, stays where it is."""
+    """Return whether the line `said` of a model's summary may stay in its section: whether what the section's
+    `kind` (see `_STRICTNESS`) attributes to the user is backed by what the user typed."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
     label = _LABEL.match(bare) or _dashed_label(bare)
     if label is not None and _kind(label[1].lower(), (), ()) == "rules":
@@ -650,7 +652,8 @@ def _sets_limit(line: str) -> bool:
 
 
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
-    """Return the kind of the section under a heading with these words, one of `_STRICTNESS`."""
+    """Return the kind, one of `_STRICTNESS`, of the section whose heading is `words`. `rules` and `mixed` are
+    the headings that are known to be of these kinds."""
     if words in rules:
         return "rules"
     if words in mixed:

@@ -127,8 +127,8 @@ class Guard:
         yield
 
     def of_record(self, text: str) -> Checked:
-        """Check the text of the strategy `extract`, which already contains the constraints. Add lost
-        facts."""
+        """Return the checked text of the strategy `extract`, with lost facts added. It already contains the
+        constraints."""
         lines = self._supplement(text, self._made.summary_budget - self._count(text))
         text = self._with(
             lines, text, lambda lines: under_heading(text, lines, self._layout.context, self._end)
@@ -136,8 +136,8 @@ class Guard:
         return Checked(text=text, retention=self._search.with_summary(text))
 
     def of_counts(self, extra: str) -> Checked:
-        """Check the summary of the strategy `truncate`, which contains `extra` and the numbers of removed
-        messages. Add the constraints and the lost facts."""
+        """Return the checked summary of the strategy `truncate`, which contains `extra` and the numbers of
+        removed messages, with the constraints and the lost facts added."""
         made, rules = self._made, self._work.inputs.settings.rules
 
         def text_of(*parts: str) -> str:
@@ -178,7 +178,7 @@ class Guard:
             if room < made.summary_budget // CROWDED or room < RECORD_LEAST:
                 return Checked(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
             body = self._repaired(body)
-            note = f"{kept}; extract's record was added"
+            note = f"{kept}; the summary of the strategy extract was added"
         text = framed_by(self._work, made, self._material, body)
         lines = self._supplement(text, made.summary_budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""

@@ -126,7 +126,8 @@ class Ahead:
                 return
 
     def _steps(self, work: Work, made: Plan) -> Iterator[None]:
-        """Do the work in steps. Yield after each."""
+        """Do what can be done before the model answers: compute the facts of the messages, and prepare the
+        checks of the summary. Yield after each step."""
         material = self.material(work, made)
         if work.cache is not None:
             for item in material.gone:
@@ -193,7 +194,7 @@ def compact(
 
 
 def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: Ahead) -> Step:
-    """Write the summary of one strategy. Yield the questions that it asks a model."""
+    """Write the summary of one strategy and return it. Yield the questions that the strategy asks a model."""
     match strategy:
         case "summarize":
             return (yield from _summarised(work, made, material))
@@ -205,7 +206,7 @@ def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: A
 
 
 def _checked(strategy: Strategy, guard: Guard, summary: _Summary) -> Checked:
-    """Check the summary of one strategy."""
+    """Return the summary of one strategy after the checks that the strategy needs."""
     match strategy:
         case "summarize":
             return guard.of_answer(summary.text)
@@ -216,7 +217,7 @@ def _checked(strategy: Strategy, guard: Guard, summary: _Summary) -> Checked:
 
 
 def _summarised(work: Work, made: Plan, material: Material) -> Step:
-    """Ask a model for the summary."""
+    """Ask a model for the summary. Yield the questions, and return the summary or why there is none."""
     inputs, rules = work.inputs, work.inputs.settings.rules
     previous = None
     if material.merged is not None:
@@ -235,7 +236,8 @@ def _summarised(work: Work, made: Plan, material: Material) -> Step:
 
 
 def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Summary:
-    """Write the summary without a model: the extract, the beginning of a split turn, and the end line."""
+    """Write and return the summary without a model: the extract, the beginning of a split turn, and the end
+    line."""
     inputs, counter = work.inputs, work.inputs.counter
     rules = inputs.settings.rules
     budget = made.summary_budget

@@ -102,5 +102,6 @@ def code_lines(lines: Sequence[str]) -> frozenset[int]:
 
 
 def tells_deed(repeated: str) -> bool:
-    """Return whether a repetition (in lower case) itself reports what was done, and so demands nothing."""
+    """Return whether a repetition (in lower case) itself reports an action that was carried out, and so
+    demands nothing."""
     return _DEED.match(repeated) is not None

@@ -82,7 +82,7 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def material_of(work: Work, made: Plan) -> Material:
-    """Sort the messages of `work` into those that the plan `made` removes and those that stay.
+    """Return the messages of `work`, divided into those that the plan `made` removes and those that stay.
     O(messages)."""
     view = {item.entry_id: item for item in work.inputs.view.items}
     originals = work.originals or work.inputs.view.items

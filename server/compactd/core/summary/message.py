@@ -23,9 +23,10 @@ def framed(
     counter: Counter,
     nature: bool = True,
 ) -> str:
-    """Put the lead, the file lists and the profile's end line around `body`. If the rest of the budget is too
-    small for the lists, they contain the newest files and a count of the others. With `nature`, a note for
-    the model that reads the message follows the lead: it is a record, not a request. O(text + files)."""
+    """Put the lead, the file lists and the profile's end line around `body`. If the lists do not fit into
+    what `body` leaves of the budget, they contain the newest files and a count of the others. With `nature`,
+    a note for the model that reads the message follows the lead: it is a record, not a request. O(text +
+    files)."""
     lead = f"{rules.lead}\n{NATURE}" if nature else rules.lead
     end = rules.end.format(n=messages)
     frame = "\n\n".join(part for part in (lead, body, end) if part)

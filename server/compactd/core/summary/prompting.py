@@ -142,7 +142,8 @@ def text_of(item: Item) -> str:
 def _history(
     inputs: Inputs, items: Sequence[Item], previous: str | None, output: int, window: int | None
 ) -> Thread:
-    """Ask for the summary of the history, part by part."""
+    """Ask for the summary of the history, part by part. Yield the questions; return (summary, the reason why
+    there is none)."""
     settings, request = inputs.settings, inputs.request
     prompts = PROMPTS[settings.rules.prompt]
     own = request.prompt or settings.compact_prompt
@@ -180,7 +181,8 @@ def _history(
 
 
 def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | None) -> Thread:
-    """Ask for the summary of a split turn's beginning, part by part."""
+    """Ask for the summary of a split turn's beginning, part by part. Yield the questions; return (summary,
+    the reason why there is none)."""
     prompts = PROMPTS[inputs.settings.rules.prompt]
     previous: str | None = None
     parts = _parts(inputs, items, prompts, output, window, None)

@@ -47,7 +47,7 @@ _LOOK_ALIKE: Final = str.maketrans("аеорсухіѕјһԁɡոкмтнвα", "
 
 
 class Run(Struct, frozen=True):
-    """The place of a repetition in a line."""
+    """Where a repetition begins and ends in a line."""
 
     start: int
     """The first character of the repetition, as an index into the line as `folded` returns it."""

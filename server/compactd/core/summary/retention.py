@@ -278,8 +278,10 @@ class _Shown(Struct):
 
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
-    """Yield the parts of a user's line that set a limit: each constraint in force on its own, and the rest of
-    the line."""
+    """Yield the limits that a line of the user's sets. `demands` are the user's constraints. Each of them
+    that still applies and that the line contains word for word is yielded as a text of its own. What remains
+    of the line follows if it sets a limit too. If the line contains none of the constraints, the whole line
+    is yielded."""
     yield from stated_in(text, demands)
     rest = without_them(text, demands)
     if rest == text or CONSTRAINT.search(rest):
@@ -359,7 +361,7 @@ def _said(item: Item) -> Iterator[tuple[Author, str]]:
 
 
 def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:
-    """Return the facts of `wanted` that `text` does not contain, in their order."""
+    """Return the facts of `wanted` that `text` does not contain, in their order. `shown` has caches."""
     if not wanted or not text:
         return wanted
     have = shown.names_in(text)

@@ -9,7 +9,7 @@ from compactd.protocol.messages import Block, Document, Text, ToolCall, ToolResu
 
 
 def stands_alone(text: str, path: str) -> bool:
-    """Return whether `text` contains `path` on its own, not as part of a longer path or name. O(text)."""
+    """Return whether `text` contains `path` as a whole, not only as part of a longer name. O(text)."""
     at = text.find(path)
     while at >= 0:
         before, behind = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]

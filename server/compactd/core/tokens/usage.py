@@ -1,6 +1,6 @@
 """Convert the usage reports of all providers to `Usage`.
 
-The shapes of the reports are told apart by their keys. They differ most in whether the reported input
+The formats of the reports are told apart by their keys. They differ most in whether the reported input
 includes the tokens that came from the cache. It does for OpenAI, Gemini and the AI SDK; it does not for
 Anthropic, Bedrock, pi and compactd.
 """
@@ -85,7 +85,7 @@ def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
 
 def is_report(raw: bytes | Raw) -> bool:
     """Return whether a usage object is a provider's report, even if all its numbers are null or 0: it is
-    empty or has a field of a known shape. Call it for an object that `normalise` converted to nothing."""
+    empty or has a field of a known format. Call it for an object that `normalise` converted to nothing."""
     names = msgspec.json.decode(raw, type=dict[str, Raw]).keys()
     return not names or not names.isdisjoint(_NAMES)
 
@@ -100,7 +100,7 @@ _NAMES = frozenset(
         *("cache_creation_input_tokens", "context_window", "contextWindow", "cacheRead", "cacheWrite"),
     )
 )
-"""The fields of all known shapes."""
+"""The fields of all known formats."""
 
 
 class _Fields:
@@ -138,7 +138,7 @@ class _Fields:
             if value is None:
                 continue
             if not isinstance(value, dict):
-                raise InvalidParams("details of a usage report must be an object", f"{self.path}.{name}")
+                raise InvalidParams("this field of a usage report must be an object", f"{self.path}.{name}")
             return _Fields(value, f"{self.path}.{name}")
         return _Fields({}, self.path)
 
@@ -153,8 +153,8 @@ def _result(
     reasoning: int | None = None,
     cache_in_input: bool = False,
 ) -> tuple[Usage, bool]:
-    """Build a `Usage` and say whether the report named the output. `cache_in_input` says that the reported
-    input includes the cache; then the cache is subtracted."""
+    """Return (the `Usage`, whether the report named the output tokens). `cache_in_input` says that the
+    reported input includes the cache; then the cache is subtracted."""
     fresh = input_tokens or 0
     read = cache_read or 0
     written = cache_write or 0
@@ -230,8 +230,8 @@ def _input_tokens(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _gemini(fields: _Fields) -> tuple[Usage, bool]:
-    """Read Gemini's `usageMetadata`: the prompt includes the cache; thoughts and tool-use prompts are
-    counted separately."""
+    """Read Gemini's `usageMetadata` and return what `_result` returns. The prompt includes the cache;
+    thoughts and tool-use prompts are counted separately."""
     prompt = fields.number("promptTokenCount", "prompt_token_count")
     tool_prompt = fields.number("toolUsePromptTokenCount", "tool_use_prompt_token_count")
     answer = fields.number("candidatesTokenCount", "candidates_token_count")

@@ -42,13 +42,13 @@ from compactd.storage.settings_files import (
 )
 
 SECRET_LEFT_OUT = (
-    "only scheme, host, port and path of `base_url` are kept: compactd stores no credentials in an address. "
-    "Put a key into keys.toml, or into the provider's environment variable"
+    "the user, password, query and fragment in `base_url` were removed: compactd stores no credentials in an "
+    "address. Put a key into keys.toml, or into the provider's environment variable"
 )
 """The warning of `session/start` and `model/set` about credentials in `base_url`."""
 
 _NOTHING: Report = (Usage(), False)
-_COUNTS_NOTHING = "{}: no field of it is one of a usage report that is known, so it counts nothing"
+_COUNTS_NOTHING = "{} is not counted: it has no field of a usage report that compactd knows"
 _SETTINGS = "compaction."
 _ALIKE = 0.7
 """The least `difflib` similarity at which an unknown field counts as a misspelling of a known one."""
@@ -101,7 +101,7 @@ def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
     name = shown_name(found.model)
     what = f"{name} is not in the registry of models"
     if "router" in found.how:
-        what = f"{name} names no model: a router picks one"
+        what = f"{name} is not one model but a router, which picks a model for each request"
     window = "" if is_given else f"; its window of {found.context_window:,} tokens is a guess ({found.how})"
     meant = f"; perhaps {' or '.join(near)} is meant" if near else ""
     return f"{what}{window}{meant}"
@@ -111,7 +111,10 @@ def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
     """Return a warning if the working directory is not an absolute path."""
     if working_dir is None or PurePath(working_dir).is_absolute():
         return ()
-    return (f"working_dir {shown_name(working_dir)!r} is not an absolute path: nothing is read there",)
+    return (
+        f"working_dir {shown_name(working_dir)!r} is not an absolute path, so compactd reads no files there, "
+        "not even its settings: give an absolute path",
+    )
 
 
 def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
@@ -122,14 +125,15 @@ def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tupl
             warnings.append(_COUNTS_NOTHING.format("usage"))
         if new.read and all(message.role != "assistant" for message, _ in new.read):
             warnings.append(
-                "usage: none of these messages is the model's answer; the report goes to the previous answer"
+                "usage: none of these messages is an answer of the model, so the report is counted for the "
+                "previous answer"
             )
     for index, (message, _) in enumerate(new.read):
         if message.usage is None:
             continue
         place = f"messages[{index}].usage"
         if message.role != "assistant":
-            warnings.append(f"{place} is ignored: a report belongs to the model's answer")
+            warnings.append(f"{place} is ignored: only a message of the role `assistant` can have one")
         elif new.own_reports and new.own_reports[index] == _NOTHING and not is_report(message.usage):
             warnings.append(_COUNTS_NOTHING.format(place))
     return tuple(warnings)
@@ -139,7 +143,7 @@ def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]
     """Return (model name, base URL). Raises `InvalidParams` if the name is empty."""
     if model is None or isinstance(model, str):
         if model is not None and not model.strip():
-            raise InvalidParams("model is empty; leave it out, or name one", "$.model")
+            raise InvalidParams("`model` is empty: name a model, or leave the field out", "$.model")
         return model, None
     name = model.id if model.provider is None else f"{model.provider}/{model.id}"
     return name, endpoint_of(model.base_url)
@@ -221,7 +225,8 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
     shape = other_shape(raw, "$.content", message)
     if shape is not None:
         raise InvalidParams(
-            f"this is in {NAMES[shape]}: a prompt's blocks are compactd's own (protocol.md, Values)",
+            f"this block is in {NAMES[shape]}. The blocks of a prompt must be in compactd's own format; see "
+            "protocol.md, Values",
             "$.content",
             format=shape,
         )
@@ -250,7 +255,9 @@ def rules_of(profile: str | None) -> Rules | None:
     if profile is None:
         return None
     if profile not in PROFILES:
-        raise InvalidParams(f"{profile!r} is not a profile; there are {', '.join(PROFILES)}", "$.profile")
+        raise InvalidParams(
+            f"{profile!r} is not a profile; the profiles are {', '.join(PROFILES)}", "$.profile"
+        )
     return PROFILES[profile].rules
 
 
@@ -301,7 +308,7 @@ def compact_request(params: wire.CompactParams) -> CompactRequest:
     }
     given = [name for name, value in budgets.items() if value is not None]
     if len(given) > 1:
-        raise InvalidParams(f"{' and '.join(given)} exclude each other; give one budget", f"$.{given[1]}")
+        raise InvalidParams(f"{', '.join(given)} cannot be combined: give only one of them", f"$.{given[1]}")
     return CompactRequest(
         trigger="manual",
         keep_recent=params.keep_recent,

@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def settings_of(session: Session) -> dict[str, wire.Setting]:
-    """Return every setting by name, with the value in force and its source."""
+    """Return every setting by name, with the value that the session uses and its source."""
     resolved = session.resolved
     return {
         name: wire.Setting(value=Raw(encode(value)), source=resolved.source(name))
@@ -320,7 +320,7 @@ def _history_row(
                     compacted=False,
                     compaction_id=entry.compaction_id,
                     trigger=entry.trigger,
-                    reason=ended.reason if ended else "the daemon ended while it ran",
+                    reason=ended.reason if ended else "the daemon ended before the compaction was finished",
                 ),
             )
 

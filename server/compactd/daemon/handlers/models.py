@@ -88,7 +88,7 @@ class FactHandlers(Area):
         return await daemon.in_worker(made)
 
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
-        """Forget observed windows. Open sessions use the registry's window at once.
+        """Forget observed windows. Open sessions then use the registry's window at once.
 
         Raises `InvalidParams` if the params neither select windows nor say `all`, or do both.
         """
@@ -96,7 +96,8 @@ class FactHandlers(Area):
         is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
         if is_named == (params.all is True):
             raise InvalidParams(
-                "give `model`, `provider` or `base_url` to say whose windows to forget, or `all: true` alone",
+                "give `model`, `provider` or `base_url` to choose which learned context windows to forget, "
+                "or only `all: true` to forget all of them",
                 "$.all" if is_named else "$.model",
             )
         found = None

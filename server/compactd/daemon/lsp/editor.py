@@ -175,7 +175,7 @@ class Editor:
     def settle(self, response: Envelope) -> None:
         """Pass a response to pygls, if pygls sent the request. Otherwise ignore it."""
         if self._host is None or not self._host.settle(response):
-            _log.info("a response to an unknown request was ignored")
+            _log.info("a response of the client was ignored: its id belongs to no open request of the daemon")
 
     # --- initialize and configuration: handled here, at once ----------------------------------------
 
@@ -183,7 +183,9 @@ class Editor:
         if request.id is None:
             return
         if self._is_initialised:
-            self._calls.refuse(request, ErrorObject(INVALID_REQUEST, "initialize may be sent once"))
+            self._calls.refuse(
+                request, ErrorObject(INVALID_REQUEST, "`initialize` may be sent only once per connection")
+            )
             return
         raw = Raw(b"{}") if raw is UNSET else raw
         try:
@@ -221,7 +223,7 @@ class Editor:
         try:
             params = msgspec.json.decode(Raw(b"{}") if raw is UNSET else raw, type=_ConfigurationParams)
         except msgspec.ValidationError:
-            _log.warning("workspace/didChangeConfiguration without an object was ignored")
+            _log.warning("workspace/didChangeConfiguration was ignored: its params are not an object")
         else:
             self._configure(params.settings, changed=True)
         self._calls.succeed(request, None)
@@ -230,8 +232,8 @@ class Editor:
         try:
             settings = _settings_of(raw)
         except msgspec.ValidationError:
-            _log.warning("settings that are not an object were ignored")
-            self._show_warnings(("settings that are not an object are ignored",))
+            _log.warning("the editor's settings for compactd were ignored: they are not an object")
+            self._show_warnings(("the settings for compactd are ignored: they must be an object",))
             return
         if settings is None:
             return
@@ -239,8 +241,8 @@ class Editor:
             self._show_warnings(self._service.configured(settings, changed=changed))
         except CompactdError as error:
             # A mistake in the settings must not keep the editor from starting. Report it.
-            self.log_message(1, f"settings were refused: {error.message}")
-            _log.warning("settings were refused with %d", error.code)
+            self.log_message(1, f"the settings for compactd were not applied: {error.message}")
+            _log.warning("the editor's settings for compactd were not applied: error %d", error.code)
 
     # --- everything else: passed to pygls -----------------------------------------------------------
 
@@ -335,7 +337,9 @@ class Editor:
             except SessionNotFound as error:
                 if not error.data.get("exists"):
                     raise SessionNotFound(
-                        f"no session has the id {session_id!r}: `compactd.sessions` lists them", **error.data
+                        f"no session has the id {session_id!r}; the command `compactd.sessions` lists all "
+                        "sessions",
+                        **error.data,
                     ) from None
             opened = Raw(encode({"session_id": session_id, "read_only": name in _LOOKS}))
             await self._calls.invoke("session/start", opened, request)
@@ -366,7 +370,7 @@ class Editor:
             return found[0].session_id
         if not rows:
             raise SessionNotFound(
-                "there is no session yet: start one, or name one in `session_id`",
+                "there is no session yet: start one with `session/start`",
                 session_id=None,
                 exists=False,
             )
@@ -379,8 +383,8 @@ class Editor:
         offered = [row for row in rows if name in _LOOKS or not await self._is_elsewhere(row, request)]
         if not offered:
             raise SessionLocked(
-                "Other processes have every session open for writing. End the process that has the one you "
-                "mean, and name it in `session_id`.",
+                "Every session is open for writing in another process. End the process that has the session "
+                "you want open, and name that session in `session_id`.",
                 session_id=rows[0].session_id,
             )
         titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MOST_OFFERED]}
@@ -388,7 +392,7 @@ class Editor:
             verb = "Look at" if name in _LOOKS else "Compact" if name in _LONG else "Change"
             question = _ShowMessageRequest(
                 3,
-                f"No session of this workspace. {verb} another one?",
+                f"This workspace has no session. {verb} a session of another folder?",
                 tuple(_Action(title) for title in titles),
             )
             # If the client cannot ask or the user does not answer, no session is picked.
@@ -398,7 +402,8 @@ class Editor:
                 if picked is not None and (row := titles.get(picked.title)) is not None:
                     return row.session_id
         raise SessionNotFound(
-            "no session of this workspace: name one in `session_id`; `compactd.sessions` lists them",
+            "this workspace has no session: name a session of another folder in `session_id`; the command "
+            "`compactd.sessions` lists all sessions",
             session_id=None,
             exists=True,
         )

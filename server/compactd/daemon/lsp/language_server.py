@@ -99,7 +99,8 @@ class Host:
             self._offer(command)
 
     def initialize(self, params: Raw) -> None:
-        """Pass the client's `initialize` to pygls. It is already answered, so pygls's answer is dropped.
+        """Pass the client's `initialize` to pygls. The request is already answered, so pygls's answer is
+        dropped.
 
         If the params do not fit LSP's types, pygls gets params without capabilities instead.
         """
@@ -116,7 +117,9 @@ class Host:
         try:
             self._take({"method": method, "params": msgspec.json.decode(params)})
         except JsonRpcException:
-            _log.info("%s has params that are not LSP's; it was ignored", method)
+            _log.info(
+                "the notification %s was ignored: its params do not have the form that LSP defines", method
+            )
 
     async def ask(self, method: str, params: Raw, request: Request) -> Raw:
         """Pass a request to pygls and return its result as JSON. Raises `Refused` if pygls answers with an
@@ -155,7 +158,10 @@ class Host:
         try:
             self._take(message)
         except (JsonRpcException, InvalidStateError):
-            _log.info("a response was too late, or not LSP's; it was ignored")
+            _log.info(
+                "a response of the client was ignored: it came too late, or does not have the form that LSP "
+                "defines"
+            )
         return True
 
     async def create_progress(self, timeout_s: float) -> bytes | None:

@@ -220,7 +220,7 @@ class Connection:
         request = Request(bytes(message.id) if message.id is not UNSET else None, name, self._out.notify)
         if self._is_shut and request.id is not None and name != "exit":
             self._calls.refuse(
-                request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down and accepts only exit")
+                request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down and accepts only `exit`")
             )
         elif method := self._methods.get(name):
             self._calls.call(method, message.params, request)
@@ -278,4 +278,6 @@ class Connection:
         try:
             await asyncio.wait_for(sent.wait(), timeout_s)
         except TimeoutError:
-            _log.warning("the client did not read the last %d bytes", self._writer.unsent_bytes)
+            _log.warning(
+                "the client did not read the last %d bytes that the daemon sent", self._writer.unsent_bytes
+            )

@@ -218,7 +218,7 @@ class Calls:
         """Answer with an error: what a client may know about the exception (`error_object`)."""
         told = error_object(error, request.name)
         if request.id is None:
-            _log.info("the notification %s failed with %d", request.name[:100], told.code)
+            _log.info("the notification %s failed with error %d", request.name[:100], told.code)
         self.refuse(request, told)
 
     def refuse(self, request: Request, error: ErrorObject) -> None:
@@ -297,4 +297,4 @@ def _follow(request: Request) -> None:
         try:
             act()
         except Exception as error:
-            error_object(error, f"what follows {request.name}")
+            error_object(error, f"a callback after the answer to {request.name}")

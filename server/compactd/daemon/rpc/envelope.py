@@ -72,11 +72,12 @@ def _checked(envelope: Envelope) -> Envelope | Rejected:
     if envelope.id is not UNSET:
         id = bytes(envelope.id)
         if not is_id(id):
-            return Rejected(INVALID_REQUEST, "id is neither a string nor a number nor null")
+            return Rejected(INVALID_REQUEST, "`id` must be a string, a number or null")
     if envelope.jsonrpc != "2.0":
-        return Rejected(INVALID_REQUEST, 'jsonrpc is not "2.0"', id)
+        return Rejected(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
     if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
-        return Rejected(INVALID_REQUEST, "neither a request nor a response: method is missing", id)
+        text = "the message is neither a request nor a response: it has no `method`, `result` or `error`"
+        return Rejected(INVALID_REQUEST, text, id)
     return envelope
 
 
@@ -94,7 +95,7 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
         try:
             raw = _decode_loose(body).id
         except msgspec.ValidationError:
-            return Rejected(INVALID_REQUEST, "a message is an object")
+            return Rejected(INVALID_REQUEST, "a message must be a JSON object")
         except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # after the field with the wrong type
             return Rejected(PARSE_ERROR, f"the message is not JSON: {broken}")
         except RecursionError:
@@ -119,5 +120,7 @@ def _warn_of_surrogates(size_bytes: int) -> None:
     count = next(_surrogates)
     if count & (count - 1) == 0:
         _log.warning(
-            "a lone surrogate in a message of %d bytes became U+FFFD (%d messages so far)", size_bytes, count
+            "lone surrogates in a message of %d bytes were replaced by U+FFFD (%d such messages so far)",
+            size_bytes,
+            count,
         )

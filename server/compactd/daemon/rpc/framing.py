@@ -240,7 +240,9 @@ class Framer:
                 self._break(frames)
                 return stop
             self._overlong = True
-            frames.append(Fault(PARSE_ERROR, f"a header block is above {HEADER_LIMIT_BYTES} bytes"))
+            frames.append(
+                Fault(PARSE_ERROR, f"the header of a message is longer than {HEADER_LIMIT_BYTES} bytes")
+            )
         if self._overlong:
             # Keep the same last bytes of the line, however the reads split it.
             del self._header[:-_RESYNC_BYTES]
@@ -282,7 +284,7 @@ class Framer:
         elif length is not None:
             self._begin(length, frames)
         elif fields:
-            frames.append(Fault(PARSE_ERROR, "a header block has no Content-Length"))
+            frames.append(Fault(PARSE_ERROR, "the header of a message has no Content-Length"))
 
     def _begin(self, length: int, frames: list[Frame]) -> None:
         if length > LENGTH_LIMIT_BYTES:
@@ -300,7 +302,7 @@ class Framer:
         frames.append(
             Fault(
                 PARSE_ERROR,
-                "Content-Length is not a number of bytes up to 4 GiB: the connection ends",
+                "the Content-Length of a message is not a number from 0 to 4 GiB, so the connection ends",
                 fatal=True,
             )
         )
@@ -308,7 +310,8 @@ class Framer:
     def _too_large(self, prefix: bytes | bytearray, size_bytes: int | None) -> Fault:
         return Fault(
             TOO_LARGE,
-            f"a message is above the limit of {self.limit_bytes} bytes: send less, or raise the limit",
+            f"a message is larger than the limit of {self.limit_bytes} bytes: send a smaller one, or raise "
+            "the limit with `compactd serve --frame-limit`",
             sniff_id(prefix),
             size_bytes,
             self.limit_bytes,

@@ -223,7 +223,7 @@ def shaped(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
     try:
         return Raw(encode_detail(msgspec.to_builtins(msgspec.convert(data, kind))))
     except msgspec.ValidationError:
-        _log.exception("the data of an error %d has another shape", code)
+        _log.exception("the data of an error %d does not fit its type in protocol/error_data.py", code)
         return Raw(encode_detail(dict(data)))
 
 
@@ -232,7 +232,7 @@ def error_of(raw: Raw) -> ErrorObject:
     try:
         return msgspec.json.decode(raw, type=ErrorObject)
     except msgspec.DecodeError:
-        return ErrorObject(0, "an error without a code or without a message")
+        return ErrorObject(0, "the client answered with an error that has no code or no message")
 
 
 def _in_one_line(piece: bytes) -> bytes:

@@ -316,7 +316,7 @@ class Reading:
                 self._queue.remove(text, unix_seconds(text_field(record, "timestamp")))
             case "remove":
                 self._queue.leave(text)
-                self.session.pass_over("waiting message that the model was not given")
+                self.session.pass_over("queued message that the model was never given")
             case _:
                 pass
 
@@ -348,7 +348,7 @@ class Reading:
     def _place(self, delivered: list[Delivered]) -> None:
         for one in delivered:
             if one.text is None:
-                self.session.pass_over("message that the model was given, of which the file has no words")
+                self.session.pass_over("message that the model was given, but whose text is not in the file")
                 continue
             author = _author_of_form(one.text)
             if author is None and (not one.was_waiting or self._names_source()):

@@ -101,7 +101,7 @@ def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: 
             session.add("assistant", blocks, id=id, created_at=created_at, usage=usage)
         return
     if text_in(given, "role") != "user":
-        raise InvalidParams("role is user or assistant", "$.role")
+        raise InvalidParams("role must be user or assistant", "$.role")
     about = object_in(given, "metadata")
     if text_in(about, "kind") == "compaction_summary" or is_true(given, "isSummary"):
         details = object_in(about, "details")

@@ -166,7 +166,9 @@ class Reading:
             if source and "custom" not in source:
                 # `{"custom": "…"}` is a person's session in another program (protocol.rs, SessionSource).
                 self._is_subagents = True
-                session.warn("this is a sub-agent's session; the one it worked for is in another file")
+                session.warn(
+                    "this is the session of a sub-agent; the main agent's session is in another file"
+                )
 
     def _model(self, model: str) -> None:
         if model:
@@ -332,7 +334,7 @@ class Reading:
                 self._message_id = None
                 self._say([], None, joins=True)
             else:
-                self.session.pass_over("reasoning item of an answer that never came")
+                self.session.pass_over("reasoning item without an answer")
                 self._unspoken = []
 
     def end(self) -> None:

@@ -61,7 +61,7 @@ def read(data: bytes) -> SessionFile:
     session.title = text_field(log.about, "summary")
     session.working_dir = next(iter(texts_in(log.about, "directories")), None)
     if text_in(log.about, "kind") == "subagent":
-        session.warn("this is a sub-agent's session; the one it worked for is in another file")
+        session.warn("this is the session of a sub-agent; the main agent's session is in another file")
     if log.taken_back:
         session.warn(f"{log.taken_back} messages were taken back by a rewind")
     starts: dict[str, int] = {}

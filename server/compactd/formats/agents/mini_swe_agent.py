@@ -72,7 +72,7 @@ class _Reading:
     def message(self, given: Given) -> None:
         """Read the next message."""
         if text_in(given, "role") == "exit":
-            self._session.pass_over("record of the end")
+            self._session.pass_over("exit record at the end of the run")
             return
         extra = object_in(given, "extra")
         at = number_in(extra, "timestamp") or number_in(given, "timestamp")

@@ -64,7 +64,7 @@ def _path(
     """
     if current not in messages:
         if current:
-            session.warn("the message that the session stands at is not in the file: all were read")
+            session.warn("the file's current message is not in the file, so all of its messages were read")
         return list(messages.values())
     path: list[tuple[int, Given]] = []
     seen: set[str] = set()

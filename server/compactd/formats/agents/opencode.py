@@ -56,7 +56,7 @@ def read(data: bytes) -> SessionFile:
     session.working_dir = text_field(info, "directory")
     is_subagents = "parentID" in info
     if is_subagents:
-        session.warn("this is a sub-agent's session; the one it worked for is in another file")
+        session.warn("this is the session of a sub-agent; the main agent's session is in another file")
     reverted = text_in(object_in(info, "revert"), "messageID")
     reading = _Reading(session, is_subagents=is_subagents)
     for index, raw in enumerate(messages):

@@ -158,7 +158,7 @@ class Reading:
     def result(
         self, event: Given, content: str | tuple[Block, ...], is_error: bool, at: float | None
     ) -> None:
-        """Add the result of a call."""
+        """Add `content` as the result of the tool call that `event` names."""
         id = text_field(event, "id")
         self.start(id)
         result = ToolResult(
@@ -191,8 +191,8 @@ class Reading:
         self._steps += len(view)
         if self._steps > MAX_STEPS:
             self.session.warn(
-                f"too many condensations: from number {self.session.compactions + 1} on, the messages that "
-                "one left between forgotten ones are in the history, and no longer in the context"
+                f"too many condensations in the file. From number {self.session.compactions + 1} on, messages"
+                " that a condensation kept between forgotten ones are in the history, but not in the context"
             )
         return tuple(at for at in view if at < tail and at not in gone)
 

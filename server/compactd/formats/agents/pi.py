@@ -77,7 +77,8 @@ def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | N
 
 
 def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:
-    """Return the entries from the root to the last one; in a file without `parentId`, all entries."""
+    """Return the branch that ends at the last entry, from its root to that entry, by following `parentId`. If
+    no entry has a `parentId`, return all entries. Each has its line number."""
     by_id = {text_field(record, "id"): (number, record) for number, record in entries if "parentId" in record}
     if not by_id:
         return entries

@@ -60,7 +60,7 @@ NAMES = {
 
 _STARTS = {
     b"SQLite format 3\0": (
-        "it is a SQLite database; OpenCode's, since 2026, gives its sessions out by `opencode export`"
+        "it is a SQLite database. If it is OpenCode's, export a session with `opencode export`"
     ),
     b"\x1f\x8b": "it is packed with gzip: unpack it first",
     b"PK\x03\x04": "it is a zip archive: unpack it first",
@@ -152,7 +152,7 @@ def _guess(data: bytes) -> str:
         if data.startswith(start):
             return f": {what}"
     if data[4:8] == _DETS:
-        return ": it is an Erlang table, as Opal keeps its sessions; only Opal reads it"
+        return ": it is an Erlang table (DETS), in which Opal stores its sessions; only Opal can read it"
     if b"\0" in data[:8192]:
         return ": it looks binary"
     if first_byte(data[:64]) == b"<":
@@ -162,7 +162,7 @@ def _guess(data: bytes) -> str:
 
 def _unknown(what: str, format: str | None = None) -> FormatNotSupported:
     return FormatNotSupported(
-        f"{what}; those that are: {', '.join(SUPPORTED)}", format=format, supported=list(SUPPORTED)
+        f"{what}; known formats: {', '.join(SUPPORTED)}", format=format, supported=list(SUPPORTED)
     )
 
 

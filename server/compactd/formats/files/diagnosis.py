@@ -140,7 +140,11 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
         if text and text in summaries and message.role == "user":
             first = summaries[text]
             found.append(
-                Finding(kind="summary twice", text=f"message {first} is the same summary", message=number)
+                Finding(
+                    kind="summary twice",
+                    text=f"the same summary as message {first}",
+                    message=number,
+                )
             )
             continue
         if message.id is not None and message.id in ids:
@@ -156,7 +160,11 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
             ids.add(message.id)
         if not is_summary(message) and _is_unmarked_summary(message, text):
             found.append(
-                Finding(kind="summary unmarked", text="a summary that looks like a request", message=number)
+                Finding(
+                    kind="summary unmarked",
+                    text="this summary is not marked as one, so it looks like a user's request",
+                    message=number,
+                )
             )
             message = replace(message, meta=Meta(type="compaction_summary"))
             raw = Raw(encode_message(message))
@@ -164,7 +172,7 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
             summaries[text] = number
         pieces = list(_in_roles(message))
         if len(pieces) != 1 or pieces[0] is not message:
-            told = f"the role {message.role} cannot have all of its blocks"
+            told = f"a message with the role {message.role} cannot have all the blocks of this one"
             found.append(Finding(kind="wrong role", text=told, message=number))
         for piece in pieces:
             lines.append((piece, raw) if piece is message else (piece, Raw(encode_message(piece))))

@@ -36,7 +36,7 @@ def opened(data: bytes, warn: Warn, *names: str) -> tuple[Given, Sequence[Raw]]:
         if is_list(about.get(name, NULL)):
             listed = elements(about[name], f"$.{name}")
             return {key: raw for key, raw in about.items() if key != name}, listed
-    raise InvalidParams(f"the file contains no list of {names[0]}", f"$.{names[0]}")
+    raise InvalidParams(f"the file has no list `{names[0]}`", f"$.{names[0]}")
 
 
 def document(data: bytes, warn: Warn) -> Given | tuple[Raw, ...]:

@@ -33,8 +33,8 @@ def _no_message(entries: Sequence[Entry], raw: Raw, why: str) -> SessionCorrupt:
     places = (i for i, entry in enumerate(entries) if isinstance(entry, Appended) and entry.message is raw)
     at = next(places, len(entries))  # A record that was taken back in the meantime is not in the list.
     return SessionCorrupt(
-        f"Record {at + 1} of the session's journal is not a message: {why}. Nothing was changed. "
-        "`compactd doctor` can save the other records to a new file.",
+        f"Record {at + 1} of the session's journal should be a message, but cannot be read as one: {why}. "
+        "Nothing was changed. `compactd doctor` can save the other records to a new file.",
         line=at + 1,
         readable_before=at,
         readable_after=max(0, len(entries) - at - 1),

@@ -208,7 +208,7 @@ def _block_lost(block: Block, comes: Sequence[Block]) -> str:
         case Document():
             return "a document"
         case ToolCall():
-            return "the call's arguments" if _has_call(block, comes) else "a call"
+            return "the arguments of the tool call" if _has_call(block, comes) else "a tool call"
         case ToolResult():
             return _result_lost(block, comes)
         case _:
@@ -229,7 +229,7 @@ def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
     if other is None:
         return "the tool result"
     if _shown(result) != _shown(other):
-        return "what is not text in the tool result"
+        return "images and other parts of the tool result that are not text"
     return (
         "that the call failed"
         if result.is_error != other.is_error
@@ -243,11 +243,12 @@ def _shown(result: ToolResult) -> tuple[object, ...]:
 
 
 def _kept(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
-    """Yield a loss for each summary that no longer keeps the same messages in the context."""
+    """Yield a loss for each summary of `before` next to which other messages stay in the context of `after`.
+    `places` maps the indices of messages in `before` to those in `after`."""
     tails, pins = dict(after.first_kept), dict(after.pinned)
     for place, kept in before.first_kept:
         if place in places and tails.get(places[place]) != places.get(kept):
-            yield place, "which messages stayed next to the summary"
+            yield place, "which messages the summary left in the context"
     for place, kept_places in before.pinned:
         if place in places and pins.get(places[place]) != tuple(places.get(one) for one in kept_places):
-            yield place, "which older messages stayed next to the summary"
+            yield place, "which older messages the summary left in the context"

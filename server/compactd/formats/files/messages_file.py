@@ -35,7 +35,8 @@ SHAPES = tuple(_READ)
 
 
 def read(data: bytes, shape: str) -> SessionFile:
-    """Return the session in `data`, whose messages are in the format `shape`, one of `SHAPES`. O(bytes).
+    """Return the session in `data`, whose messages are in the message format `shape`, one of `SHAPES`.
+    O(bytes).
 
     A message that cannot be read is skipped with a warning. Raise `InvalidParams` if there is no list of
     messages.

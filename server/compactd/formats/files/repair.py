@@ -71,6 +71,4 @@ def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reporte
 def pins_left_out(count: int) -> str:
     """Return the warning that some messages of a file are no longer pinned."""
     what = "message was" if count == 1 else "messages were"
-    return (
-        f"{count} {what} pinned that no person typed: the pin was removed; to pin it again, use session/pin"
-    )
+    return f"{count} pinned {what} not typed by a person and so not pinned any more; session/pin pins again"

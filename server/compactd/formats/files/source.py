@@ -65,5 +65,5 @@ def too_large(path: str, size: int, limit: int = FILE_BYTES) -> LimitExceeded:
 
 def _why(refused: OSError | ValueError) -> str:
     if isinstance(refused, ValueError):
-        return "no file can have this name"
+        return "this is not a valid file name"
     return "there is no such file" if refused.errno == errno.ENOENT else os.strerror(refused.errno or 0)

@@ -84,7 +84,7 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
     )
     data = writer(pieces)
     warnings = told(losses(pieces, reader(data)), origins, called)
-    tools = ("not kept: the tools that the model was offered",) if file.tools else ()
+    tools = ("not kept: the declarations of the tools",) if file.tools else ()
     return Written(data=data, warnings=(*tools, *warnings))
 
 

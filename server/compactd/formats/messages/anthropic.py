@@ -43,7 +43,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
     if role is None:
-        raise InvalidParams("role is user or assistant", f"{path}.role")
+        raise InvalidParams("role must be user or assistant", f"{path}.role")
     if "content" not in given:
         raise InvalidParams("content is missing: give a string or a list of blocks", f"{path}.content")
     return message_of(role, read_content(given["content"], f"{path}.content"), given, path)
@@ -57,7 +57,7 @@ def read_content(raw: Raw, path: str) -> tuple[Block, ...]:
         case b"[":
             return tuple(read_block(part, f"{path}[{at}]") for at, part in enumerate(elements(raw, path)))
         case _:
-            raise InvalidParams("content is a string or a list of blocks", path)
+            raise InvalidParams("content must be a string or a list of blocks", path)
 
 
 def read_block(raw: Raw, path: str) -> Block:

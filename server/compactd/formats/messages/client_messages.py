@@ -47,7 +47,11 @@ def refuse_other_shape(raw: Raw, path: str, read: Message | None = None) -> None
     """Raise `InvalidParams` with the `format` to give, if `other_shape` names one."""
     shape = other_shape(raw, path, read)
     if shape is not None:
-        raise InvalidParams(f'this message is in {NAMES[shape]}: add `format: "{shape}"`', path, format=shape)
+        raise InvalidParams(
+            f'this message is in {NAMES[shape]}, not in compactd\'s: add `format: "{shape}"`',
+            path,
+            format=shape,
+        )
 
 
 def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
@@ -72,8 +76,8 @@ def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
         tag = text_in(block, "type")
         if tag in _OTHER_CALLS:
             raise InvalidParams(
-                f"a block of type `{tag}` is in no known format. Send a tool call as a block of type "
-                "`tool_call`, and a result as a block of type `tool_result`",
+                f"a block of type `{tag}` belongs to no format that compactd knows. Send a tool call as a "
+                "block of type `tool_call`, and a result as a block of type `tool_result`",
                 path,
             )
     return None

@@ -55,9 +55,9 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     # A content without a role is the user's (API reference, `Content.role`).
     role = _ROLES.get(string(given["role"], f"{path}.role") if "role" in given else "user")
     if role is None:
-        raise InvalidParams("role is user or model", f"{path}.role")
+        raise InvalidParams("role must be user or model", f"{path}.role")
     if "parts" not in given or first_byte(given["parts"]) != b"[":
-        raise InvalidParams("parts is a list", f"{path}.parts")
+        raise InvalidParams("parts must be a list", f"{path}.parts")
     content: list[Block] = []
     for at, part in enumerate(elements(given["parts"], f"{path}.parts")):
         content.extend(_part(part, f"{path}.parts[{at}]"))
@@ -111,7 +111,7 @@ def _signed(signature: Raw | None) -> list[Block]:
 
 def _name(given: dict[str, Raw], path: str) -> str:
     if "name" not in given:
-        raise InvalidParams("a function has a name", f"{path}.name")
+        raise InvalidParams("a function call or function response must have a name", f"{path}.name")
     return string(given["name"], f"{path}.name")
 
 

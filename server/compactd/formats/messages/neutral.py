@@ -146,7 +146,7 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
     try:
         str(raw, "utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidParams(f"not valid UTF-8 at byte {error.start}", path) from None
+        raise InvalidParams(f"the text is not valid UTF-8 at byte {error.start}", path) from None
     try:
         typed = _of_typed(_decode_typed(raw))
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):

@@ -66,7 +66,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
     if role is None:
-        raise InvalidParams(f"role is one of {', '.join(_ROLES)}", f"{path}.role")
+        raise InvalidParams(f"role must be one of {', '.join(_ROLES)}", f"{path}.role")
     if role == "tool":
         content: tuple[Block, ...] = (_tool_result(given, path),)
     else:
@@ -74,7 +74,7 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     if not content and not any(
         field in given for field in ("content", "tool_calls", "function_call", "refusal")
     ):
-        raise InvalidParams("content is missing", f"{path}.content")
+        raise InvalidParams("content is missing: give a string or a list of parts", f"{path}.content")
     return _of_named(message_of(role, content, given, path), given, path)
 
 
@@ -95,7 +95,7 @@ def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:
     elif name is not None:
         call_id = name
     else:
-        raise InvalidParams("a tool message names its call", f"{path}.tool_call_id")
+        raise InvalidParams("a tool message must name its tool call in tool_call_id", f"{path}.tool_call_id")
     content = result_content(given["content"], f"{path}.content") if "content" in given else ""
     return ToolResult(call_id=call_id, content=content, name=name)
 
@@ -121,7 +121,7 @@ def _content(given: dict[str, Raw], path: str) -> Iterable[Block]:
                 parts = elements(given[field], place)
                 return [_part(part, f"{place}[{index}]") for index, part in enumerate(parts)]
             case _:
-                raise InvalidParams("content is a string or a list of parts", place)
+                raise InvalidParams("content must be a string or a list of parts", place)
     return ()
 
 
@@ -168,7 +168,7 @@ def _calls(given: dict[str, Raw], path: str) -> Iterable[ToolCall]:
     if "tool_calls" in given:
         place = f"{path}.tool_calls"
         if first_byte(given["tool_calls"]) != b"[":
-            raise InvalidParams("tool_calls is a list", place)
+            raise InvalidParams("tool_calls must be a list", place)
         return [_call(raw, f"{place}[{at}]") for at, raw in enumerate(elements(given["tool_calls"], place))]
     if "function_call" in given:
         place = f"{path}.function_call"
@@ -184,7 +184,7 @@ def _call(raw: Raw, path: str) -> ToolCall:
     call_id = string(given["id"], f"{path}.id")
     kind = "custom" if "custom" in given else "function"
     if kind not in given:
-        raise InvalidParams("a tool call needs its function", f"{path}.function")
+        raise InvalidParams("a tool call needs the field `function`", f"{path}.function")
     return _function(fields(given[kind], f"{path}.{kind}", "a function"), f"{path}.{kind}", call_id)
 
 

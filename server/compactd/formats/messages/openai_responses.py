@@ -65,7 +65,9 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
             place = f"{path}.output[{at}]"
             role, blocks = _item(item, fields(item, place, "an item"), place)
             if role != "assistant":
-                raise InvalidParams("a response may contain only items of the model", place)
+                raise InvalidParams(
+                    "the output of a response may contain only items that the model wrote", place
+                )
             content.extend(blocks)
         return message_of("assistant", tuple(content), given, path)
     role, blocks = _item(Raw(bytes(raw)), given, path)
@@ -92,7 +94,7 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
             return "assistant", (Image(media_type=media_type, data=string_field(given, "result")),)
         case "item_reference":
             raise InvalidParams(
-                "an item reference cannot be resolved here; send the item itself", f"{path}.type"
+                "compactd cannot look up an item_reference; send the item itself", f"{path}.type"
             )
         case _:
             return ("user" if tag.endswith("_output") else "assistant"), (kept_block(tag, raw, RESPONSES),)
@@ -108,7 +110,7 @@ def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
     if role is None:
-        raise InvalidParams(f"role is one of {', '.join(_ROLES)}", f"{path}.role")
+        raise InvalidParams(f"role must be one of {', '.join(_ROLES)}", f"{path}.role")
     if "content" not in given:
         raise InvalidParams("content is missing: give a string or a list of parts", f"{path}.content")
     place = f"{path}.content"
@@ -119,7 +121,7 @@ def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
             parts = elements(given["content"], place)
             return role, [_part(part, f"{place}[{at}]") for at, part in enumerate(parts)]
         case _:
-            raise InvalidParams("content is a string or a list of parts", place)
+            raise InvalidParams("content must be a string or a list of parts", place)
 
 
 def _call(given: dict[str, Raw], path: str, field: str) -> ToolCall:

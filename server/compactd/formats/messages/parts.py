@@ -63,9 +63,9 @@ def refuse(error: Exception, path: str) -> NoReturn:
     by msgspec's own path and, for a missing field, by the field's name.
     """
     if isinstance(error, RecursionError):
-        raise LimitExceeded(f"JSON nested deeper than the limit - at `{path}`", path=path) from None
+        raise LimitExceeded(f"the JSON is nested too deeply - at `{path}`", path=path) from None
     if isinstance(error, UnicodeDecodeError):
-        raise InvalidParams(f"not valid UTF-8 at byte {error.start}", path) from None
+        raise InvalidParams(f"the text is not valid UTF-8 at byte {error.start}", path) from None
     text, found, inner = str(error).rpartition(" - at `$")
     if not found:
         text, inner = str(error), "`"

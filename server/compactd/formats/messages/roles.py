@@ -64,7 +64,7 @@ def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
     name = text_in(given, "role")
     role = NAMES.get(name.lower(), name.lower())
     if role != name:
-        changed.append((number, f"the role {name!r} is called {role!r} here"))
+        changed.append((number, f"the role is called {role!r}, not {name!r}"))
     content = given.get("content", NULL)
     runs: list[tuple[str, list[Raw]]] = []
     for block in elements(content, "$.content") if is_list(content) else ():
@@ -75,7 +75,7 @@ def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
     if len(runs) <= 1 and (not runs or runs[0][0] == role):
         yield Raw(msgspec.json.encode({**given, "role": role}))
         return
-    changed.append((number, f"the role {role!r} cannot have all of its blocks"))
+    changed.append((number, f"a message with the role {role!r} cannot have all the blocks of this one"))
     for needed, blocks in runs:
         yield Raw(msgspec.json.encode({**given, "role": needed, "content": blocks}))
 

@@ -69,4 +69,4 @@ def _beside(message: Message) -> Iterator[str]:
         yield "the stop reason"
     meta = message.meta
     if meta is not None and (meta.synthetic or meta.kind is not None or meta.pinned):
-        yield "what programs recorded about the message"
+        yield "whether a program wrote the message, its kind, and whether it is pinned"

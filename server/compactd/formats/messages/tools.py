@@ -25,7 +25,7 @@ def decode_tool(raw: bytes | Raw, path: str = "$") -> Tool:
     """
     tools = decode_tools(raw, path)
     if len(tools) != 1:
-        raise InvalidParams(f"give exactly one tool here; {len(tools)} are declared", path)
+        raise InvalidParams(f"give exactly one tool; this value declares {len(tools)}", path)
     return tools[0]
 
 
@@ -37,7 +37,7 @@ def decode_tools(raw: bytes | Raw, path: str = "$") -> tuple[Tool, ...]:
     for name in _DECLARATIONS:
         if name in given:
             if first_byte(given[name]) != b"[":
-                raise InvalidParams("the declarations must be a list", f"{path}.{name}")
+                raise InvalidParams("the function declarations must be a list", f"{path}.{name}")
             return tuple(
                 _tool(fields(part, place, "a declaration"), place)
                 for index, part in enumerate(elements(given[name], f"{path}.{name}"))
@@ -59,7 +59,9 @@ def _tool(given: dict[str, Raw], path: str) -> Tool:
     for key in _SCHEMAS:
         if key in given:
             if first_byte(given[key]) != b"{":
-                raise InvalidParams("the schema must be a JSON object", f"{path}.{key}")
+                raise InvalidParams(
+                    "the schema of a tool's parameters must be a JSON object", f"{path}.{key}"
+                )
             return Tool(name=name, description=description, input_schema=given[key])
     return Tool(name=name, description=description, input_schema=NO_PARAMETERS)
 

@@ -125,7 +125,7 @@ class OwnAgent:
     async def _load(self, params: dict[str, Json]) -> object:
         name = params.get("sessionId")
         if not isinstance(name, str):
-            raise Refused(wire.INVALID_PARAMS, "session/load needs a sessionId")
+            raise Refused(wire.INVALID_PARAMS, "session/load needs the param sessionId")
         await self._opened(params, name)
         await self._replay(name)
         return {}
@@ -133,7 +133,7 @@ class OwnAgent:
     async def _opened(self, params: dict[str, Json], session_id: str | None) -> StartResult:
         folder = params.get("cwd")
         if not isinstance(folder, str):
-            raise Refused(wire.INVALID_PARAMS, "cwd must be an absolute path")
+            raise Refused(wire.INVALID_PARAMS, "the param cwd must be an absolute path")
         given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
         if session_id is None:
             given |= self._start
@@ -160,7 +160,10 @@ class OwnAgent:
             return {"stopReason": "end_turn"}
         content = prompt_content(blocks)
         if not any(str(block["text"]).strip() for block in content):
-            raise Refused(wire.INVALID_PARAMS, "the prompt contains no text")
+            raise Refused(
+                wire.INVALID_PARAMS,
+                "the prompt contains no text; write some in addition to files or pictures",
+            )
         prompted = await self._client.agent_prompt(session_id=name, content=content)
         try:
             event = await self._end(name, prompted.turn_id)
@@ -209,7 +212,7 @@ class OwnAgent:
 
     def _peer(self) -> Peer:
         if self.peer is None:
-            raise Refused(wire.INTERNAL, "no client is connected")
+            raise Refused(wire.INTERNAL, "no editor is connected to compactd")
         return self.peer
 
 

@@ -44,7 +44,8 @@ def command_of(text: str) -> tuple[Name, str] | None:
 
 
 async def compacted(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
-    """Compact the session. `focus`: what the summary should focus on; may be empty."""
+    """Compact the session and return the result. `focus` is what the summary should focus on; it may be
+    empty."""
     if not focus:
         return await client.session_compact(session_id=session_id, timeout_s=COMPACT_S)
     return await client.session_compact(session_id=session_id, instructions=focus, timeout_s=COMPACT_S)
@@ -70,7 +71,7 @@ async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] |
         f"Context: {used:,} tokens" + (f" of {window:,} ({100 * used / window:.0f} %)" if window else "")
     ]
     if gauge is None and window and usage.context_window_confidence == "guess":
-        lines[0] += "; the window is a guess"
+        lines[0] += "; the size of the context window is a guess"
     if gauge is None and usage.threshold_tokens:
         lines.append(f"Compaction due at {usage.threshold_tokens:,} tokens")
     lines.append(f"Messages: {state.message_count:,} · model: {state.model or 'unknown'}")

@@ -48,7 +48,9 @@ class Peer:
         line = await waiting
         if line.error is not UNSET:
             failure = wire.table(line.error)
-            raise Refused(wire.INTERNAL, str(failure.get("message", "the client refused {method}")))
+            raise Refused(
+                wire.INTERNAL, str(failure.get("message", f"the editor refused the request {method}"))
+            )
         return wire.table(line.result)
 
     async def serve(self) -> None:
@@ -57,7 +59,10 @@ class Peer:
             while data := await wire.next_line(self._reader):
                 line, _ = wire.read_line(data)
                 if line is None:
-                    self._log.write(f"a line of {len(data):,} bytes is not a valid message and is ignored")
+                    self._log.write(
+                        f"a line of {len(data):,} bytes from the editor is not a valid ACP message and is "
+                        "ignored"
+                    )
                     continue
                 if isinstance(line.method, str):
                     task = asyncio.create_task(self._handle(line, line.method))
@@ -83,7 +88,10 @@ class Peer:
             said = wire.Failure(wire.INTERNAL, str(error))
         except Exception as error:
             # Every request is answered, whatever its params contain.
-            self._log.write(f"{type(error).__name__} while handling a request; it is answered with an error")
+            self._log.write(
+                f"{type(error).__name__} while handling a request of the editor; the request is answered "
+                "with an error"
+            )
             said = wire.Failure(wire.INTERNAL, f"compactd failed: {type(error).__name__}")
         if not isinstance(line.id, int | str):
             return

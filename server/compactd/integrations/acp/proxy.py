@@ -49,7 +49,9 @@ class _Asked(Struct, frozen=True):
 
 
 class Proxy:
-    """The proxy's connections to the ACP client and to the agent, and the sessions that pass through them."""
+    """The proxy's connections to the ACP client and to the agent, and the sessions whose messages it passes
+    on.
+    """
 
     def __init__(
         self,
@@ -120,7 +122,8 @@ class Proxy:
             except Exception as error:
                 # Whatever a line contains, the editor's session continues.
                 self._log.write(
-                    f"{type(error).__name__} while reading a line from the editor; it is passed on unchanged"
+                    f"{type(error).__name__} while reading a line from the editor; the line is passed on to "
+                    "the agent unchanged"
                 )
                 passed = data
             if passed:
@@ -133,7 +136,8 @@ class Proxy:
         line, readable = wire.read_line(data)
         if line is None:
             self._log.write(
-                f"a line of {len(data):,} bytes from the editor is no valid message; it is passed on"
+                f"a line of {len(data):,} bytes from the editor is not a valid ACP message; it is passed on "
+                "to the agent unchanged"
             )
             return data
         if not isinstance(line.method, str) or not isinstance(line.params, Raw):
@@ -173,7 +177,8 @@ class Proxy:
         if session.is_compacting:
             self._asked.pop(request_id, None)
             busy = wire.Failure(
-                wire.INTERNAL, "a compaction is running; send the prompt again when it has ended"
+                wire.INTERNAL,
+                "a compaction of this session is running; send the prompt again when it has ended",
             )
             self._soon(self._to_client.write(wire.refusal(request_id, busy)))
             return b""
@@ -187,7 +192,8 @@ class Proxy:
             before = {"type": "text", "text": await session.handover(self._client)}
         except FAILURES as error:
             self._log.write(
-                f"{type(error).__name__} while reading the summary; the next prompt will carry it"
+                f"{type(error).__name__} while reading the session's summary; it will be sent to the agent "
+                "with the next prompt"
             )
             return wire.changed(data, changes)
         passed = wire.changed(data, {**changes, "prompt": [before, *blocks]})
@@ -204,7 +210,8 @@ class Proxy:
             except Exception as error:
                 # Whatever a line contains, the editor's session continues.
                 self._log.write(
-                    f"{type(error).__name__} while reading a line from the agent; it is passed on unchanged"
+                    f"{type(error).__name__} while reading a line from the agent; the line is passed on to "
+                    "the editor unchanged"
                 )
                 passed = (data,)
             for line in passed:
@@ -217,7 +224,8 @@ class Proxy:
         line, readable = wire.read_line(data)
         if line is None:
             self._log.write(
-                f"a line of {len(data):,} bytes from the agent is no valid message; it is passed on"
+                f"a line of {len(data):,} bytes from the agent is not a valid ACP message; it is passed on "
+                "to the editor unchanged"
             )
             return (data,)
         if isinstance(line.method, str):
@@ -244,7 +252,10 @@ class Proxy:
         if method == "session/update":
             update = update_of(given.update)
             if update is None:
-                self._log.write("an update that cannot be read is not stored; it is passed on unchanged")
+                self._log.write(
+                    "an update from the agent that cannot be read is not stored; it is passed on to the "
+                    "editor unchanged"
+                )
             else:
                 session.take(update)
                 if update.session_update == "available_commands_update":
@@ -285,9 +296,9 @@ class Proxy:
             return await session.ended(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
             fate = (
-                "it is mirrored with the next one"
+                "the turn is stored in compactd's copy of the session after the next turn"
                 if session.holds_turn
-                else "it may be missing in the mirror"
+                else "the turn may be missing in compactd's copy of the session"
             )
             self._log.write(f"{type(error).__name__} at the end of a turn; {fate}")
             return None
@@ -300,7 +311,8 @@ class Proxy:
                 usage = await session.open(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
             self._log.write(
-                f"{type(error).__name__} while opening a session; it is stored from its next turn on"
+                f"{type(error).__name__} while opening compactd's copy of a session; the conversation is "
+                "stored from its next turn on"
             )
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
         told = wire.update(session.id, "available_commands_update", ours)
@@ -358,7 +370,10 @@ class Proxy:
         answer = await self._ask_agent("session/new", opened)
         agent_id = answer.get("sessionId")
         if not isinstance(agent_id, str):
-            raise wire.Refused(wire.INTERNAL, "the agent did not open a new session")
+            raise wire.Refused(
+                wire.INTERNAL,
+                "the agent did not open the new session into which the compacted conversation should move",
+            )
         old = session.agent_id
         session.moved(agent_id, is_due=True)
         self._know(session)

@@ -118,22 +118,22 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def request(request_id: Id, method: str, params: object) -> bytes:
-    """Encode a request as a line."""
+    """Return a request as one line of JSON."""
     return _encoded(_Written("2.0", id=request_id, method=method, params=params))
 
 
 def notification(method: str, params: object) -> bytes:
-    """Encode a notification as a line."""
+    """Return a notification as one line of JSON."""
     return _encoded(_Written("2.0", method=method, params=params))
 
 
 def answer(request_id: Id, result: object) -> bytes:
-    """Encode an answer as a line."""
+    """Return an answer as one line of JSON."""
     return _encoded(_Written("2.0", id=request_id, result=result))
 
 
 def refusal(request_id: Id, failure: Failure) -> bytes:
-    """Encode an error answer as a line."""
+    """Return an error answer as one line of JSON."""
     return _encoded(_Written("2.0", id=request_id, error=failure))
 
 
@@ -195,25 +195,26 @@ def changed(data: bytes, params: Mapping[str, object]) -> bytes:
 
 
 def update(session_id: str, kind: str, fields: Mapping[str, object]) -> bytes:
-    """Encode a `session/update` as a line."""
+    """Return a `session/update` notification of this kind as one line of JSON."""
     return notification(
         "session/update", {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
     )
 
 
 def said(session_id: str, text: str, kind: str = "agent_message_chunk") -> bytes:
-    """Encode a piece of what the agent says as a line; of what the user says for `user_message_chunk`."""
+    """Return a piece of what the agent says (of what the user says if `kind` is `user_message_chunk`) as one
+    line of JSON."""
     return update(session_id, kind, {"content": {"type": "text", "text": text}})
 
 
 def usage(session_id: str, used: int, size: int) -> bytes:
-    """Encode how full the context is as a line: `used` of `size` tokens."""
+    """Return how full the context is (`used` of `size` tokens) as one line of JSON."""
     return update(session_id, "usage_update", {"used": used, "size": size})
 
 
 def compaction(session_id: str, compaction_id: str, status: str, **fields: object) -> bytes:
-    """Encode the state of a compaction as a line. Only clients with `clientCapabilities.session.compaction`
-    understand it (stable since 2026-10-09).
+    """Return the state of a compaction as one line of JSON. Only clients with
+    `clientCapabilities.session.compaction` understand it (stable since 2026-10-09).
     """
     return update(
         session_id, "compaction_update", {"compactionId": compaction_id, "status": status, **fields}
@@ -239,7 +240,7 @@ class Log:
         """Write one line, unless `MAX_LOGGED` lines were written already."""
         if self._left:
             self._left -= 1
-            end = "" if self._left else " (this is the last such line that is logged)"
+            end = "" if self._left else " (further lines of this kind are not logged)"
             sys.stderr.write(f"compactd acp: {text}{end}\n")
 
 
@@ -292,6 +293,7 @@ async def next_line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readline()
     except ValueError:
         sys.stderr.write(
-            f"compactd acp: a line is longer than {MOST_LINE >> 20} MiB; the connection is closed\n"
+            f"compactd acp: a received line is longer than {MOST_LINE >> 20} MiB; the connection that it "
+            "came from is closed\n"
         )
         return b""

@@ -57,5 +57,5 @@ def _read(arguments: list[str]) -> tuple[str, dict[str, float]]:
         try:
             given[name] = float(value if equals else next(rest, ""))
         except ValueError:
-            sys.stderr.write(f"compactd: {name} needs a number; the default is used\n")
+            sys.stderr.write(f"compactd: the option {name} needs a number; its default is used\n")
     return agent, given

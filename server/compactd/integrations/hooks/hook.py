@@ -52,7 +52,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class Done(Struct, kw_only=True):
-    """What a run did, for the log."""
+    """What a run of the hook did, for the hooks' log."""
 
     event: str = ""
     session: str = ""
@@ -102,14 +102,20 @@ def _instead(done: Done) -> bytes:
         answer = done.instead.pop()
     except IndexError:
         return b""
-    done.did = "restored only the user's constraints"
+    done.did = (
+        "restored only the user's constraints, because finding other lost facts took too long or failed"
+    )
     return answer
 
 
 def run(
     agent: str, data: bytes, options: Options, began: float, done: Done, environ: Mapping[str, str]
 ) -> bytes:
-    """Return the answer to the event in `data`; empty for none. Record in `done` what was done."""
+    """Handle the event of `agent` in `data`, the JSON from stdin. Return the bytes to print as the answer, or
+    empty bytes if the hook has nothing to add.
+
+    `began` is the time of `time.monotonic` at which the hook started. `environ` are the environment
+    variables. For the log, `done` receives which event it was and what the hook did, or why it failed."""
     from compactd.integrations.hooks.events import agent_of, event_of
 
     known = agent_of(agent)
@@ -118,7 +124,7 @@ def run(
         return b""
     event = event_of(known, data)
     if event is None:
-        done.failed = "stdin contained no event"
+        done.failed = "stdin contained no event (a JSON object)"
         return b""
     done.event, done.session = event.kind, event.session_id[:8]
     if event.kind == "other" or event.is_inner or not event.session_id:
@@ -169,9 +175,9 @@ def _answer(event: Event, files: Files, options: Options, began: float, done: Do
         save(files, state)
         if state.attempts <= MOST_ATTEMPTS:
             text = _put_back(mirror, files, event, options, done)
-            done.did = f"restored {len(text):,} characters" if text else "nothing was lost"
+            done.did = f"restored {len(text):,} characters" if text else "the agent's summary lost no facts"
         else:
-            done.failed = "the lost facts could not be determined in time"
+            done.failed = "the facts that the agent's summary lost could not be determined in time"
         mirror.given_back(text)
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
@@ -274,10 +280,11 @@ def _stdin() -> bytes:
 
 
 def _end_at(deadline_s: float, agent: str, done: Done) -> None:
-    """Start a timer that ends the process at the deadline. The next event continues the unfinished work."""
+    """Start a timer that ends the process after `deadline_s` seconds. What `agent`'s hook could not finish by
+    then is continued at the next event. `done` is what the log then gets."""
 
     def stop() -> None:
-        done.failed = "the deadline passed"
+        done.failed = "the hook was ended because its deadline passed"
         try:
             _write(_instead(done))
             _log(agent, done, time.monotonic() - deadline_s)

@@ -205,7 +205,8 @@ def exposed_program() -> str | None:
         project = project_root(one.parent)
         if any((project / mark).exists() for mark in MARKS):
             return (
-                f"{one} is inside the project {project}: whoever can change that project, including an agent"
+                f"{one} is inside the project {project}, so anyone who can change files of that project, "
+                "including an agent"
             )
     return exposure(program)
 

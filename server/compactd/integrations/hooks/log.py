@@ -22,7 +22,7 @@ MOST_BYTES = 262_144
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one hook did."""
+    """A line of the log: what one run of the hook did."""
 
     at: float
     agent: str

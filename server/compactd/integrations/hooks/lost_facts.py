@@ -110,7 +110,7 @@ restored text can close the tag in which the agent puts that text.
 
 
 class Lost(Struct, frozen=True):
-    """The text to restore."""
+    """The lost facts, as a text that the hook adds to the context."""
 
     text: str
     """The text itself; empty if nothing is worth restoring."""
@@ -188,7 +188,7 @@ def _lead(most: int) -> str:
 
 
 def _absent(said: Constraints, summary: str, left: Mapping[str, str]) -> tuple[Constraint, ...]:
-    """Return the constraints in force that the context lacks.
+    """Return the user's constraints that still apply and that the context lacks.
 
     A constraint is lacking if the summary contains it neither as a line nor as a sentence, and the message
     that set it is gone. A mere mention does not count, because it may say that the constraint was lifted.
@@ -328,8 +328,8 @@ def _found(
     )
 
     def body_of(budget: int) -> tuple[str, int]:
-        """Return (a text of facts with at most the size `budget`, how much of it is unused because sections
-        are empty).
+        """Return (a text of facts of at most the size `budget`, how much of the budget is unused because
+        sections are empty).
         """
         record = source.record(budget, count, lead="", layout=LAYOUT)
         body = safe(_ordered(record.text, known, dropped, left_out), named)

@@ -1,7 +1,7 @@
 """Mirror an agent's session: store new messages, and keep what is needed to find facts lost in a compaction.
 
 Two files are used. The *stretch* contains the messages that are in the agent's context now, with their facts.
-*gone* contains the stretch that the last compaction removed, until its facts were restored.
+*gone* contains the messages that the last compaction removed, until their facts were restored.
 """
 
 from __future__ import annotations
@@ -285,7 +285,9 @@ class Mirror:
         state.turns = 0
 
     def _announced(self, by: Teller) -> bool:
-        """Record that `by` reported a compaction. Return True if nobody reported it before."""
+        """Record that `by` (the transcript or an event) reported a compaction. Return True if it is the first
+        report of that compaction.
+        """
         counts, state = self.state.counts, self.state
         if state.compactions and not self._stretch and state.stretch_bytes == state.carried_bytes:
             # Nothing was said since the last compaction, so this is the same one.

@@ -63,7 +63,7 @@ class MirrorJournal:
         return self._files.folder.parent / SESSIONS / f"{self._files.stem}.jsonl"
 
     def add(self, message: Message, raw: bytes, tokens: int, client_id: str | None) -> str:
-        """Add a message. Return the id of its entry."""
+        """Add a message to the mirror's journal. Return the id of its entry."""
         entry_id, parent = self._next()
         entry = Appended(
             id=entry_id,

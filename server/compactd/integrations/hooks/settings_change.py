@@ -83,7 +83,8 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     text, edits = upgraded(text, wanted)
     if edits:
         notes.append(
-            f"{len(edits)} of its commands could have run a program in your working folder; now fixed"
+            f"{len(edits)} of compactd's commands in it could have run a program from your working folder; "
+            "they were rewritten"
         )
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
@@ -93,7 +94,7 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
             told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
             text = with_member(text, parse(text), "statusLine", told)
         elif not _is_ours(text, present.node):
-            notes.append("there is already a status line; it was not changed")
+            notes.append("the settings already have a status line; it was not changed")
     return text, tuple(notes)
 
 
@@ -204,7 +205,7 @@ def taken_out(text: str, before: str | None = None) -> str:
 
 
 class _Found(Struct, frozen=True):
-    """A hook of compactd and the values that contain it."""
+    """A hook of compactd in the settings, and the lists and objects that contain it."""
 
     hooks: Node
     event: Member

@@ -71,7 +71,7 @@ class _Reader:
             elif self.text.startswith("/*", self.at):
                 end = self.text.find("*/", self.at + 2)
                 if end < 0:
-                    raise self.wrong("a comment has no end")
+                    raise self.wrong("a comment is not closed")
                 self.at = end + 2
             else:
                 return
@@ -82,7 +82,7 @@ class _Reader:
 
     def value(self, depth: int = 0) -> Node:
         if depth > DEEPEST:
-            raise self.wrong("it is nested too deeply")
+            raise self.wrong("lists and objects are nested too deeply here")
         start, text = self.at, self.text
         match text[start : start + 1]:
             case "{" | "[":
@@ -90,7 +90,7 @@ class _Reader:
             case '"':
                 found = _STRING.match(text, start)
                 if found is None:
-                    raise self.wrong("a string has no end")
+                    raise self.wrong("a string is not closed")
                 self.at = found.end()
                 return Node("string", start, self.at, value=self._decoded(found[0]))
             case _:
@@ -123,7 +123,7 @@ class _Reader:
             if is_object:
                 name = self.value(depth + 1)
                 if not isinstance(name.value, str) or name.kind != "string":
-                    raise self.wrong("a name in quotes is missing")
+                    raise self.wrong("the name of a member, in quotes, is missing")
                 key = name.value
                 self.space()
                 if not text.startswith(":", self.at):
@@ -143,11 +143,11 @@ def parse(text: str) -> Node:
     reader = _Reader(text)
     reader.space()
     if not text.startswith("{", reader.at):
-        raise reader.wrong("this is not a JSON object")
+        raise reader.wrong("the file is not a JSON object")
     root = reader.value()
     reader.space()
     if reader.at < len(text):
-        raise reader.wrong("there is text after the object")
+        raise reader.wrong("there is more text after the end of the JSON object")
     return root
 
 
@@ -191,7 +191,8 @@ def with_member(text: str, parent: Node, key: str, value: Json) -> str:
 
 
 def _after(text: str, parent: Node, added: str) -> str:
-    """Insert `added` after the last member of `parent`, and after the comments on that member's line."""
+    """Return `text` with `added` inserted after the last member of `parent`, and after the comments on that
+    member's line."""
     last = parent.members[-1]
     value_end = last.node.end
     at = last.comma + 1 if last.comma >= 0 else value_end

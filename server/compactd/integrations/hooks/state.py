@@ -25,7 +25,7 @@ from compactd.storage.paths import data_folder, file_stem
 
 VERSION: Final = f"2 {__version__}"
 """The version of the stored data. Data of another release is not used, because that release may split
-messages into other units.
+messages into lines in another way.
 """
 _ENDINGS: Final = (".json", ".stretch", ".gone", ".ids", ".wait", ".line", ".lock")
 """Endings of the files that `forget_old` removes. The list of redacted messages is kept, because the

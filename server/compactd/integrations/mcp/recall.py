@@ -33,11 +33,11 @@ ONE_PROJECT = "this server reads the sessions of one project, and the model cann
 
 
 class NotFound(Exception):
-    """There is nothing to answer from. The message says what to do."""
+    """There is no session or message to answer from. The text of the error says what to do."""
 
 
 class NotAllowed(Exception):
-    """The model asked for what only the user may allow."""
+    """The model asked for another session, which only the user may allow."""
 
 
 class Recall:

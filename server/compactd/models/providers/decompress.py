@@ -32,7 +32,9 @@ class Unpacker:
         layers = [layer.strip().lower() for layer in content_encoding.split(",")]
         layers = [layer for layer in layers if layer not in ("", "identity")]
         if len(layers) > 1:
-            raise NotUnpackable("sent a body that is compressed more than once, which compactd refuses")
+            raise NotUnpackable(
+                "sent a body that is compressed more than once, which compactd does not support"
+            )
         self._is_deflate = layers == ["deflate"]
         self._unpack: zlib._Decompress | None = None
         if not layers:
@@ -74,7 +76,7 @@ class Unpacker:
             return self._unpack.decompress(packed, STEP_BYTES)
         except zlib.error:
             if not may_be_raw:
-                raise NotUnpackable("sent a body that does not decompress") from None
+                raise NotUnpackable("sent a compressed body that is damaged") from None
         # "deflate" means zlib's format (RFC 9110, 8.4.1.2), but some servers omit zlib's header.
         self._unpack = zlib.decompressobj(-zlib.MAX_WBITS)
         return self._step(packed)
@@ -84,4 +86,4 @@ def _shown(encoding: str) -> str:
     """Return the name of an encoding for a message. A server can have sent any text as the name, so an
     unusual one is not shown."""
     is_plain = len(encoding) <= _MAX_SHOWN_CHARS and encoding.isascii() and encoding.isalnum()
-    return f"`{encoding}`" if is_plain else "of an unusual name"
+    return f"`{encoding}`" if is_plain else "with an unusual name"

@@ -269,14 +269,16 @@ def _urls(name: str, known: Known) -> tuple[str, ...]:
 def _no_address(name: str) -> str:
     """Return the error's sentence if no address is known."""
     if name in _OTHER_KINDS:
-        return f"{name} does not use a key. Use a gateway that does, and give its base_url"
-    return f"no address is known for the provider {name!r}: give base_url"
+        return f"{name} uses no API key, so compactd cannot call it. Use a gateway, and give its base_url"
+    return f"the address of the provider {name!r} is not known: give base_url"
 
 
 def _no_key(name: str, holder: Known) -> str:
     """Return the error's sentence if a key is needed and there is none."""
     where = " or ".join(holder.keys) or "its key"
-    return f"no key for {name}: set {where} before the daemon starts, or write it into {KEYS_FILE}"
+    return (
+        f"there is no API key for {name}: set {where} before the daemon starts, or write it into {KEYS_FILE}"
+    )
 
 
 def _withheld(name: str, known: Known, address: Address) -> str:
@@ -285,8 +287,8 @@ def _withheld(name: str, known: Known, address: Address) -> str:
     variables = _urls(name, known)
     where = f", or set {variables[0]} before the daemon starts" if variables else ""
     return (
-        f"no key is sent to {address.place}{plain}: it is not an address of {name}, and you did not name "
-        f'it for this key. To allow it, add `hosts = ["{address.place}"]` to [{name}] in {KEYS_FILE}{where}'
+        f"no key is sent to {address.place}{plain}: it is not an address of {name}, and you have not allowed "
+        f'this host. To send the key, add `hosts = ["{address.place}"]` to [{name}] in {KEYS_FILE}{where}'
     )
 
 

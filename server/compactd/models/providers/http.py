@@ -270,7 +270,7 @@ class Links:
             return trusted(self._environ)
         except OSError as error:
             raise Broken(
-                "answer", "cannot be trusted: SSL_CERT_FILE or SSL_CERT_DIR contains no certificates"
+                "answer", "cannot be verified: SSL_CERT_FILE or SSL_CERT_DIR contains no certificates"
             ) from error
 
     def _made(self, context: ssl.SSLContext, proxy: str | None) -> httpx.AsyncClient:
@@ -370,7 +370,7 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
             return await step
     except TimeoutError:
         if deadline <= until:
-            raise Broken("limit", "took longer than a request may take in total") from None
+            raise Broken("limit", "took longer than total_s, the time limit of a whole request") from None
         raise Broken("timeout", f"{silence} for {limit_s:g} seconds") from None
     except (httpx.ConnectTimeout, httpx.WriteTimeout, httpx.PoolTimeout, httpx.ReadTimeout):
         raise Broken("timeout", "could not be reached in time") from None
@@ -380,9 +380,13 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
         raise Broken("connection", f"could not be reached ({_kind(error)})") from None
     # The texts of these errors can contain a header, and with it a key.
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL):
-        raise Broken("answer", "cannot be asked: the request is not valid HTTP") from None
+        raise Broken("answer", "was not called: the request is not valid HTTP") from None
     except (httpx.HTTPError, httpx.StreamError, OSError):
-        what = "closed the connection without an answer" if phase == "connection" else "broke off its answer"
+        what = (
+            "closed the connection without an answer"
+            if phase == "connection"
+            else "closed the connection before its answer was complete"
+        )
         raise Broken(phase, what) from None
 
 
@@ -390,11 +394,11 @@ def _kind(error: Exception) -> str:
     """Return why no connection was made, without quoting the library's error."""
     text = str(error).lower()
     for words, meaning in (
-        ("certificate", "its certificate is not trusted: see SSL_CERT_FILE"),
+        ("certificate", "its certificate is not trusted; name the file of its CA in SSL_CERT_FILE"),
         ("ssl", "TLS failed"),
-        ("name or service", "its name is not known"),
-        ("nodename", "its name is not known"),
-        ("getaddrinfo", "its name is not known"),
+        ("name or service", "its host name cannot be resolved"),
+        ("nodename", "its host name cannot be resolved"),
+        ("getaddrinfo", "its host name cannot be resolved"),
         ("refused", "connection refused"),
     ):
         if words in text:

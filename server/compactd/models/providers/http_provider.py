@@ -154,9 +154,9 @@ class HttpProvider:
                 text=text,
                 retry_after_s=retry_after({}, text, self._clock.now()),
             )
-            raise _Failed(failure, f"failed in its answer: {shown(text)}") from None
+            raise _Failed(failure, f"reported an error in its answer: {shown(text)}") from None
         except NoJson:
-            raise self._failed("stream", "sent an answer with invalid JSON in it") from None
+            raise self._failed("stream", "sent an answer that contains invalid JSON") from None
         except NotAnAnswer as strange:
             raise self._failed("answer", str(strange)) from None
         except Unfinished:
@@ -199,7 +199,7 @@ class HttpProvider:
             )
         if status < 300:
             failure = Failure(cause="answer", provider=self.name, status=status, text=text)
-            return _Failed(failure, f"answered {status} without an answer: correct base_url")
+            return _Failed(failure, f"answered {status} without any content: correct base_url")
         code = code_in(text)
         told = headers.get("x-should-retry", "").lower()
         failure = Failure(

@@ -134,7 +134,9 @@ def _check_private(mode: int, owner: int) -> None:
     import os
 
     if mode & 0o077:
-        raise NoProvider(f"{KEYS_FILE} can be read by others, so its keys are not used: chmod 600 it")
+        raise NoProvider(
+            f"{KEYS_FILE} can be read by others, so its keys are not used. Run `chmod 600` on it"
+        )
     if owner not in (os.getuid(), 0):
         raise NoProvider(f"{KEYS_FILE} belongs to another user, so its keys are not used")
 

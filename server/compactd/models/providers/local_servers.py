@@ -63,7 +63,7 @@ class Stated(Struct, frozen=True, kw_only=True):
 
 
 class _Place(Struct, frozen=True, kw_only=True):
-    """An address on this machine, taken apart."""
+    """The parts of a URL that leads to this machine."""
 
     scheme: str
     host: str

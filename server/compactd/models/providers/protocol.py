@@ -37,14 +37,14 @@ may be longer."""
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """One request to a model. Its messages, system prompt and tools are JSON in the provider's `shape`, as
-    `formats` renders them."""
+    """One request to a model. Its messages, system prompt and tools are JSON in the provider's format
+    (`shape`), as `formats` renders them."""
 
     model: str
     """The model's id at the provider, without the provider's name."""
     messages: tuple[Raw, ...]
     system: str | Raw | None = None
-    """The system prompt, if the shape has it apart from the messages: text, or JSON in that shape."""
+    """The system prompt, if the provider's format has a separate field for it: text or JSON."""
     tools: tuple[Raw, ...] = ()
     max_output_tokens: int | None = None
     """The maximum number of tokens of the answer. None leaves it to the provider (for Anthropic, 4096 is

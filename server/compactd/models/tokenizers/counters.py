@@ -157,7 +157,7 @@ def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
     compressed = (folder / f"{name}.z").read_bytes()
     manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=dict[str, dict[str, str]])
     if sha256(compressed).hexdigest() != manifest[name]["sha256"]:
-        raise EncodingError(f"the ranks of {name} are damaged; reinstall compactd")
+        raise EncodingError(f"the token table of the tokenizer {name} is damaged; reinstall compactd")
     data = zlib.decompress(compressed)
     count = int.from_bytes(data[:4], "big")
     ranks: dict[bytes, int] = {}

@@ -1,1 +1,1 @@
-"""Git trees as snapshots of a user's work tree. The user's repository is never written."""
+"""Snapshots of a user's work tree as git objects in compactd's folder, not in the user's repository."""

@@ -135,7 +135,8 @@ could change them."""
 
 
 def _environ(folder: Path, tree: WorkTree, path: str) -> Mapping[str, str]:
-    """Return git's environment. Of the user's variables it contains only the PATH."""
+    """Return the environment variables for git, which works on the repository in `folder` and the files in
+    `tree`. Of the user's variables they contain only `path` as the PATH."""
     given = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     return {
         **given,

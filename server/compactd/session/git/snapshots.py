@@ -36,7 +36,8 @@ at 100 Hz (`CONFIG_HZ`)."""
 
 
 class GitTrees:
-    """The git trees of one session, in `folder`, which is created at the first snapshot."""
+    """The snapshots of one session, each of them a git tree object. `folder` contains the git objects; it is
+    created at the first snapshot."""
 
     def __init__(self, folder: Path, path: str | None, deadline_s: float = DEADLINE_S) -> None:
         self._folder = folder
@@ -73,7 +74,7 @@ class GitTrees:
             return git.run("write-tree", "--missing-ok").decode("ascii").strip()
 
     def difference(self, before: str, after: str, working_dir: str) -> tuple[Changed, ...]:
-        """Return the files that differ between two trees, sorted by path. Raises `NoTree`."""
+        """Return the files that differ between two snapshots, sorted by path. Raises `NoTree`."""
         tree = work_tree_of(working_dir)
         if not (self._folder / "HEAD").is_file():
             raise NoTree("the session's snapshots no longer exist")
@@ -84,8 +85,8 @@ class GitTrees:
         return difference(self._git(tree), before, after)
 
     def hidden_since(self, since: float, working_dir: str) -> tuple[str, ...]:
-        """Return ignored paths that were created or changed after `since` (Unix seconds). No tree contains
-        them.
+        """Return ignored paths that were created or changed after `since` (Unix seconds). No snapshot
+        contains them.
 
         A folder in which everything is ignored is one path that ends in `/`. It is listed if an entry was
         added or removed. The result is sorted and has at most `MAX_HIDDEN` paths. O(files). Raises
@@ -116,7 +117,9 @@ class GitTrees:
         project = project_root(tree.root)
         program = find_program("git", self._path, project)
         if program is None:
-            raise NoTree("git is not installed, or not on the PATH of compactd outside the work tree")
+            raise NoTree(
+                "git was not found: compactd looks for it in the folders of PATH outside the work tree"
+            )
         path = os.pathsep.join(safe_entries(self._path, project))
         return Git(program, self._folder, tree, path, self._deadline_s)
 

@@ -16,7 +16,7 @@ class NoTree(Exception):
 
 
 class WorkTree(Struct, frozen=True):
-    """A user's work tree, and the places where git keeps its objects and index."""
+    """A user's work tree, and the paths of its git objects and its index."""
 
     root: Path
     objects: Path

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
+.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -24,12 +24,18 @@ $(STAMP): pyproject.toml examples/node/package-lock.json
 demo: $(STAMP)  ## compact a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
-test: $(STAMP)  ## run all tests that need only Python
+test: $(STAMP)  ## run the quick tests that need only Python
 	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
+check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/core -k split"
+	@$(BIN)/python -m pytest $(ARGS)
+
+nightly: $(STAMP)  ## run all tests except editors, with all examples of each law; write the result to docs/proof.md
+	@$(BIN)/python -m tests.faults.proof.nightly $(ARGS)
+
 test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fish, groff); install them if allowed
-	@sh tests/system-packages.sh
-	@$(BIN)/python -m pytest -m "(system or git) and not editor"
+	@sh tests/packaging/system-packages.sh
+	@$(BIN)/python -m pytest -m "(system or git) and not editor and not nightly"
 
 test-editors: $(STAMP)  ## run the extensions in real editors, without a screen; install the editors if allowed
 	@BIN=$(BIN) sh tests/editors/setup.sh
@@ -53,13 +59,13 @@ retention: $(STAMP)  ## measure how much of what the agent needs later a compact
 	@$(BIN)/python -m benchmarks.retention
 
 proof: $(STAMP)  ## run faults, attacks and fuzzing, two minutes each; writes the results to docs/proof.md
-	@PYTHONPATH=tests $(BIN)/python -m proof
+	@$(BIN)/python -m tests.faults.proof
 
 proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, attacks or fuzz
-	@PYTHONPATH=tests $(BIN)/python -m proof --part $(PART)
+	@$(BIN)/python -m tests.faults.proof --part $(PART)
 
 breaks: $(STAMP)  ## break the daemon on purpose, and print which test finds each break
-	@PYTHONPATH=tests $(BIN)/python -m faults.breaks
+	@$(BIN)/python -m tests.faults.breaks
 
 dist:  ## build wheel and source archive in build/dist, with the pinned backend only
 	@$(PYTHON) -m venv --clear build/backend

@@ -64,7 +64,7 @@ async def opened(daemon: Daemon, store: FolderStore, session_id: str) -> dict[st
     decoded = perf_counter()
     session = Session(daemon, session_id, journal, entries)
     ended = perf_counter()
-    if not session.fold.items:
+    if not session.state.items:
         raise SystemExit("the session is empty")
     await journal.close()
     return {

@@ -14,8 +14,8 @@ from benchmarks.conversation import Json, turns
 from benchmarks.figures import Row, Target, median
 from benchmarks.peers import COMPACTD, Peer
 from benchmarks.sessions import start
+from compactd.storage.journal_records import as_appended, encode_record, scan
 from compactd.storage.paths import file_stem
-from compactd.storage.records import bare, line, scan
 
 SESSIONS = 1_000
 TOKENS = 50_000
@@ -125,13 +125,13 @@ def _timed(peer: Peer, query: str) -> float:
 def _stored(folder: Path, sessions: int) -> int:
     """Writes the journals, beside that of the open session; their bytes. Every one holds other turns."""
     [journal] = folder.glob("*.jsonl")
-    begin = msgspec.json.decode(bare(scan(journal.read_bytes()).records[0]))
+    begin = msgspec.json.decode(as_appended(scan(journal.read_bytes()).records[0]))
     stream = turns()
     return sum(_journal(folder, begin, f"session-{number:04}", number, stream) for number in range(sessions))
 
 
 def _journal(folder: Path, begin: Json, session_id: str, number: int, stream: Iterator[list[Json]]) -> int:
-    lines = [line(0, msgspec.json.encode({**begin, "id": session_id}))]
+    lines = [encode_record(0, msgspec.json.encode({**begin, "id": session_id}))]
     held = 0
     needle: Json = {"role": "user", "content": f"needle{number:04} is what this one is about"}
     for seq, message in enumerate(_messages(stream, needle), start=1):
@@ -143,7 +143,7 @@ def _journal(folder: Path, begin: Json, session_id: str, number: int, stream: It
             "tokens": [len(said) // CHARS_A_TOKEN, "chars4"],
             "message": msgspec.Raw(said),
         }
-        lines.append(line(seq, msgspec.json.encode(record)))
+        lines.append(encode_record(seq, msgspec.json.encode(record)))
         held += len(said)
         if held >= TOKENS * CHARS_A_TOKEN:
             break

@@ -13,10 +13,15 @@ import socket
 import struct
 import sys
 
+import pytest
 from hypothesis import settings
 
-settings.register_profile("compactd", deadline=None)
-settings.load_profile("compactd")
+from tests.support.examples import ALL, FEW
+from tests.support.nightly import is_nightly
+
+settings.register_profile("few", deadline=None, max_examples=FEW)
+settings.register_profile("nightly", deadline=None, max_examples=ALL)
+settings.load_profile("few")
 # A deadline per example measures how busy the machine is, not what is true.
 
 GET_FLAGS, SET_FLAGS, UP = 0x8913, 0x8914, 0x1
@@ -30,6 +35,13 @@ def pytest_configure() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             bring_up("lo")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_nightly(item.nodeid):
+            item.add_marker(pytest.mark.nightly)
 
 
 def bring_up(interface: str) -> None:

@@ -32,10 +32,10 @@ from registry_families import families, hosted, xinference
 from registry_opencode import providers_of, rows_of
 from registry_sources import Known, codex, litellm, models_dev
 
-from compactd.core.models.names import key_of, last_part, tokenizer_of, without_date
+from compactd.core.models.names import last_part, name_key, tokenizer_of, without_date
 from compactd.core.models.open_weights import OPEN_WEIGHTS
-from compactd.core.models.providers import FIRST_PARTIES
-from compactd.core.models.rows import Row
+from compactd.core.models.provider_hosts import FIRST_PARTIES
+from compactd.core.models.rows import ModelRow
 
 TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "models" / "data" / "models.jsonl"
 
@@ -112,7 +112,7 @@ def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | N
     """
     limit = known.context
     # Bedrock's `us.openai.gpt-5.4` is also `gpt-5.4`.
-    key = last_part(key_of(known.id)).rpartition("openai-")[2]
+    key = last_part(name_key(known.id)).rpartition("openai-")[2]
     base = bases.get(key) or bases.get(without_date(key))
     windows = {base.context} if base is not None else set()
     if key.startswith(("gpt-5", "gpt-6")):
@@ -132,33 +132,33 @@ def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | N
     return limit, None
 
 
-def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
+def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], ModelRow]:
     """Returns the rows by (provider, key): those of models.dev, then those that only other sources have.
 
     `sources`: `models.dev`, `models.dev before`, `litellm`, `codex`, `tokencost`; any may be missing.
     """
     from_litellm: dict[tuple[str, str], Known] = {}
     for known in sources.get("litellm", ()):
-        from_litellm.setdefault((known.provider, key_of(known.id)), known)
-    before = {(known.provider, key_of(known.id)): known for known in sources.get("models.dev before", ())}
+        from_litellm.setdefault((known.provider, name_key(known.id)), known)
+    before = {(known.provider, name_key(known.id)): known for known in sources.get("models.dev before", ())}
     bases: dict[str, Known] = {}
     for maker in reversed(FIRST_PARTIES):
         bases |= {
-            last_part(key_of(known.id)): known
+            last_part(name_key(known.id)): known
             for known in sources.get("models.dev", ())
             if known.provider == maker
         }
 
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], ModelRow] = {}
 
     def add(
         known: Known, context: int, cap: int | None, src: tuple[str, ...], disputed: bool, retired: bool
     ) -> None:
-        key = (known.provider, key_of(known.id))
+        key = (known.provider, name_key(known.id))
         if key in rows or context < 1024 or any(word in key[1] for word in NOT_CHAT):
             return
         fact = FACTS.get((known.provider, known.id))
-        rows[key] = Row(
+        rows[key] = ModelRow(
             provider=known.provider,
             id=known.id,
             context=fact or context,
@@ -176,7 +176,7 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
 
     def add_listed(known: Known, retired: bool) -> None:
         """Adds a row of models.dev, compared with the other sources."""
-        key = (known.provider, key_of(known.id))
+        key = (known.provider, name_key(known.id))
         other, old = from_litellm.get(key), before.get(key)
         context, cap, disputed = confirmed(known, other.context if other else None)
         if old is not None and not disputed and other is None and not near(old.context, context):
@@ -197,7 +197,7 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
         add_listed(known, retired=False)
     for known in sources.get("models.dev before", ()):
         # models.dev has dropped it since. It is still served if LiteLLM's newer list has it.
-        add_listed(known, retired=(known.provider, key_of(known.id)) not in from_litellm)
+        add_listed(known, retired=(known.provider, name_key(known.id)) not in from_litellm)
     for source, retired in (("litellm", False), ("tokencost", True)):
         for known in sources.get(source, ()):
             context, cap = told_by_litellm(known, bases)
@@ -212,13 +212,13 @@ def canonical_of(known: Known, key: str) -> str | None:
     """Returns the key of models.dev's name of the model, if the id does not end with it."""
     if known.canonical is None:
         return None
-    part = last_part(key_of(known.canonical))
+    part = last_part(name_key(known.canonical))
     return part if without_date(part) != without_date(last_part(key)) else None
 
 
 def merged(
-    present: dict[tuple[str, str], Row], new: dict[tuple[str, str], Row], *, retires: bool = True
-) -> list[Row]:
+    present: dict[tuple[str, str], ModelRow], new: dict[tuple[str, str], ModelRow], *, retires: bool = True
+) -> list[ModelRow]:
     """Returns `new` and the rows that only `present` has, by provider and id; the latter are retired if
     `retires`.
 
@@ -240,7 +240,7 @@ def merged(
     return sorted({**kept, **new}.values(), key=lambda row: (row.provider, row.id))
 
 
-def gathered(paths: dict[str, Path], scratch: Path, backbone: str) -> dict[tuple[str, str], Row]:
+def gathered(paths: dict[str, Path], scratch: Path, backbone: str) -> dict[tuple[str, str], ModelRow]:
     """Returns the rows from all packages."""
     with zipfile.ZipFile(paths["litellm"]) as archive:
         prices = archive.read("litellm/model_prices_and_context_window_backup.json").decode()
@@ -279,11 +279,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch_name:
         scratch = Path(scratch_name)
         new = gathered(fetched(options.folder, scratch), scratch, options.backbone)
-    present: dict[tuple[str, str], Row] = {}
+    present: dict[tuple[str, str], ModelRow] = {}
     before = TARGET.read_bytes() if TARGET.exists() else b""
     for line in before.splitlines():
-        row = msgspec.json.decode(line, type=Row)
-        present[row.provider, row.id if row.provider == OPEN_WEIGHTS else key_of(row.id)] = row
+        row = msgspec.json.decode(line, type=ModelRow)
+        present[row.provider, row.id if row.provider == OPEN_WEIGHTS else name_key(row.id)] = row
     rows = merged(present, new, retires=options.backbone == "opencode")
     after = msgspec.json.Encoder().encode_lines(rows)
     manifest = f"{hashlib.sha256(after).hexdigest()}  {TARGET.name}\n"
@@ -298,7 +298,7 @@ def main() -> int:
     return 1 if options.check else 0
 
 
-def tally(rows: list[Row]) -> None:
+def tally(rows: list[ModelRow]) -> None:
     """Prints the number of rows, in total and by source."""
     counts = {
         "rows": len(rows),

@@ -22,7 +22,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from compactd.cli.chat.app import Chat
-from compactd.cli.chat.plain import Talk
+from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.start import ECHO
 from compactd.client import AsyncClient
 
@@ -49,7 +49,7 @@ async def picture(home: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_PROXY"))}
     messages = [json.loads(line) for line in SESSION.read_text("utf-8").splitlines()]
     async with AsyncClient(env={**env, **ECHO, "COMPACTD_HOME": home}) as client:
-        talk = Talk(client)
+        talk = ChatSession(client)
         await talk.open({"session_id": "picture", "model": MODEL})
         await client.call("session/append", {"session_id": "picture", "messages": messages[:-2]})
         await client.call("session/compact", {"session_id": "picture", "strategy": "extract"})

@@ -32,9 +32,9 @@ from compactd.core.budget.rules import (
     UnknownWindow,
     Usable,
 )
-from compactd.models.providers.factory import KNOWN, WireName
-from compactd.models.providers.protocol import ModelRequest
-from compactd.models.providers.response import Wire
+from compactd.models.providers.factory import KNOWN_PROVIDERS, WireName
+from compactd.models.providers.provider import ModelRequest
+from compactd.models.providers.response import ProviderApi
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMAND = "python tools/reference_pages.py --write"
@@ -108,7 +108,7 @@ def profile(name: str) -> str:
 
 def provider(name: str) -> str:
     """A provider's address, keys and wire format."""
-    known = KNOWN[name]
+    known = KNOWN_PROVIDERS[name]
     rows = [
         ("address", f"`{known.base_url}`" if known.base_url else "none: you must give one"),
         (
@@ -220,36 +220,36 @@ def _pruned(settings: Settings) -> str:
     )
 
 
-def _openai() -> tuple[Wire, ModelRequest]:
-    from compactd.models.providers.openai import ChatWire
+def _openai() -> tuple[ProviderApi, ModelRequest]:
+    from compactd.models.providers.openai import ChatApi
 
-    return ChatWire("max_completion_tokens"), _sample("gpt-4o", _chat("user", "Hi."), system="Be brief.")
+    return ChatApi("max_completion_tokens"), _sample("gpt-4o", _chat("user", "Hi."), system="Be brief.")
 
 
-def _responses() -> tuple[Wire, ModelRequest]:
-    from compactd.models.providers.openai_responses import ResponsesWire
+def _responses() -> tuple[ProviderApi, ModelRequest]:
+    from compactd.models.providers.openai_responses import ResponsesApi
 
     message = {"role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
-    return ResponsesWire(), _sample("gpt-5", message, system="Be brief.")
+    return ResponsesApi(), _sample("gpt-5", message, system="Be brief.")
 
 
-def _anthropic() -> tuple[Wire, ModelRequest]:
-    from compactd.models.providers.anthropic import MessagesWire
+def _anthropic() -> tuple[ProviderApi, ModelRequest]:
+    from compactd.models.providers.anthropic import MessagesApi
 
-    return MessagesWire(), _sample("claude-sonnet-4-5", _chat("user", "Hi."), system="Be brief.")
+    return MessagesApi(), _sample("claude-sonnet-4-5", _chat("user", "Hi."), system="Be brief.")
 
 
-def _gemini() -> tuple[Wire, ModelRequest]:
-    from compactd.models.providers.gemini import GenerateWire
+def _gemini() -> tuple[ProviderApi, ModelRequest]:
+    from compactd.models.providers.gemini import GenerateApi
 
     message = {"role": "user", "parts": [{"text": "Hi."}]}
-    return GenerateWire(), _sample("gemini-2.5-pro", message, system="Be brief.")
+    return GenerateApi(), _sample("gemini-2.5-pro", message, system="Be brief.")
 
 
-def _ollama() -> tuple[Wire, ModelRequest]:
-    from compactd.models.providers.ollama import OllamaWire
+def _ollama() -> tuple[ProviderApi, ModelRequest]:
+    from compactd.models.providers.ollama import OllamaApi
 
-    return OllamaWire(), _sample("qwen3:8b", _chat("user", "Hi."), system="Be brief.", window=8_192)
+    return OllamaApi(), _sample("qwen3:8b", _chat("user", "Hi."), system="Be brief.", window=8_192)
 
 
 def _chat(role: str, text: str) -> dict[str, object]:
@@ -265,7 +265,7 @@ def _sample(
     )
 
 
-_WIRES: Mapping[WireName, Callable[[], tuple[Wire, ModelRequest]]] = {
+_WIRES: Mapping[WireName, Callable[[], tuple[ProviderApi, ModelRequest]]] = {
     "openai": _openai,
     "openai_responses": _responses,
     "anthropic": _anthropic,

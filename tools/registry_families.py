@@ -17,7 +17,7 @@ from registry_sources import Known
 
 from compactd.core.models.names import tokenizer_of
 from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
-from compactd.core.models.rows import Row
+from compactd.core.models.rows import ModelRow
 
 FOLDER = "xinference/model/llm/models/"
 
@@ -93,7 +93,7 @@ def saying(window: int, pairs: list[tuple[int, str]]) -> set[str]:
     return {source for other, source in pairs if abs(other - window) <= AGREE * window}
 
 
-def families(native: dict[str, Sizes], hosts: Hosts) -> list[Row]:
+def families(native: dict[str, Sizes], hosts: Hosts) -> list[ModelRow]:
     """Returns the rows of `OPEN_WEIGHTS`.
 
     Hosts often offer a smaller window than a model supports. But if two or more all offer less than a
@@ -101,7 +101,7 @@ def families(native: dict[str, Sizes], hosts: Hosts) -> list[Row]:
     Nemo, xinference has 1,024,000, like its configuration; its makers and hosts say 128,000.) Families that
     only hosts know need two of them, and get their usual window, disputed unless all agree.
     """
-    found: list[Row] = []
+    found: list[ModelRow] = []
     for stem in sorted({*native, *hosts}):
         by_window: dict[tuple[int, bool], list[tuple[str | None, set[str]]]] = defaultdict(list)
         for size in sorted({*native.get(stem, {}), *hosts.get(stem, {})}, key=str):
@@ -122,7 +122,7 @@ def families(native: dict[str, Sizes], hosts: Hosts) -> list[Row]:
         for (window, dispute), sizes in by_window.items():
             told_by = {source for _, src in sizes for source in src}
             found.append(
-                Row(
+                ModelRow(
                     provider=OPEN_WEIGHTS,
                     id=stem if len(by_window) == 1 else f"{stem}@{window}{'-disputed' if dispute else ''}",
                     context=window,

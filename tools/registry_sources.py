@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from compactd.core.models.registry import Pricing, Step
+from compactd.core.models.registry import PriceStep, Pricing
 
 LISTED_AT = "2026-11-12"
 """The date of the newest source (litellm 1.109.1). A model whose end is before it is retired."""
@@ -131,7 +131,7 @@ def pricing(tiers: list[tuple[int, float, float, float | None, float | None]]) -
         cache_read=first_read,
         cache_write=first_write,
         steps=tuple(
-            Step(above=above, input=cost_in, output=cost_out, cache_read=read, cache_write=write)
+            PriceStep(above=above, input=cost_in, output=cost_out, cache_read=read, cache_write=write)
             for above, cost_in, cost_out, read, write in tiers[1:]
         ),
     )

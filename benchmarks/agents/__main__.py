@@ -17,7 +17,7 @@ from benchmarks.retention import document, scoring, sessions
 from benchmarks.retention.scoring import Job
 from benchmarks.retention.sessions import Source
 from benchmarks.retention.tables import table
-from compactd.integrations.hooks.lost_facts import MOST_CHARS
+from compactd.integrations.hooks.lost_facts import MAX_PAYLOAD_CHARS
 
 PAGE = document.DOCS / "agents.md"
 AGENTS = {"claude-code": "Claude Code", "pi": "pi", "gemini-cli": "Gemini CLI"}
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = argparse.ArgumentParser(prog="python -m benchmarks.agents", description=__doc__)
     given.add_argument("--data", type=Path, metavar="DIR", help="the folder of recordings")
     given.add_argument(
-        "--limit", type=int, default=MOST_CHARS, metavar="CHARS", help="put back at most (9,500)"
+        "--limit", type=int, default=MAX_PAYLOAD_CHARS, metavar="CHARS", help="put back at most (9,500)"
     )
     given.add_argument("--cache", type=Path, default=scoring.CACHE, metavar="DIR")
     given.add_argument("--document", action="store_true", help="write docs/agents.md's tables anew")

@@ -17,8 +17,8 @@ from benchmarks.retention.records import SUMMARY, Record
 from benchmarks.retention.scoring import Row, judged
 from compactd.core.extract.facts import FactCache
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.integrations.hooks.lost_facts import MOST_CHARS, Lost, characters, what_was_lost
-from compactd.integrations.hooks.state import Held
+from compactd.integrations.hooks.hook_state import MirroredMessage
+from compactd.integrations.hooks.lost_facts import MAX_PAYLOAD_CHARS, Lost, characters, find_lost
 
 OWN, WITH_HOOK, OURS, OURS_WITH = "own", "hook", "ours", "ours at both"
 METHODS = (OWN, WITH_HOOK, OURS, OURS_WITH)
@@ -41,13 +41,13 @@ class Compared(Struct, frozen=True):
     """That finding what was lost took, with nothing known before."""
 
 
-def held_of(past: Sequence[Record], folder: str) -> list[Held]:
+def held_of(past: Sequence[Record], folder: str) -> list[MirroredMessage]:
     """The past as a hook's mirror holds it."""
     cache = FactCache(folder or None)
-    found: list[Held] = []
+    found: list[MirroredMessage] = []
     for item, record in zip(ours.items_of(past), (r for r in past if r.role != "system"), strict=True):
         found.append(
-            Held(
+            MirroredMessage(
                 entry_id=item.entry_id,
                 message=encode_message(item.message),
                 tokens=item.tokens,
@@ -60,10 +60,10 @@ def held_of(past: Sequence[Record], folder: str) -> list[Held]:
     return found
 
 
-def put_back(cut: Cut, most: int = MOST_CHARS) -> Lost:
+def put_back(cut: Cut, most: int = MAX_PAYLOAD_CHARS) -> Lost:
     """Return what the hook gives back after the recorded compaction at `cut`."""
     held = held_of(cut.past, cut.folder)
-    return what_was_lost(held, summary_of(cut), "", folder=cut.folder, most=most, count=characters)
+    return find_lost(held, summary_of(cut), "", folder=cut.folder, most=most, count=characters)
 
 
 def summary_of(cut: Cut) -> str:
@@ -71,7 +71,7 @@ def summary_of(cut: Cut) -> str:
     return cut.summary.removeprefix("[user] ")
 
 
-def compared(agent: str, cuts: Iterable[Cut], most: int = MOST_CHARS) -> Iterator[Compared]:
+def compared(agent: str, cuts: Iterable[Cut], most: int = MAX_PAYLOAD_CHARS) -> Iterator[Compared]:
     """The recorded compactions among `cuts`. Seconds each, for CG."""
     for cut in cuts:
         if not cut.summary:

@@ -67,9 +67,9 @@ def provider(bench: Bench) -> Iterator[str]:
     steps = [stall if number % STALLED_EVERY == 0 else answer for number in range(4 * bench.size.compactions)]
     script = bench.folder / "script.json"
     script.write_bytes(msgspec.json.encode(steps))
-    path = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))
+    path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     with subprocess.Popen(
-        [sys.executable, "-m", "providers.loopback", "--script", str(script)],
+        [sys.executable, "-m", "tests.support.loopback", "--script", str(script)],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -19,10 +19,10 @@ from benchmarks.retention.figures import PARTS, Score, part_of, score
 from benchmarks.retention.scoring import OURS, Job, Row
 from compactd.core.extract import extract, greedy_cover
 from compactd.core.extract import scoring as worth
-from compactd.core.extract.greedy_cover import Candidates, Cover
-from compactd.core.extract.lexicon import KINDS
+from compactd.core.extract.features import KINDS
+from compactd.core.extract.greedy_cover import Candidates, GreedyCover
 from compactd.core.extract.line_roles import HEADER, READ, RESULT_ROLES, USER
-from compactd.core.extract.reuse_model import Chances, Statistics
+from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.planning import fit
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SeenAgain:
         return self.picks
 
 
-class EvenChances(Chances):
+class EvenChances(ReuseModel):
     """Every feature of a kind as likely as the others: nothing is known of its past."""
 
     def __init__(self, statistics: Statistics) -> None:
@@ -124,8 +124,8 @@ def variants() -> tuple[Variant, ...]:
     no_files = (set_to(extract, "FILES_SHARE", 0.0), set_to(extract, "FILES_TOKENS", 0))
     return (
         Variant("as it is"),
-        Variant("no novelty: what is shown pays again", (set_to(extract, Cover.__name__, SeenAgain),)),
-        Variant("no learned chances", (set_to(extract, Chances.__name__, EvenChances),)),
+        Variant("no novelty: what is shown pays again", (set_to(extract, GreedyCover.__name__, SeenAgain),)),
+        Variant("no learned chances", (set_to(extract, ReuseModel.__name__, EvenChances),)),
         Variant("no link feature", (set_to(worth, "LINK_WORTH", 0.0),)),
         Variant("no atoms but as links", _features(atom=0.01)),
         Variant("no words", _features(word=0)),

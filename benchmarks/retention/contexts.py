@@ -7,9 +7,9 @@ import json
 import msgspec
 from msgspec import Raw
 
-from compactd.core.extract.conversation import is_request
 from compactd.core.extract.extract import FactCache, extract
 from compactd.core.history.entries import Item
+from compactd.core.history.message_kinds import is_request
 from compactd.models.tokenizers.counters import counter_for
 from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 

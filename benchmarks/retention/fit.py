@@ -24,9 +24,9 @@ from benchmarks.retention.cuts import normalised
 from compactd.core.extract import reuse_weights
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.lexicon import KINDS
-from compactd.core.extract.reuse_model import INPUTS, Chances, Statistics
-from compactd.core.extract.working_dir import working_directory
+from compactd.core.extract.features import KINDS
+from compactd.core.extract.recent_files import working_directory
+from compactd.core.extract.reuse_model import INPUTS, ReuseModel, Statistics
 from compactd.core.history.entries import Item
 
 SHARES = (0.25, 0.35, 0.5, 0.6, 0.75, 0.85)
@@ -72,7 +72,7 @@ def samples(job) -> tuple[bytes, bytes, bytes]:
     request = items[at] if at is not None else None
     scene = Conversation([(item, True) for item in items], facts, request, cache.lexicon).scene
     statistics = Statistics(scene)
-    chances = Chances(statistics)
+    chances = ReuseModel(statistics)
     known = statistics.features.tolist()
     there, shown, again = set(known), set(), set()
     for n, record in enumerate(record for record in future if record["role"] != "system"):

@@ -20,9 +20,9 @@ from benchmarks.retention.points import Cut, count
 from benchmarks.retention.scoring import OURS, Job, Row
 from compactd.core.extract import extract
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.lexicon import KINDS
-from compactd.core.extract.reuse_model import EXACT, Chances, shapes_of
-from compactd.core.extract.working_dir import working_directory
+from compactd.core.extract.features import KINDS
+from compactd.core.extract.recent_files import working_directory
+from compactd.core.extract.reuse_model import EXACT, ReuseModel, shapes_of
 from compactd.core.history.entries import Item
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def _features(cache: FactCache, item: Item) -> set[int]:
     return {feature for part in cache.learn(item).parts for feature in part.features}
 
 
-def _foretold(again: frozenset[int]) -> type[Chances]:
-    class Foretold(Chances):
+def _foretold(again: frozenset[int]) -> type[ReuseModel]:
+    class Foretold(ReuseModel):
         def weights(self, worth: Sequence[Sequence[float]]) -> NDArray[np.float64]:
             import numpy as np
 
@@ -81,7 +81,7 @@ def _rows(job: Job) -> list[Row]:
     for cut in scoring.cuts(job):
         items = ours.items_of(cut.past)
         again = written_again(cut, items)
-        with varied(Variant(ORACLE, (set_to(extract, Chances.__name__, _foretold(again)),))):
+        with varied(Variant(ORACLE, (set_to(extract, ReuseModel.__name__, _foretold(again)),))):
             for budget in (count(cut.summary),) if cut.summary else job.budgets:
                 made = ours.in_process(items, budget)
                 rows.append(scoring.judged(cut, ORACLE, budget, made.context))

@@ -15,13 +15,13 @@ from msgspec import Raw, Struct
 from benchmarks.retention.records import SUMMARY, Call, Record, call_line
 from compactd.client import Client, RpcError
 from compactd.compaction.driver import drive
-from compactd.core.budget.budget import Size, Window, stand
+from compactd.core.budget.budget import RequestSize, Window, compute_budget
 from compactd.core.budget.settings import merge
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, View, with_stub
 from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
-from compactd.core.summary.compaction import Draft, Shortened
-from compactd.core.summary.input import Work
+from compactd.core.summary.compaction import Draft, PruneOnly
+from compactd.core.summary.input import CompactionWork
 from compactd.core.tokens.counting import message_tokens
 from compactd.formats.messages.base import read_messages
 from compactd.formats.messages.neutral_out import encode_message
@@ -117,8 +117,10 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
         view=View(items=items, tail_from=0, tokens=tokens, epoch=1),
         fixed=Fixed(),
         settings=settings.settings,
-        standing=stand(
-            settings, Window(window=WINDOW, confidence="fact", source="registry"), Size(estimated=tokens)
+        standing=compute_budget(
+            settings,
+            Window(window=WINDOW, confidence="fact", source="registry"),
+            RequestSize(estimated=tokens),
         ),
         request=CompactRequest(target_tokens=budget, strategy="extract", force=True),
         counter=counter_for("auto", "o200k_base", MODEL),
@@ -131,12 +133,12 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
         return REFUSED
     if isinstance(made, NotCompacted):
         return Made(text_of([item.message for item in items]), "", time.perf_counter() - began)
-    work = Work(inputs=inputs, originals=items, cache=cache if cache is not None else FactCache())
+    work = CompactionWork(inputs=inputs, originals=items, cache=cache if cache is not None else FactCache())
     outcome = drive(work, made)
     seconds = time.perf_counter() - began
     if isinstance(outcome, Draft):
         return Made(text_of(_view_after(items, outcome)), outcome.summary, seconds)
-    if isinstance(outcome, Shortened):
+    if isinstance(outcome, PruneOnly):
         stubs = {stub.entry_id: stub for stub in outcome.stubs}
         shown = [with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items]
         return Made(text_of([item.message for item in shown]), "", seconds)

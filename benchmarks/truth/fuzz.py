@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,9 +19,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-
-from e2e.client import Daemon, Refused
+from tests.support.client import Daemon, Refused
 
 REAL = (
     "prompt is too long: 213462 tokens > 200000 maximum",

@@ -24,8 +24,8 @@ from aside import part, read_rows
 from compactd.core.models.lookup import Lookup
 from compactd.core.models.open_weights import OPEN_WEIGHTS
 from compactd.core.models.registry import Registry
-from compactd.core.models.rows import Row
-from compactd.models.files import read_packaged
+from compactd.core.models.rows import ModelRow
+from compactd.models.registry_files import read_packaged
 
 NEAR = 0.93
 WORDS = ("ok", "near", "under", "over", "miss", "false")
@@ -86,7 +86,7 @@ def exact(registry: Registry, cases: list[Case]) -> list[str]:
     return words
 
 
-def is_told_by(row: Row, sources: tuple[str, ...]) -> bool:
+def is_told_by(row: ModelRow, sources: tuple[str, ...]) -> bool:
     """Return whether `sources` alone would give a row. A native window counts only if no other list has the
     row."""
     told = {*row.src}

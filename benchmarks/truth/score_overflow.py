@@ -18,15 +18,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from aside import Row, part, read_rows
 
-from compactd.core.overflow.classify import Failure, Verdict, classify
+from compactd.core.overflow.classify import FailureReport, Verdict, classify
 
 
-def failure_of(row: Row) -> Failure:
+def failure_of(row: Row) -> FailureReport:
     """Return a row as the failure that the daemon would see. A session's own count (`client_estimate`) is
     used before a usage report."""
     usage = row.get("usage") or {}
     reported = sum(usage.get(key) or 0 for key in ("input", "cache_read", "cache_write")) if usage else None
-    return Failure(
+    return FailureReport(
         status=row["status"],
         code=row["code"] or None,
         text=row["body"] or "",

@@ -18,15 +18,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from msgspec import Raw, Struct
+
 from benchmarks.truth.picture import picture
 from benchmarks.truth.reported import Recorded, Step, recorded
 from benchmarks.truth.shares import at_share
-from msgspec import Raw, Struct
-
 from compactd.core.budget.usage_report import size_of
 from compactd.core.history.calibration import PLAUSIBLE, Scale, median
 from compactd.core.history.entries import Appended, ModelSet, UsageReported, is_summary
-from compactd.core.history.state import Fold
+from compactd.core.history.state import SessionState
 from compactd.core.tokens.counting import Counter, ScriptAware, message_tokens
 from compactd.core.tokens.usage import context_size
 from compactd.models.catalog import Catalogue
@@ -152,7 +152,7 @@ def one_model(steps: list[Counted]) -> list[list[Counted]]:
 
 def told(part: list[Counted], start: int = 0, most: int | None = None) -> Iterator[Moment]:
     """Feed the steps from `start` on to a fold. Yield what it knows at each of the first `most` reports."""
-    fold = Fold(lambda raw: part[int(bytes(raw))].step.message)
+    fold = SessionState(lambda raw: part[int(bytes(raw))].step.message)
     model = next(c.step.model for c in part if c.step.model)
     counter = counter_of(model)
     fold.apply(ModelSet(at=0.0, model=model))

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from compactd_conformance.frames import Broken, Framing, shown
+from compactd_conformance.frames import Broken, Framing, shorten_value
 from compactd_conformance.model import HeldModel
 from compactd_conformance.peer import Peer, environment
 from compactd_conformance.talk import Message, Talk
@@ -26,7 +26,7 @@ SETTINGS: Mapping[str, object] = {"context_window": 100_000, "estimator": "chars
 without a model.
 """
 
-SENT_SHOWN = 4
+MAX_SENT_SHOWN = 4
 
 
 class NotTried(Exception):
@@ -65,7 +65,7 @@ def check(
 def expect(holds: bool, expected: str, seen: object) -> None:
     """Raise `Broken`, which names what was `expected` and what was `seen`, unless `holds` is true."""
     if not holds:
-        raise Broken(expected, shown(seen if isinstance(seen, bytes | str) else repr(seen)))
+        raise Broken(expected, shorten_value(seen if isinstance(seen, bytes | str) else repr(seen)))
 
 
 class Bench:
@@ -90,7 +90,8 @@ class Bench:
         self._own: list[Peer] = []
         self._homes = 0
         self.sent_before: tuple[str, ...] = ()
-        """The messages that an earlier check sent to produce the `Seen` value that this check examines."""
+        """The messages that an earlier check sent to produce the `SharedValue` value that this check
+        examines."""
 
     @property
     def peer(self) -> Peer:
@@ -124,11 +125,11 @@ class Bench:
         return talk
 
     def sent(self) -> tuple[str, ...]:
-        """Return the last `SENT_SHOWN` messages that this check sent, to all of its processes."""
+        """Return the last `MAX_SENT_SHOWN` messages that this check sent, to all of its processes."""
         peers = [*([self._shared] if self._shared is not None else []), *self._own]
         texts = (*self.sent_before, *(text for peer in peers for text in peer.sent))
         # Pings are left out: they only show that the program did not wait for something else.
-        return (tuple(text for text in texts if "daemon/ping" not in text) or texts)[-SENT_SHOWN:]
+        return (tuple(text for text in texts if "daemon/ping" not in text) or texts)[-MAX_SENT_SHOWN:]
 
     def begin(self) -> None:
         """Forget what the previous check sent."""
@@ -156,7 +157,7 @@ class Bench:
         return Peer(self._command, env, self.framing, self.patience_s)
 
 
-class Seen(Generic[T]):
+class SharedValue(Generic[T]):
     """A value that several checks examine. The first check that needs it computes it, once per bench."""
 
     def __init__(self, make: Callable[[Bench], T]) -> None:

@@ -11,7 +11,7 @@ from compactd_conformance.bench import Bench, NotTried, check, expect
 from compactd_conformance.event_checks import held_compaction
 from compactd_conformance.frames import read
 from compactd_conformance.peer import Peer
-from compactd_conformance.talk import Message, Talk, contents, resumed, text, turns, user
+from compactd_conformance.talk import Message, Talk, contents, resume, text, turns, user
 
 TRIES = 100
 """After so many starts of a session, the lock of its killed owner must be free. If the command under test is
@@ -19,15 +19,15 @@ a wrapper, the program that it started may live a moment longer.
 """
 
 
-def _taken_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
+def _take_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
     """Resume a session whose owner was just killed, up to `TRIES` times until it can be written. Return what
-    `resumed` returns.
+    `resume` returns.
     """
-    again, started = resumed(peer, talk)
+    again, started = resume(peer, talk)
     for _ in range(TRIES):
         if not started.read_only:
             break
-        again, started = resumed(peer, talk)
+        again, started = resume(peer, talk)
     return again, started
 
 
@@ -51,9 +51,9 @@ def acknowledged(bench: Bench) -> None:
             talk.append(message)
         peer.kill()
 
-        again, started = _taken_over(bench.fresh(home), talk)
+        again, started = _take_over(bench.fresh(home), talk)
         expect(started.resumed, f"a resumed session ({durability})", started)
-        seen = again.written()
+        seen = again.history_texts()
         expect(
             seen == contents(messages), f"all {len(messages)} messages ({durability})", f"{len(seen)}: {seen}"
         )
@@ -72,16 +72,16 @@ def killed_in_compaction(bench: Bench) -> None:
     history."""
     home = bench.home()
     held = held_compaction(bench, home)
-    before, written = held.talk.context(), held.talk.written()
+    before, written = held.talk.context(), held.talk.history_texts()
     held.peer.kill()
 
-    again, _ = _taken_over(bench.fresh(home), held.talk)
+    again, _ = _take_over(bench.fresh(home), held.talk)
     state = again.state()
     after = again.context()
     expect((state.status, state.compaction.running) == ("idle", False), "that the session is idle", state)
     same = (after.messages, after.tokens) == (before.messages, before.tokens)
     expect(same, "the view from before the compaction", f"{before.tokens} → {after.tokens} tokens")
-    expect(again.written() == written, "every message", again.written())
+    expect(again.history_texts() == written, "every message", again.history_texts())
     expect(again.compact().compacted, "that the session can be compacted again", "none")
 
 
@@ -126,8 +126,8 @@ def torn(bench: Bench) -> None:
 
     again = bench.fresh(home)
     for name, share in cuts.items():
-        talk, started = resumed(again, Talk(again, f"torn-{name}"))
-        seen, whole = talk.written(), contents(kept[name])
+        talk, started = resume(again, Talk(again, f"torn-{name}"))
+        seen, whole = talk.history_texts(), contents(kept[name])
         expect(
             seen == whole[: len(seen)],
             f"the appended messages before the cut, without gaps (file cut at {share:.0%})",
@@ -185,14 +185,14 @@ def one_writer(bench: Bench) -> None:
     home = bench.home()
     owner = bench.fresh(home)
     talk = bench.talk(user("Hello"), on=owner, session_id="shared")
-    other, started = resumed(bench.fresh(home), talk)
+    other, started = resume(bench.fresh(home), talk)
 
     expect(started.read_only, "read_only: true", started)
     expect(other.texts() == ("Hello",), "the message that the owner appended", other.texts())
     fault = other.refusal("session/append", messages=[user("Mine")])
     expect(fault.code == 1004, "error 1004", f"{fault.code}: {fault.message}")
     owner.kill()
-    _, taken = _taken_over(other.peer, talk)
+    _, taken = _take_over(other.peer, talk)
     expect(not taken.read_only, "read_only: false after the owner's end", taken)
 
 
@@ -253,7 +253,7 @@ def looking(bench: Bench) -> None:
     state = editor.call(
         "workspace/executeCommand", {"command": "compactd.state", "arguments": []}, shapes.State
     )
-    _, again = resumed(agent, talk)
+    _, again = resume(agent, talk)
     expect(state.session_id == talk.id, "the state of the newest session", state.session_id)
     expect(not again.read_only, "read_only: false for the next process that opens the session", again)
 
@@ -271,13 +271,13 @@ def reader_is_told(bench: Bench) -> None:
     in the reader."""
     home = bench.home()
     talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
-    other, _ = resumed(bench.fresh(home), talk)
+    other, _ = resume(bench.fresh(home), talk)
     at = other.peer.now
     status = other.state().status
     expect(status == "unknown", "the status `unknown` in the reading process", status)
     talk.append(user("And one more thing."))
     other.peer.event(talk.id, "message_appended", at)
-    talk.compacted()
+    talk.compact_or_fail()
     other.peer.event(talk.id, "compaction_end", at)
     talk.peer.result(talk.ask("session/delete"), shapes.Nothing)
     closed = other.peer.event(talk.id, "session_closed", at)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compactd_conformance import shapes
-from compactd_conformance.bench import Bench, Seen, check, expect
-from compactd_conformance.frames import Event, Got, read
+from compactd_conformance.bench import Bench, SharedValue, check, expect
+from compactd_conformance.frames import Event, ReceivedMessage, read
 from compactd_conformance.peer import Peer
-from compactd_conformance.talk import KEEP, Talk, assistant, turns, user, worked
+from compactd_conformance.talk import KEEP, Talk, agent_turns, assistant, turns, user
 
 MODEL = "openai-chat/held"
 
@@ -33,8 +33,8 @@ def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
         peer.call("daemon/ping", {}, shapes.Nothing)
 
 
-class Held:
-    """A compaction that runs until `given` is called, because its model has not answered yet."""
+class HeldCompaction:
+    """A compaction that runs until `release_after` is called, because its model has not answered yet."""
 
     def __init__(self, bench: Bench, talk: Talk) -> None:
         self.talk = talk
@@ -49,25 +49,25 @@ class Held:
         """Wait for the compaction's event `compaction_end` and return it."""
         return self.peer.event(self.talk.id, "compaction_end", self.start.at)
 
-    def given(self, *ids: int) -> None:
+    def release_after(self, *ids: int) -> None:
         """Give the program time to answer the requests with these ids, then let the compaction continue."""
         fence(self.peer, lambda: all(self.peer.answers(id) for id in ids))
         self._model.release()
 
     def expect_before_end(self, **asked: int) -> None:
-        """Raise `Broken` unless each request was answered before the compaction ended. `asked`: name of a
-        request -> its id.
+        """Raise `Broken` unless each request was answered before the compaction ended. `wait_request`: name
+        of a request -> its id.
         """
         late = [name for name, id in asked.items() if self.peer.answer(id).at > self.end().at]
         expect(not late, f"{', '.join(asked)} answered before compaction_end", f"after it: {', '.join(late)}")
 
 
-def held_compaction(bench: Bench, home: Path | None = None) -> Held:
-    """Start a compaction that runs until `Held.given` is called, in the shared process or, with `home`, in a
-    new process with that data folder.
+def held_compaction(bench: Bench, home: Path | None = None) -> HeldCompaction:
+    """Start a compaction that runs until `HeldCompaction.release_after` is called, in the shared process or,
+    with `home`, in a new process with that data folder.
     """
     peer = bench.peer if home is None else bench.fresh(home)
-    return Held(bench, bench.talk(*turns(6, 200), on=peer))
+    return HeldCompaction(bench, bench.talk(*turns(6, 200), on=peer))
 
 
 @check(
@@ -83,7 +83,7 @@ def state_does_not_wait(bench: Bench) -> None:
     state = held.talk.ask("agent/state")
     ping = held.peer.ask("daemon/ping")
     other = held.peer.ask("session/start", {"session_id": "other"})
-    held.given(state, ping, other)
+    held.release_after(state, ping, other)
 
     held.expect_before_end(**{"agent/state": state, "daemon/ping": ping, "session/start": other})
     seen = held.peer.result(state, shapes.State)
@@ -108,7 +108,7 @@ def reading_goes_on(bench: Bench) -> None:
         "session/history": held.talk.ask("session/history"),
         "session/search": held.talk.ask("session/search", query="looked"),
     }
-    held.given(*asked.values())
+    held.release_after(*asked.values())
 
     held.expect_before_end(**asked)
     done = held.peer.result(held.id, shapes.Compaction)
@@ -130,10 +130,10 @@ def second_change(bench: Bench) -> None:
     held = held_compaction(bench)
     methods = ("session/compact", "session/undo", "session/redo", "session/delete")
     asked = {method: held.talk.ask(method) for method in methods}
-    held.given(*asked.values())
+    held.release_after(*asked.values())
 
     held.expect_before_end(**asked)
-    codes = {method: held.peer.refused(id).code for method, id in asked.items()}
+    codes = {method: held.peer.error_answer(id).code for method, id in asked.items()}
     expect(set(codes.values()) == {1002}, "error 1002 for each of the four requests", codes)
 
 
@@ -151,7 +151,7 @@ def cancelled(bench: Bench) -> None:
     before = held.talk.context()
     held.peer.notify("$/cancelRequest", {"id": held.id})
 
-    fault, end = held.peer.refused(held.id), held.end()
+    fault, end = held.peer.error_answer(held.id), held.end()
     expect(fault.code == -32800, "error -32800", f"{fault.code}: {fault.message}")
     expect(end.status == "cancelled", "compaction_end with the status cancelled", end)
     expect(held.talk.context() == before, "the view unchanged", held.talk.context().tokens)
@@ -186,7 +186,7 @@ def empty_summary(bench: Bench) -> None:
 
 def _eventful(bench: Bench) -> tuple[Event, ...]:
     """Return all events of a session in which compactions were done, refused, skipped and cancelled."""
-    talk = bench.talk(*worked(6))
+    talk = bench.talk(*agent_turns(6))
     peer = talk.peer
     talk.compact(keep_recent=KEEP)
     talk.compact(keep_recent=KEEP)
@@ -195,7 +195,7 @@ def _eventful(bench: Bench) -> tuple[Event, ...]:
     peer.answer(talk.ask("session/redo"))
     talk.append(*turns(6, 200), user("x" * 8000))
     peer.answer(talk.ask("session/compact", target_tokens=500))
-    held = Held(bench, talk)
+    held = HeldCompaction(bench, talk)
     peer.notify("$/cancelRequest", {"id": held.id})
     peer.answer(held.id)
     talk.compact(keep_recent=KEEP)
@@ -204,7 +204,7 @@ def _eventful(bench: Bench) -> tuple[Event, ...]:
     return peer.events(talk.id)
 
 
-EVENTS = Seen(_eventful)
+EVENTS = SharedValue(_eventful)
 
 
 @check(
@@ -322,7 +322,7 @@ def hook(bench: Bench) -> None:
     before = talk.context()
     at = talk.peer.now
     compact = talk.ask("session/compact", keep_recent=KEEP)
-    asked = talk.peer.asked("session/compacting", at)
+    asked = talk.peer.wait_request("session/compacting", at)
     talk.peer.reply(asked, {"cancel": True})
 
     done = talk.peer.result(compact, shapes.Compaction)
@@ -334,7 +334,7 @@ def hook(bench: Bench) -> None:
     expect(talk.context() == before, "the view unchanged", talk.context().tokens)
     at = talk.peer.now
     compact = talk.ask("session/compact", keep_recent=KEEP)
-    talk.peer.reply(talk.peer.asked("session/compacting", at), None)
+    talk.peer.reply(talk.peer.wait_request("session/compacting", at), None)
     expect(
         talk.peer.result(compact, shapes.Compaction).compacted,
         "a compaction, after the client allowed it",
@@ -357,7 +357,7 @@ def summarize_is_shown(bench: Bench) -> None:
         "session/compact", keep_recent=KEEP, strategy="summarize", model=MODEL, workDoneToken=talk.id
     )
 
-    def is_it(got: Got) -> bool:
+    def is_it(got: ReceivedMessage) -> bool:
         if got.method != "$/progress":
             return False
         told = read(got.params, shapes.Progress)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 Framing = Literal["lines", "headers"]
 
-SHOWN_CHARS = 400
+MAX_REPORTED_CHARS = 400
 
 
 class Broken(Exception):
@@ -43,7 +43,7 @@ class _Message(Struct, frozen=True):
     error: Fault | None = None
 
 
-class Got(Struct, frozen=True):
+class ReceivedMessage(Struct, frozen=True):
     """One message from the program."""
 
     at: int
@@ -73,7 +73,7 @@ class Event(Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Message).decode
 
 
-def taken(at: int, body: bytes) -> Got:
+def parse_message(at: int, body: bytes) -> ReceivedMessage:
     """Return the parsed message in `body`, which was received at the position `at`. Raise `Broken` if it is
     not a JSON-RPC message.
     """
@@ -81,8 +81,8 @@ def taken(at: int, body: bytes) -> Got:
         body.decode()
         message = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Broken("one JSON-RPC message in UTF-8", f"{shown(body)} ({error})") from None
-    return Got(
+        raise Broken("one JSON-RPC message in UTF-8", f"{shorten_value(body)} ({error})") from None
+    return ReceivedMessage(
         at=at,
         body=body,
         id=bytes(message.id),
@@ -93,13 +93,17 @@ def taken(at: int, body: bytes) -> Got:
     )
 
 
-def shown(value: bytes | str) -> str:
-    """Return `value` as text of at most `SHOWN_CHARS` characters, for a report."""
+def shorten_value(value: bytes | str) -> str:
+    """Return `value` as text of at most `MAX_REPORTED_CHARS` characters, for a report."""
     if isinstance(value, bytes):
-        value, unit, size = value[: 4 * SHOWN_CHARS].decode("utf-8", "backslashreplace"), "bytes", len(value)
+        value, unit, size = (
+            value[: 4 * MAX_REPORTED_CHARS].decode("utf-8", "backslashreplace"),
+            "bytes",
+            len(value),
+        )
     else:
         unit, size = "characters", len(value)
-    return value if len(value) <= SHOWN_CHARS else f"{value[:SHOWN_CHARS]}… ({size:,} {unit})"
+    return value if len(value) <= MAX_REPORTED_CHARS else f"{value[:MAX_REPORTED_CHARS]}… ({size:,} {unit})"
 
 
 def request(id: object, method: str, params: object = None) -> bytes:
@@ -116,5 +120,6 @@ def read(raw: Raw, shape: type[T]) -> T:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:
         raise Broken(
-            (f"JSON with the required fields of `{shape.__name__}`"), f"{error} in {shown(bytes(raw))}"
+            (f"JSON with the required fields of `{shape.__name__}`"),
+            f"{error} in {shorten_value(bytes(raw))}",
         ) from None

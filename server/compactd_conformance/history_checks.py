@@ -9,15 +9,15 @@ from compactd_conformance.bench import Bench, check, expect
 from compactd_conformance.frames import read
 from compactd_conformance.talk import (
     KEEP,
-    Said,
+    NeutralMessage,
     Talk,
+    agent_turns,
     assistant,
     contents,
-    resumed,
-    said,
+    neutral_text,
+    resume,
     turns,
     user,
-    worked,
 )
 
 
@@ -34,15 +34,15 @@ def restart(bench: Bench) -> None:
     history."""
     home = bench.home()
     peer = bench.fresh(home)
-    talk = bench.talk(*worked(6), on=peer, session_id="replayed", system_prompt="Be brief.")
+    talk = bench.talk(*agent_turns(6), on=peer, session_id="replayed", system_prompt="Be brief.")
     talk.compact()
-    talk.append(*worked(2), usage={"input_tokens": 900, "output_tokens": 20})
+    talk.append(*agent_turns(2), usage={"input_tokens": 900, "output_tokens": 20})
     before = (talk.context(), talk.state().token_usage, talk.history())
     talk.peer.result(talk.ask("session/close"), shapes.Nothing)
-    closed, _ = resumed(peer, talk)
+    closed, _ = resume(peer, talk)
     reopened = (closed.context(), closed.state().token_usage, closed.history())
     peer.stop()
-    again, started = resumed(bench.fresh(home), talk)
+    again, started = resume(bench.fresh(home), talk)
 
     expect(
         reopened == before,
@@ -71,7 +71,7 @@ def undo(bench: Bench) -> None:
     then the summary again, and the later messages in both cases."""
     messages = turns(6, 200)
     talk = bench.talk(*messages)
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
     compacted = talk.texts()
     later = ("What came later.", "An answer to it.")
     talk.append(user(later[0]), assistant(later[1]))
@@ -105,9 +105,9 @@ def undo_nothing(bench: Bench) -> None:
     """Undo and redo when there is nothing to undo or redo. Expect error 1011 (nothing to undo)."""
     talk = bench.talk(*turns(6, 200))
     codes = [talk.refusal(method).code for method in ("session/undo", "session/redo")]
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
     talk.rewind("session/undo")
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
     codes.append(talk.refusal("session/redo").code)
     expect(codes == [1011] * 3, "error 1011 for each of the three requests", codes)
 
@@ -123,7 +123,7 @@ def search(bench: Bench) -> None:
     """Search for a message before and after a compaction removes it from the context."""
     talk = bench.talk(user("The needle is under the Größte haystack."), *turns(6, 200))
     before = talk.search("NEEDLE is")
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
 
     after = talk.search("needle IS under the GRÖSSTE") or talk.search("needle IS under the größte")
     expect(
@@ -151,16 +151,16 @@ def expand(bench: Bench) -> None:
     """Expand a compaction. Expect exactly the messages that it removed."""
     messages = turns(6, 200)
     talk = bench.talk(*messages)
-    done = talk.compacted(keep_recent=KEEP)
+    done = talk.compact_or_fail(keep_recent=KEEP)
 
     back = talk.peer.result(
         talk.ask("session/expand", compaction_id=done.compaction_id), shapes.Originals
     ).entries
-    texts = tuple(said(read(one.message, Said)) for one in back)
+    texts = tuple(neutral_text(read(one.message, NeutralMessage)) for one in back)
     whole = contents(messages)
     expect(len(back) >= done.messages_removed, f"{done.messages_removed} originals", len(back))
     expect(set(texts) <= set(whole), "the removed messages, unchanged", texts)
-    expect(talk.written() == whole, "all messages in the history", talk.written())
+    expect(talk.history_texts() == whole, "all messages in the history", talk.history_texts())
 
 
 @check(
@@ -184,9 +184,9 @@ def branch(bench: Bench) -> None:
         talk.texts(),
     )
     expect(
-        set(talk.written()) == {"0", "1", "2", "3", "other"},
+        set(talk.history_texts()) == {"0", "1", "2", "3", "other"},
         "all five messages in the history",
-        talk.written(),
+        talk.history_texts(),
     )
 
 
@@ -217,7 +217,9 @@ def message_ids(bench: Bench) -> None:
         "error -32602 for the same id with other content",
         f"{fault.code}: {fault.message}",
     )
-    expect(talk.written() == ("Hello", "More"), "each message once in the history", talk.written())
+    expect(
+        talk.history_texts() == ("Hello", "More"), "each message once in the history", talk.history_texts()
+    )
 
 
 @check(
@@ -234,12 +236,14 @@ def redacted(bench: Bench) -> None:
     entry = talk.history()[1].entry_id
     talk.peer.result(talk.ask("session/redact", entry_ids=[entry]), shapes.Nothing)
 
-    seen = (*talk.texts(), *talk.written(), *(hit.snippet for hit in talk.search("hunter2")))
+    seen = (*talk.texts(), *talk.history_texts(), *(hit.snippet for hit in talk.search("hunter2")))
     told = [text for text in seen if secret in text]
     files = [path.name for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
     expect(not told, "the secret in no view, history or search result", told)
     expect(not files, "the secret in no file of the data folder", files)
-    expect(len(talk.written()) == 3, "the message still there, without its content", talk.written())
+    expect(
+        len(talk.history_texts()) == 3, "the message still there, without its content", talk.history_texts()
+    )
 
 
 @check(
@@ -250,14 +254,18 @@ def redacted(bench: Bench) -> None:
 )
 def export(bench: Bench) -> None:
     """Export a session and import it in another process. Expect the same history and view."""
-    talk = bench.talk(*worked(6), system_prompt="Be brief.", session_id="carried")
-    talk.compacted(keep_recent=KEEP)
+    talk = bench.talk(*agent_turns(6), system_prompt="Be brief.", session_id="carried")
+    talk.compact_or_fail(keep_recent=KEEP)
     out = talk.peer.result(talk.ask("session/export", format="compactd"), shapes.Exported)
     other = bench.fresh()
     into = other.call("session/import", {"content": out.content, "format": "compactd"}, shapes.Imported)
     there = Talk.start(other, {"session_id": into.session_id})
 
-    expect(there.written() == talk.written(), "the same history in the imported session", there.written())
+    expect(
+        there.history_texts() == talk.history_texts(),
+        "the same history in the imported session",
+        there.history_texts(),
+    )
     expect(there.texts() == talk.texts(), "the same view", there.texts())
 
 

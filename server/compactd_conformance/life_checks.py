@@ -47,7 +47,7 @@ def shutdown(bench: Bench) -> None:
     """End one process with and one without `shutdown`. Expect the exit codes 0 and 1."""
     peer = bench.fresh()
     peer.answer(peer.ask("shutdown"))
-    code = peer.refused(peer.ask("session/list")).code
+    code = peer.error_answer(peer.ask("session/list")).code
     peer.notify("exit", {})
     clean = peer.wait_for_end()
     other = bench.fresh()
@@ -72,7 +72,7 @@ def end_of_input(bench: Bench) -> None:
     peer = bench.fresh()
     talk = bench.talk(*turns(6, 200), on=peer)
     ids = [talk.ask("session/compact", keep_recent=KEEP), talk.ask("session/context")]
-    last = peer.framed(request("last", "daemon/ping"))
+    last = peer.frame(request("last", "daemon/ping"))
     peer.send_raw(last.rstrip(b"\n"))
 
     code = peer.stop()
@@ -96,7 +96,7 @@ def above_the_limit(bench: Bench) -> None:
     body = head + b"y" * (LIMIT_BYTES + 1 - len(head)) + b'"}}'
     peer.send(body)
 
-    fault = peer.refused("big")
+    fault = peer.error_answer("big")
     expect(fault.code == 1009, "error 1009", f"{fault.code}: {fault.message}")
     peer.call("daemon/ping", {}, shapes.Nothing)
 
@@ -170,7 +170,7 @@ def fields(bench: Bench) -> None:
     talk = bench.talk(*turns(6, 200), system_prompt="Be brief.")
     talk.context()
     talk.state()
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
     talk.history()
     talk.search("went")
     talk.rewind("session/undo")

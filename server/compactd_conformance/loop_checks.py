@@ -88,9 +88,9 @@ def prompt_ends(bench: Bench) -> None:
     told = _types(talk, at, *wanted)
     expect(told == wanted, f"{', '.join(wanted)}, each once", told)
     expect(
-        talk.written() == ("Do it.", "It is done."),
+        talk.history_texts() == ("Do it.", "It is done."),
         "the prompt and the model's answer in the history",
-        talk.written(),
+        talk.history_texts(),
     )
     expect(talk.state().status == "idle", "the status idle", talk.state().status)
 
@@ -115,7 +115,7 @@ def abort(bench: Bench) -> None:
 
     told = _types(talk, at, "agent_start", "agent_abort", "agent_end", "error")
     expect(told == ("agent_start", "agent_abort", "agent_end"), "one agent_abort, then one agent_end", told)
-    expect("Do it." in talk.written(), "the prompt in the history", talk.written())
+    expect("Do it." in talk.history_texts(), "the prompt in the history", talk.history_texts())
 
 
 @check(
@@ -127,7 +127,7 @@ def abort(bench: Bench) -> None:
 )
 def turn_has_end(bench: Bench) -> None:
     """Abort a turn. Expect its `turn_end` before `agent_end`."""
-    talk, at, _ = _prompted(bench)
+    talk, at, _ = _send_prompt(bench)
     talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
     talk.peer.event(talk.id, "agent_end", at)
 
@@ -136,7 +136,7 @@ def turn_has_end(bench: Bench) -> None:
     expect(told == wanted, ", ".join(wanted), told)
 
 
-def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
+def _send_prompt(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
     """Return (a session whose prompt is not answered yet, the position after which the prompt's events are,
     the result of `agent/prompt`).
     """
@@ -156,7 +156,7 @@ def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Q
 )
 def vanished(bench: Bench) -> None:
     """Close both pipes while the model is answering. Expect the program to exit."""
-    talk, _, _ = _prompted(bench, bench.fresh())
+    talk, _, _ = _send_prompt(bench, bench.fresh())
     talk.peer.vanish()
     bench.model.release()
 
@@ -170,7 +170,7 @@ def vanished(bench: Bench) -> None:
 )
 def waiting_prompts(bench: Bench) -> None:
     """Drop a prompt that waits for another. Expect that it is listed before, and never answered."""
-    talk, at, first = _prompted(bench)
+    talk, at, first = _send_prompt(bench)
     second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
     listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)
     expect(listed == (second.turn_id,), f"{second.turn_id}, which waits after {first.turn_id}", listed)
@@ -182,9 +182,9 @@ def waiting_prompts(bench: Bench) -> None:
     talk.peer.result(talk.ask("agent/prompt", text="third"), shapes.Queued)
     talk.peer.event(talk.id, "agent_end", before)
     expect(
-        talk.written() == ("first", "third", "To the third."),
+        talk.history_texts() == ("first", "third", "To the third."),
         "an answer only to the third prompt",
-        talk.written(),
+        talk.history_texts(),
     )
 
 

@@ -31,7 +31,7 @@ SUMMARY = """## Goal
 - Nothing else.
 """
 
-LONGEST_S = 120.0
+MAX_HOLD_S = 120.0
 """The most seconds that a request waits for `release`, so that no thread waits forever."""
 
 
@@ -76,7 +76,7 @@ class HeldModel:
 
     def _answer(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError, ValueError):
-            connection.settimeout(LONGEST_S)
+            connection.settimeout(MAX_HOLD_S)
             with connection.makefile("rb") as asked:
                 length = 0
                 while (line := asked.readline()).strip():
@@ -84,7 +84,7 @@ class HeldModel:
                     if name.strip().lower() == b"content-length":
                         length = int(value)
                 asked.read(length)
-            self._may_answer.wait(LONGEST_S)
+            self._may_answer.wait(MAX_HOLD_S)
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
                 + b"".join(b"data: %b\n\n" % data for data in self._stream())

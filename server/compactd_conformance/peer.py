@@ -18,18 +18,18 @@ from typing import TypeVar
 
 import msgspec
 
-from compactd._runtime.programs import resolved_command
+from compactd._runtime.programs import resolve_command
 from compactd_conformance.frames import (
     Broken,
     Event,
     Fault,
     Framing,
-    Got,
     NotStarted,
+    ReceivedMessage,
+    parse_message,
     read,
     request,
-    shown,
-    taken,
+    shorten_value,
 )
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Peer:
     ) -> None:
         """Start the command. Raise `NotStarted` if that fails."""
         self.framing: Framing = framing
-        self.received: list[Got] = []
+        self.received: list[ReceivedMessage] = []
         """All received messages, in order."""
         self.sent: list[str] = []
         """What was sent, for a report; newest last."""
@@ -60,7 +60,7 @@ class Peer:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         try:
             self._process = subprocess.Popen(
-                [resolved_command(command[0], env.get("PATH"), Path.cwd()), *command[1:]],
+                [resolve_command(command[0], env.get("PATH"), Path.cwd()), *command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
@@ -104,9 +104,9 @@ class Peer:
 
     def send(self, *bodies: bytes) -> None:
         """Send bodies in this connection's framing, in one write."""
-        self.send_raw(b"".join(self.framed(body) for body in bodies))
+        self.send_raw(b"".join(self.frame(body) for body in bodies))
 
-    def framed(self, body: bytes) -> bytes:
+    def frame(self, body: bytes) -> bytes:
         """Return a body with its framing."""
         return (
             body + b"\n" if self.framing == "lines" else b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
@@ -116,7 +116,7 @@ class Peer:
         """Send exactly these bytes. Read the program's output in the meantime, so that neither side blocks
         the other.
         """
-        self.sent.append(shown(data))
+        self.sent.append(shorten_value(data))
         view, until = memoryview(data), monotonic() + self._patience_s
         with selectors.DefaultSelector() as ready:
             ready.register(self._in, selectors.EVENT_WRITE)
@@ -151,37 +151,37 @@ class Peer:
 
     def refusal(self, method: str, params: Mapping[str, object]) -> Fault:
         """Send a request and return the error of its answer."""
-        return self.refused(self.ask(method, params))
+        return self.error_answer(self.ask(method, params))
 
-    def refused(self, id: object) -> Fault:
+    def error_answer(self, id: object) -> Fault:
         """Return the error of the answer to the request with this id."""
         got = self.answer(id)
         if got.error is None:
-            raise Broken("an error", f"the result {shown(bytes(got.result))}")
+            raise Broken("an error", f"the result {shorten_value(bytes(got.result))}")
         return got.error
 
-    def answer(self, id: object) -> Got:
+    def answer(self, id: object) -> ReceivedMessage:
         """Wait for the first answer to the request with this id, and return it."""
         wanted = msgspec.json.encode(id)
         return self.wait(lambda got: got.id == wanted and not got.method, f"an answer to request {id}")
 
-    def answers(self, id: object) -> tuple[Got, ...]:
+    def answers(self, id: object) -> tuple[ReceivedMessage, ...]:
         """Return all answers with this id that were received so far."""
         wanted = msgspec.json.encode(id)
         return tuple(got for got in self.received if got.id == wanted and not got.method)
 
-    def asked(self, method: str, after: int = -1) -> Got:
+    def wait_request(self, method: str, after: int = -1) -> ReceivedMessage:
         """Wait for the first request `method` from the program after the position `after`, and return it."""
         return self.wait(lambda got: got.method == method and bool(got.id), f"the request {method}", after)
 
-    def reply(self, asked: Got, result: object) -> None:
-        """Answer `asked`, a request from the program, with `result`."""
+    def reply(self, asked: ReceivedMessage, result: object) -> None:
+        """Answer `wait_request`, a request from the program, with `result`."""
         self.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (asked.id, msgspec.json.encode(result)))
 
     def event(self, session_id: str, type: str, after: int = -1) -> Event:
         """Wait for the first event of this type of this session after the position `after`, and return it."""
 
-        def is_it(got: Got) -> bool:
+        def is_it(got: ReceivedMessage) -> bool:
             if got.method != "agent/event":
                 return False
             event = read(got.params, Event)
@@ -204,7 +204,7 @@ class Peer:
         """The position of the last received message."""
         return len(self.received) - 1
 
-    def wait(self, is_it: Callable[[Got], bool], what: str, after: int = -1) -> Got:
+    def wait(self, is_it: Callable[[ReceivedMessage], bool], what: str, after: int = -1) -> ReceivedMessage:
         """Wait for the first message after the position `after` for which `is_it` is true, and return it.
         Raise `Broken`, which says that `what` was expected, at the deadline or when the program ends.
         """
@@ -298,7 +298,7 @@ class Peer:
             return
         self._buffer += data
         while (body := self._next_body()) is not None:
-            self.received.append(taken(len(self.received), body))
+            self.received.append(parse_message(len(self.received), body))
 
     def _next_body(self) -> bytes | None:
         if self.framing == "lines":
@@ -331,7 +331,7 @@ def _length(head: bytes) -> int:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length" and value.strip().isdigit():
             return int(value)
-    raise Broken("a header block with Content-Length", shown(head))
+    raise Broken("a header block with Content-Length", shorten_value(head))
 
 
 def environment(home: Path, environ: Mapping[str, str]) -> dict[str, str]:

@@ -47,7 +47,7 @@ def lines_below(verdict: Verdict) -> tuple[str, ...]:
             )
 
 
-def closing(verdicts: Sequence[Verdict]) -> str:
+def closing_line(verdicts: Sequence[Verdict]) -> str:
     """Return the last line of the text report: how many checks passed, and the names of those that failed."""
     failed = tuple(dict.fromkeys(verdict.name for verdict in verdicts if verdict.outcome == "failed"))
     told = f"{count(verdicts, 'passed')} of {len(verdicts)} passed"
@@ -99,7 +99,7 @@ def as_junit(verdicts: Sequence[Verdict]) -> bytes:
     return written + b"\n"
 
 
-def listed(checks: Sequence[Check]) -> str:
+def list_checks(checks: Sequence[Check]) -> str:
     """Return the checks by name, each with its framings, the source of the sentence that it tests, and that
     sentence."""
     return "\n\n".join(
@@ -127,7 +127,7 @@ def with_list(document: str, checks: Sequence[Check]) -> str:
         raise ValueError(
             f"the document has no line {LIST_BEGINS.strip()!r}, after which the list of checks is written"
         )
-    return f"{before}{mark}{listed(checks)}{end}{after}"
+    return f"{before}{mark}{list_checks(checks)}{end}{after}"
 
 
 def _xml(text: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from compactd_conformance.frames import read
 from compactd_conformance.shapes import Context
-from compactd_conformance.talk import Said, blocks_of
+from compactd_conformance.talk import NeutralMessage, blocks_of
 
 FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 
@@ -87,7 +87,7 @@ def steps_of(format: str, messages: Sequence[Raw]) -> tuple[Step, ...]:
         case "gemini":
             return tuple(_gemini([read(raw, _Content) for raw in messages]))
         case _:
-            return tuple(_neutral(read(raw, Said)) for raw in messages)
+            return tuple(_neutral(read(raw, NeutralMessage)) for raw in messages)
 
 
 def calls_without_result(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ _RULES: dict[str, tuple[frozenset[str], frozenset[str], str]] = {
 """Format -> (allowed roles, roles of which two messages may not be adjacent, the role that must be first)."""
 
 
-def _neutral(message: Said) -> Step:
+def _neutral(message: NeutralMessage) -> Step:
     blocks = blocks_of(message)
     return Step(
         role=message.role,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compactd_conformance import shapes
 from compactd_conformance.bench import Bench, check, expect
-from compactd_conformance.talk import BUDGETS, KEEP, assistant, text, turns, user, worked
+from compactd_conformance.talk import BUDGETS, KEEP, agent_turns, assistant, text, turns, user
 
 
 @check(
@@ -27,7 +27,7 @@ def system_prompt_counts(bench: Bench) -> None:
         "both sizes larger by 500 tokens of system prompt and 100 of a tool",
         f"{grown} more",
     )
-    done = [talk.compacted(keep_recent=KEEP) for talk in (bare, full)]
+    done = [talk.compact_or_fail(keep_recent=KEEP) for talk in (bare, full)]
     more = (done[1].tokens_before - done[0].tokens_before, done[1].tokens_after - done[0].tokens_after)
     expect(min(more) >= 590, "tokens_before and tokens_after larger by the same number", f"{more} more")
 
@@ -41,14 +41,14 @@ def system_prompt_counts(bench: Bench) -> None:
     "not smaller.",
 )
 def smaller(bench: Bench) -> None:
-    """Compact conversations that can and that cannot become smaller. Expect `compacted: true` only for the
-    former."""
+    """Compact conversations that can and that cannot become smaller. Expect `compact_or_fail: true` only for
+    the former."""
     # So little was said that a summary would be longer.
     short = [one for n in range(4) for one in (user(f"{n}?"), assistant("ok"))]
     for messages, params in (
         (short, {"keep_messages": 2}),
         (short[:4], {"keep_messages": 1}),
-        (worked(6), {"keep_recent": KEEP}),
+        (agent_turns(6), {"keep_recent": KEEP}),
     ):
         talk = bench.talk(*messages)
         before = talk.context()
@@ -62,11 +62,11 @@ def smaller(bench: Bench) -> None:
                 done,
             )
         else:
-            _nothing_done(done)
+            _require_nothing_done(done)
             expect(after == before, "the view unchanged", f"{before.tokens} → {after.tokens} tokens")
 
 
-def _nothing_done(done: shapes.Compaction) -> None:
+def _require_nothing_done(done: shapes.Compaction) -> None:
     expect(bool(done.reason), "a reason that is a sentence", done)
     expect(done.tokens_after == done.tokens_before, "tokens_after = tokens_before", done)
     expect(done.compaction_id is None, "no compaction_id", done)
@@ -80,15 +80,15 @@ def _nothing_done(done: shapes.Compaction) -> None:
     mend="Search for a cut point only in the messages that were appended since the last compaction.",
 )
 def second_time(bench: Bench) -> None:
-    """Compact twice with each budget. Expect `compacted: false` the second time."""
+    """Compact twice with each budget. Expect `compact_or_fail: false` the second time."""
     for budget in BUDGETS:
-        talk = bench.talk(*worked(6))
-        talk.compacted(**budget)
+        talk = bench.talk(*agent_turns(6))
+        talk.compact_or_fail(**budget)
         before = talk.context()
 
         again = talk.compact(**budget)
         expect(not again.compacted, f"compacted: false for the second compaction with {budget}", again)
-        _nothing_done(again)
+        _require_nothing_done(again)
         expect(talk.context() == before, "the view unchanged", talk.context().tokens)
 
 
@@ -101,9 +101,9 @@ def second_time(bench: Bench) -> None:
 )
 def measured(bench: Bench) -> None:
     """Compare the numbers in a compaction's result with the contexts before and after it."""
-    talk = bench.talk(*worked(6), system_prompt=text(50))
+    talk = bench.talk(*agent_turns(6), system_prompt=text(50))
     before = talk.context()
-    done = talk.compacted(keep_recent=KEEP)
+    done = talk.compact_or_fail(keep_recent=KEEP)
     after = talk.context()
 
     told = (done.tokens_before, done.tokens_after, done.messages_before, done.messages_after)
@@ -123,7 +123,7 @@ def measured(bench: Bench) -> None:
 def dry_run(bench: Bench) -> None:
     """Compare a dry run with the compaction that follows. Expect the same numbers, and no change to the
     view by the dry run."""
-    talk = bench.talk(*worked(6))
+    talk = bench.talk(*agent_turns(6))
     before = talk.context()
 
     dry = talk.compact(keep_recent=KEEP, dry_run=True)
@@ -206,7 +206,7 @@ def older_epoch(bench: Bench) -> None:
     """Report usage for an older and for the current epoch. Expect that only the latter sets the size."""
     talk = bench.talk(*turns(6, 200))
     old = talk.context().epoch
-    done = talk.compacted(keep_recent=KEEP)
+    done = talk.compact_or_fail(keep_recent=KEEP)
     new = talk.context().epoch
 
     report = {"input_tokens": 50_000, "output_tokens": 10}
@@ -238,8 +238,8 @@ def same_summary(bench: Bench) -> None:
     done = []
     for _ in range(2):
         # Results that depend on hashes or counters of a process differ only in another process.
-        talk = bench.talk(*worked(6), on=bench.fresh(), session_id="same")
-        talk.compacted(keep_recent=KEEP)
+        talk = bench.talk(*agent_turns(6), on=bench.fresh(), session_id="same")
+        talk.compact_or_fail(keep_recent=KEEP)
         done.append((talk.texts(), talk.context().tokens))
 
     expect(done[0] == done[1], "two equal views after the compactions", done)

@@ -33,7 +33,7 @@ CHECKS: tuple[Check, ...] = (
 )
 """The checks in the order in which they run and are listed. Names are unique."""
 
-PATIENCE_S = 20.0
+MAX_ANSWER_WAIT_S = 20.0
 """The longest wait for an answer in seconds, far more than a working program needs."""
 
 Outcome = Literal["passed", "failed", "not tried"]
@@ -56,7 +56,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     mend: str = ""
 
 
-def chosen(names: Sequence[str]) -> tuple[Check, ...]:
+def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
     """Return the checks with these names, in the suite's order; all checks if no name is given. Raise
     `KeyError` with an unknown name.
     """
@@ -71,7 +71,7 @@ def run(
     environ: Mapping[str, str],
     *,
     only: Sequence[str] = (),
-    patience_s: float = PATIENCE_S,
+    patience_s: float = MAX_ANSWER_WAIT_S,
     tell: Callable[[Verdict], None] | None = None,
 ) -> tuple[Verdict, ...]:
     """Run the checks one after the other, or `only` those with these names. `tell` is called with each
@@ -81,7 +81,7 @@ def run(
     `NotStarted` if the command cannot be started or does not answer a ping, and `KeyError` for an unknown
     check.
     """
-    checks = chosen(only)
+    checks = select_checks(only)
     benches: dict[Framing, Bench] = {}
     verdicts: list[Verdict] = []
     try:
@@ -91,7 +91,7 @@ def run(
             if wanted:
                 _greet(bench)
             for check in wanted:
-                verdicts.append(_tried(check, bench))
+                verdicts.append(_run_check(check, bench))
                 if tell is not None:
                     tell(verdicts[-1])
     finally:
@@ -109,7 +109,7 @@ def _greet(bench: Bench) -> None:
         raise NotStarted(f"it does not answer `daemon/ping`: {broken.seen}") from broken
 
 
-def _tried(check: Check, bench: Bench) -> Verdict:
+def _run_check(check: Check, bench: Bench) -> Verdict:
     bench.begin()
     started = monotonic()
     outcome: Outcome = "passed"

@@ -62,7 +62,7 @@ def turns(count: int, tokens: int, first: int = 0) -> tuple[Message, ...]:
     )
 
 
-def worked(count: int, tokens: int = 150) -> tuple[Message, ...]:
+def agent_turns(count: int, tokens: int = 150) -> tuple[Message, ...]:
     """Return `count` turns of an agent: request, two parallel calls, their results, an answer."""
     return tuple(
         message
@@ -95,7 +95,7 @@ class Talk:
 
     def refusal(self, method: str, **params: object) -> Fault:
         """Send a request of this session and return the error of its answer."""
-        return self.peer.refused(self.ask(method, **params))
+        return self.peer.error_answer(self.ask(method, **params))
 
     def append(self, *messages: Message, **params: object) -> shapes.Appended:
         """Append messages and return the result."""
@@ -107,7 +107,7 @@ class Talk:
             self.ask("session/compact", **(params or {"keep_recent": KEEP})), shapes.Compaction
         )
 
-    def compacted(self, **params: object) -> shapes.Compaction:
+    def compact_or_fail(self, **params: object) -> shapes.Compaction:
         """Call `compact`. Raise `Broken` if nothing was compacted."""
         done = self.compact(**params)
         if not done.compacted:
@@ -139,14 +139,18 @@ class Talk:
 
     def texts(self) -> tuple[str, ...]:
         """Return the texts of the view, one per message."""
-        return tuple(said(read(raw, Said)) for raw in self.context().messages)
+        return tuple(neutral_text(read(raw, NeutralMessage)) for raw in self.context().messages)
 
-    def written(self) -> tuple[str, ...]:
+    def history_texts(self) -> tuple[str, ...]:
         """Return the texts of all messages in the history, compacted or not, without summaries."""
-        return tuple(said(read(entry.message, Said)) for entry in self.history() if entry.kind == "message")
+        return tuple(
+            neutral_text(read(entry.message, NeutralMessage))
+            for entry in self.history()
+            if entry.kind == "message"
+        )
 
 
-def resumed(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
+def resume(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
     """Open the session of `talk` in the process `peer`. Return (the session as opened in `peer`, the result
     of `session/start`).
     """
@@ -159,7 +163,7 @@ def contents(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(str(message["content"]) for message in messages)
 
 
-class Block(msgspec.Struct, frozen=True):
+class NeutralBlock(msgspec.Struct, frozen=True):
     """The fields of a neutral block that the checks read."""
 
     type: str
@@ -169,20 +173,20 @@ class Block(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-class Said(msgspec.Struct, frozen=True):
+class NeutralMessage(msgspec.Struct, frozen=True):
     """A message in neutral form."""
 
     role: str
-    content: str | tuple[Block, ...]
+    content: str | tuple[NeutralBlock, ...]
     entry_id: str | None = None
 
 
-def blocks_of(message: Said) -> Sequence[Block]:
+def blocks_of(message: NeutralMessage) -> Sequence[NeutralBlock]:
     """Return the blocks of a message. A string is one block."""
     content = message.content
-    return (Block(type="text", text=content),) if isinstance(content, str) else content
+    return (NeutralBlock(type="text", text=content),) if isinstance(content, str) else content
 
 
-def said(message: Said) -> str:
+def neutral_text(message: NeutralMessage) -> str:
     """Return the text of a message."""
     return "\n".join(block.text for block in blocks_of(message) if block.type == "text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactd_conformance import shapes
-from compactd_conformance.bench import Bench, Seen, check, expect
+from compactd_conformance.bench import Bench, SharedValue, check, expect
 from compactd_conformance.frames import read
 from compactd_conformance.requests import (
     FORMATS,
@@ -16,15 +16,15 @@ from compactd_conformance.talk import (
     BUDGETS,
     KEEP,
     Message,
-    Said,
+    NeutralMessage,
     Talk,
+    agent_turns,
     assistant,
     calls,
     result,
     text,
     turns,
     user,
-    worked,
 )
 
 View = tuple[str, str, shapes.Context]
@@ -52,22 +52,22 @@ def _views(bench: Bench) -> tuple[View, ...]:
     }
     found: list[View] = []
     for name, more in broken.items():
-        talk = bench.talk(*worked(2), *more)
-        found += _seen(talk, name)
+        talk = bench.talk(*agent_turns(2), *more)
+        found += _views_of(talk, name)
     for budget in BUDGETS:
-        talk = bench.talk(*worked(6))
+        talk = bench.talk(*agent_turns(6))
         talk.compact(**budget)
-        found += _seen(talk, f"a compaction with {budget}")
-        talk.append(*worked(1))
-        found += _seen(talk, f"a compaction with {budget} and another turn")
+        found += _views_of(talk, f"a compaction with {budget}")
+        talk.append(*agent_turns(1))
+        found += _views_of(talk, f"a compaction with {budget} and another turn")
     return tuple(found)
 
 
-def _seen(talk: Talk, done: str) -> list[View]:
+def _views_of(talk: Talk, done: str) -> list[View]:
     return [(done, format, talk.context(format)) for format in FORMATS]
 
 
-VIEWS = Seen(_views)
+VIEWS = SharedValue(_views)
 
 
 @check(
@@ -124,7 +124,7 @@ def roles(bench: Bench) -> None:
 )
 def repairs(bench: Bench) -> None:
     """Compare a complete with a broken conversation. Expect entries in `repairs` only for the broken one."""
-    whole = bench.talk(*worked(1)).context().repairs
+    whole = bench.talk(*agent_turns(1)).context().repairs
     broken = bench.talk(user("Go."), calls(("o", "run", {})), user("Stop."), result("no", "x"), user("On."))
 
     seen = [bytes(one) for one in broken.context().repairs]
@@ -151,7 +151,7 @@ word for word.
 )
 def newest_request(bench: Bench) -> None:
     """Compact with each budget. Expect the newest request word for word in the view."""
-    later: tuple[Message, ...] = (*worked(3)[1:], user("go on", meta={"synthetic": True}))
+    later: tuple[Message, ...] = (*agent_turns(3)[1:], user("go on", meta={"synthetic": True}))
     behind = tuple(one for one in later if one["role"] != "user" or "meta" in one)
     for budget in BUDGETS:
         talk = bench.talk(*turns(4, 100), user(REQUEST), *behind)
@@ -215,7 +215,7 @@ def pins(bench: Bench) -> None:
     first = talk.history()[0].entry_id
     talk.peer.result(talk.ask("session/pin", entry_ids=[first]), shapes.Nothing)
 
-    done = talk.compacted(keep_recent=KEEP)
+    done = talk.compact_or_fail(keep_recent=KEEP)
     expect(first in done.pinned_entry_ids, f"{first} in pinned_entry_ids", done.pinned_entry_ids)
     expect("Never touch the API." in talk.texts(), "the pinned message in the view", talk.texts())
 
@@ -231,12 +231,12 @@ def _changed_twice(bench: Bench) -> tuple[shapes.Compaction, shapes.Compaction]:
         *used("3", "edit", "src/a.py", old_string="x", new_string="y"),
         *turns(4, 200),
     )
-    first = talk.compacted(keep_recent=KEEP)
+    first = talk.compact_or_fail(keep_recent=KEEP)
     talk.append(*used("4", "edit", "src/b.py", old_string="x", new_string="y"), *turns(4, 200, 9))
-    return first, talk.compacted(keep_recent=KEEP)
+    return first, talk.compact_or_fail(keep_recent=KEEP)
 
 
-CHANGED = Seen(_changed_twice)
+CHANGED = SharedValue(_changed_twice)
 
 
 @check(
@@ -281,12 +281,12 @@ def one_summary(bench: Bench) -> None:
     """Compact three times. Expect exactly one summary in the view."""
     talk = bench.talk(*turns(6, 200))
     for n in (10, 20):
-        talk.compacted(keep_recent=KEEP)
+        talk.compact_or_fail(keep_recent=KEEP)
         talk.append(*turns(6, 200, n))
-    talk.compacted(keep_recent=KEEP)
+    talk.compact_or_fail(keep_recent=KEEP)
 
     marked = [raw for raw in talk.context().messages if b'"compaction_summary"' in bytes(raw)]
-    roles = [read(raw, Said).role for raw in marked]
+    roles = [read(raw, NeutralMessage).role for raw in marked]
     expect(roles == ["user"], "one summary, with the role user", roles)
 
 

@@ -8,18 +8,18 @@ import msgspec
 
 from compactd_conformance import shapes
 from compactd_conformance.bench import BOTH, LINES, Bench, check, expect
-from compactd_conformance.frames import Got, read, request
+from compactd_conformance.frames import ReceivedMessage, read, request
 from compactd_conformance.peer import Peer
 from compactd_conformance.talk import assistant, user
 
 PING = request("alive", "daemon/ping")
 
 
-def _codes(got: tuple[Got, ...]) -> list[int | None]:
+def _codes(got: tuple[ReceivedMessage, ...]) -> list[int | None]:
     return [one.error.code if one.error is not None else None for one in got]
 
 
-def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[Got, ...]]:
+def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[ReceivedMessage, ...]]:
     """Close the program's input, wait for its end, and return id -> all answers to it. An answer that has not
     arrived by then never will.
     """
@@ -41,8 +41,8 @@ def framing_headers(bench: Bench) -> None:
     body = request("é😀", "daemon/ping", {"note": "größe 字 😀"})
 
     peer.send_raw(b"content-LENGTH:%d\n\n%b" % (len(body), body))
-    peer.send_raw(b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n" + peer.framed(body))
-    peer.send_raw(b"X-Other: a:b\r\n" + peer.framed(PING))
+    peer.send_raw(b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n" + peer.frame(body))
+    peer.send_raw(b"X-Other: a:b\r\n" + peer.frame(PING))
 
     answers = _answers_by_end(peer, "é😀", "alive")
     seen = [len(answers["é😀"]), len(answers["alive"])]
@@ -273,9 +273,9 @@ def bad_params(bench: Bench) -> None:
     expect(fault.code == -32602, "error -32602", f"{fault.code}: {fault.message}")
     expect("messages[1]" in path, "data.path with messages[1]", path)
     expect(
-        talk.written() == ("Hello",),
+        talk.history_texts() == ("Hello",),
         "no message of the refused append in the session",
-        talk.written(),
+        talk.history_texts(),
     )
 
 
@@ -416,7 +416,7 @@ def other_shapes(bench: Bench) -> None:
         )
         named = read(fault.data, shapes.Format).format
         expect(named == format, f"the format {format} in the error's data", named)
-    expect(talk.written() == (), "no stored message", talk.written())
+    expect(talk.history_texts() == (), "no stored message", talk.history_texts())
 
 
 @check(
@@ -431,7 +431,7 @@ def empty_list(bench: Bench) -> None:
     """Send an empty list as the params of two methods. Expect the same answers as without params."""
     peer = bench.peer
     peer.result(peer.ask_raw("session/list", b"[]"), shapes.Rows)
-    fault = peer.refused(peer.ask_raw("models/forget", b"[]"))
+    fault = peer.error_answer(peer.ask_raw("models/forget", b"[]"))
     expect(fault.code == -32602, "error -32602 from models/forget", f"{fault.code}: {fault.message}")
 
 

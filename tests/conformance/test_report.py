@@ -57,7 +57,7 @@ def test_a_check_is_a_line_and_a_failure_says_what_was_expected_seen_and_to_be_d
         "    seen      \x1b[31m\ud83d nothing ]]>",
         "    fix       Mend it.",
     )
-    assert report.closing(ALL) == "1 of 3 passed, 1 not tried, failed: two"
+    assert report.closing_line(ALL) == "1 of 3 passed, 1 not tried, failed: two"
 
 
 def test_the_junit_report_is_xml_whatever_was_seen() -> None:
@@ -149,7 +149,7 @@ def test_the_list_of_the_document_is_what_the_suite_has(tmp_path: Path) -> None:
     done = run("--list", cwd=tmp_path)
 
     stale = "run `python -m compactd conformance --list --into docs/conformance.md`"
-    assert done.stdout == f"{report.listed(CHECKS)}\n"
+    assert done.stdout == f"{report.list_checks(CHECKS)}\n"
     assert report.with_list(document, CHECKS) == document, stale
 
 
@@ -163,7 +163,7 @@ def test_a_list_goes_into_a_document_that_has_a_place_for_it_only(tmp_path: Path
     written = (tmp_path / "a.md").read_text("utf-8")
     assert (done.returncode, written) == (
         0,
-        f"# A\n\n{report.LIST_BEGINS}{report.listed(CHECKS)}{report.LIST_ENDS}\nafter\n",
+        f"# A\n\n{report.LIST_BEGINS}{report.list_checks(CHECKS)}{report.LIST_ENDS}\nafter\n",
     )
     assert refused.returncode == 2
     assert "b.md" in refused.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, assistant, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, assistant, user
 
 Spawn = Callable[..., Daemon]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from e2e.client import Daemon, Refused
+from tests.support.client import Daemon, Refused
 
 
 def polite(daemon: Daemon, error: Refused, code: int) -> Refused:

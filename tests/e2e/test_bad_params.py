@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.refusals import polite
+from tests.e2e.refusals import polite
+from tests.support.client import Daemon
 
 TEXT = {"role": "user", "content": "x"}
 BAD_PARAMS: dict[str, tuple[str, dict[str, Any], str]] = {

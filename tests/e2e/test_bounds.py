@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compactd.cli.codegen import KINDS
-from e2e.client import Daemon
+from tests.support.client import Daemon
 
 SCHEMA: dict[str, Any] = json.loads(KINDS["json"]())["$defs"]
 ALIASES = {"auto": "enabled", "preserve_count": "keep_messages"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from e2e.client import Daemon
-from e2e.talk import assistant, user
+from tests.support.client import Daemon
+from tests.support.talk import assistant, user
 
 Spawn = Callable[..., Daemon]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, Message, assistant, result, turns, user
-from e2e.views import problems_of_providers, seen
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, Message, assistant, result, turns, user
+from tests.support.views import problems_of_providers, seen
 
 
 def started(daemon: Daemon, messages: list[Message], **compaction: Any) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.own_loop import MODELS, environment
-from e2e.talk import CHARS4, turns, user
-from e2e.test_summaries_by_a_model import SUMMARY
-from providers.loopback import Answer, Loopback
+from tests.e2e.test_summaries_by_a_model import SUMMARY
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Loopback
+from tests.support.own_loop import MODELS, environment
+from tests.support.talk import CHARS4, turns, user
 
 Spawn = Callable[..., Daemon]
 

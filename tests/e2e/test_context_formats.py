@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, user
-from e2e.views import FORMATS, problems_of_providers
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, user
+from tests.support.views import FORMATS, problems_of_providers
 
 TOOL = {
     "name": "read",

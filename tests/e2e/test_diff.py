@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS, Talk, environment
-from e2e.talk import call, result
-from e2e.work_trees import asked, contents, diff, ended, git, lines_of, made_tree, started
-from git_there import needs_git
-from providers.loopback import Answer, Call, Loopback
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.git_marks import needs_git
+from tests.support.loopback import Answer, Call, Loopback
+from tests.support.own_loop import MODELS, Talk, environment
+from tests.support.talk import call, result
+from tests.support.work_trees import asked, contents, diff, ended, git, lines_of, made_tree, started
 
 pytestmark = needs_git
 

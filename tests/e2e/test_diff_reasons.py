@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import turns, user
-from e2e.work_trees import asked, diff, ended, lines_of, made_tree, started
-from git_there import needs_git
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.git_marks import needs_git
+from tests.support.talk import turns, user
+from tests.support.work_trees import asked, diff, ended, lines_of, made_tree, started
 
 pytestmark = needs_git
 

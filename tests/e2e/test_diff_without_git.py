@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Spawn
-from e2e.work_trees import asked, diff, ended, started
+from tests.e2e.conftest import Spawn
+from tests.support.work_trees import asked, diff, ended, started
 
 
 def repository(git_dir: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from e2e.client import SERVE, Daemon
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, turns, user
-from e2e.views import originals_in_order
+from tests.e2e.conftest import Spawn
+from tests.support.client import SERVE, Daemon
+from tests.support.talk import CHARS4, turns, user
+from tests.support.views import originals_in_order
 
 LIMITED = """
 import os, resource, sys

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon, Got
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, turns
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon, Got
+from tests.support.talk import CHARS4, turns
 
 Answerer = Callable[[dict[str, Any]], Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, assistant, turns, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, assistant, turns, user
 
 
 def report(prompt: int, completion: int = 0) -> dict[str, int]:

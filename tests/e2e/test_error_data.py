@@ -14,11 +14,11 @@ from compactd.cli.codegen import KINDS
 from compactd.daemon.rpc.outgoing import error_object
 from compactd.protocol.errors import ProviderFailed
 from compactd.storage.hook_files import HookFiles
-from e2e.client import SERVE, Daemon, Refused
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, turns, user
-from e2e.test_disk import limited_to, stored
-from providers.loopback import Answer, Call, Loopback
+from tests.e2e.conftest import Spawn
+from tests.e2e.test_disk import limited_to, stored
+from tests.support.client import SERVE, Daemon, Refused
+from tests.support.loopback import Answer, Call, Loopback
+from tests.support.talk import CHARS4, turns, user
 
 SCHEMA: dict[str, Any] = json.loads(KINDS["json"]())
 BY_CODE = {one["properties"]["code"]["const"]: one for one in SCHEMA["properties"]["error"]["anyOf"]}
@@ -256,7 +256,7 @@ def test_a_redaction_while_a_hook_of_the_agent_works_says_what_holds_the_session
     (entry_id,) = daemon.call("session/append", session_id=session, messages=[user(5)])["entry_ids"]
     hook = HookFiles(home, session)
 
-    with hook.locked():
+    with hook.lock():
         refused = daemon.refusal("session/redact", session_id=session, entry_ids=[entry_id])
 
     assert data_of(refused, 1002)["holder"] == "hook"

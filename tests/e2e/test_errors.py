@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.client import SERVE, Daemon
-from e2e.conftest import Spawn
-from e2e.refusals import polite
-from e2e.talk import CHARS4, encoded, turns, user
-from e2e.views import seen
+from tests.e2e.conftest import Spawn
+from tests.e2e.refusals import polite
+from tests.support.client import SERVE, Daemon
+from tests.support.talk import CHARS4, encoded, turns, user
+from tests.support.views import seen
 
 TEXT = {"role": "user", "content": "x"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import PATIENCE_S, SERVE, environment
-from e2e.conftest import Spawn
+from tests.e2e.conftest import Spawn
+from tests.support.client import PATIENCE_S, SERVE, environment
 
 
 def test_one_line_on_stdin_gives_one_line_with_a_session_and_its_window(home: Path) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS, Talk, environment
-from e2e.talk import CHARS4, assistant, turns, user
-from providers.loopback import Answer, Loopback, Stall
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Loopback, Stall
+from tests.support.own_loop import MODELS, Talk, environment
+from tests.support.talk import CHARS4, assistant, turns, user
 
 Two = tuple[Daemon, Daemon]
 

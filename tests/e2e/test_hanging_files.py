@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.redacted import started
-from e2e.talk import turns
-from e2e.work_trees import asked, diff, git
-from e2e.work_trees import started as started_in
-from git_there import of_git
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.git_marks import of_git
+from tests.support.redacted import started
+from tests.support.talk import turns
+from tests.support.work_trees import asked, diff, git
+from tests.support.work_trees import started as started_in
 
 
 def hung(daemon: Daemon, work: Path) -> int:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from e2e.carried import PROMPT_IS_TOLD, READABLE, again, export, rich, seen
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.sessions import session_files
-from e2e.talk import CHARS4, assistant, result, said, turns, user
-from e2e.views import problems_of_providers
+from tests.e2e.carried import PROMPT_IS_TOLD, READABLE, again, export, rich, seen
+from tests.e2e.conftest import Spawn
+from tests.e2e.sessions import session_files
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, assistant, result, said, turns, user
+from tests.support.views import problems_of_providers
 
 SESSIONS = session_files()
 # --- compactd's format ------------------------------------------------------------------------------

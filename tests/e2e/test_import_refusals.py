@@ -7,11 +7,11 @@ import os
 import stat
 from pathlib import Path
 
-from e2e.carried import FORMATS, again, export, rich, seen
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import turns
-from e2e.test_while_compacting import long_talk
+from tests.e2e.carried import FORMATS, again, export, rich, seen
+from tests.e2e.conftest import Spawn
+from tests.e2e.test_while_compacting import long_talk
+from tests.support.client import Daemon
+from tests.support.talk import turns
 
 
 def test_a_format_that_is_not_known_is_1010_with_the_list_of_those_that_are(daemon: Daemon) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
+from tests.support.client import Daemon
 
 Spawn = Callable[..., Daemon]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon, Refused
-from e2e.own_loop import MODELS, TOOLS, Talk, environment
-from e2e.talk import CHARS4, assistant, turns, user
-from e2e.test_disk import limited_to
-from providers.loopback import Answer, Call, Endless, LongLine, Loopback, Noise, Overflow, Stall
+from tests.e2e.test_disk import limited_to
+from tests.support.client import Daemon, Refused
+from tests.support.loopback import Answer, Call, Endless, LongLine, Loopback, Noise, Overflow, Stall
+from tests.support.own_loop import MODELS, TOOLS, Talk, environment
+from tests.support.talk import CHARS4, assistant, turns, user
 
 Spawn = Callable[..., Daemon]
 Open = Callable[..., Talk]
@@ -391,7 +391,9 @@ def test_an_answer_that_a_client_appends_in_the_place_of_the_models_own_is_refus
 
     assert one.ask("Look")["stop_reason"] == "stop"
 
-    assert [(error.code, "after the `agent_end` event" in error.message) for error in told] == [(1002, True)] * 3
+    assert [(error.code, "after the `agent_end` event" in error.message) for error in told] == [
+        (1002, True)
+    ] * 3
     assert server.requests[1].body["messages"][-1]["role"] == "user"
     count = len(one.daemon.call("session/history", session_id=one.id)["entries"])
     assert one.daemon.call(method, session_id=one.id, messages=[assistant(5)])["entry_ids"]

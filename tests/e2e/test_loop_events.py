@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS, TOOLS, Talk, environment
-from e2e.talk import CHARS4, turns
-from laws.loop_events import problems_of_events
-from providers.loopback import Answer, Call, Fail, Loopback, Overflow, Stall
+from tests.e2e.conftest import Spawn
+from tests.properties.loop_events import problems_of_events
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Call, Fail, Loopback, Overflow, Stall
+from tests.support.own_loop import MODELS, TOOLS, Talk, environment
+from tests.support.talk import CHARS4, turns
 
 
 @pytest.fixture

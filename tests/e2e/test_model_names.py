@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
 
 FORMS: dict[str, tuple[dict[str, str], int, str]] = {
     "dated": ({"model": "claude-opus-4-5-20251101"}, 200_000, "fact"),

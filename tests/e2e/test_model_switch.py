@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, turns, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, turns, user
 
 LARGE = "anthropic/claude-sonnet-4-5"
 SMALL = "openai/gpt-4o"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import SERVE, environment
+from tests.support.client import SERVE, environment
 
 NODE = Path(__file__).parents[2] / "examples" / "node"
 PROBES = Path(__file__).with_name("vscode_client.cjs")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.refusals import polite
-from e2e.talk import CHARS4, Message, assistant, call, result, turns, user
-from e2e.views import originals_in_order, problems_of_providers
+from tests.e2e.refusals import polite
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, Message, assistant, call, result, turns, user
+from tests.support.views import originals_in_order, problems_of_providers
 
 
 def context_of(daemon: Daemon, *messages: Message) -> tuple[dict[str, Any], bytes]:

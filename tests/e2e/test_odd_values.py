@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, assistant, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, assistant, user
 
 
 def warnings_of(daemon: Daemon, **params: Any) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.refusals import polite
-from e2e.talk import CHARS4, Message
+from tests.e2e.refusals import polite
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, Message
 
 CALL = {"id": "q2", "type": "function", "function": {"name": "x", "arguments": "{}"}}
 PICTURE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}

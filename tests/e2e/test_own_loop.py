@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
-from e2e.talk import CHARS4, turns
-from providers.loopback import (
+from tests.support.client import Daemon
+from tests.support.loopback import (
     Answer,
     Call,
     Cut,
@@ -27,6 +25,8 @@ from providers.loopback import (
     length_stop,
     refusal,
 )
+from tests.support.own_loop import MODELS, TOOLS, WIRES, Talk, environment
+from tests.support.talk import CHARS4, turns
 
 Spawn = Callable[..., Daemon]
 Open = Callable[..., Talk]

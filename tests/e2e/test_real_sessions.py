@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.sessions import read, session_files
-from e2e.talk import Message
-from e2e.views import Seen, newest_request, originals_in_order, problems_of_providers, seen
+from tests.e2e.conftest import Spawn
+from tests.e2e.sessions import read, session_files
+from tests.support.client import Daemon
+from tests.support.talk import Message
+from tests.support.views import Seen, newest_request, originals_in_order, problems_of_providers, seen
 
 SESSIONS = session_files()
 BATCH = 60

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import QUICK, TOOLS, Talk
-from e2e.talk import CHARS4
-from providers.loopback import Answer, Call, Loopback
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Call, Loopback
+from tests.support.own_loop import QUICK, TOOLS, Talk
+from tests.support.talk import CHARS4
 
 LOOKS = Answer(
     text="Let me look.", thinking="It is in a.py.", calls=(Call("read", '{"path": "a.py"}', "c1"),)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.redacted import MARK, PASTED, SECRET, everything, journal_lines, on_disk, started
-from e2e.talk import Message, assistant, call, result, said, turns, user
-from e2e.test_while_compacting import append_long_talk
-from e2e.views import problems_of_providers
+from tests.e2e.conftest import Spawn
+from tests.e2e.test_while_compacting import append_long_talk
+from tests.support.client import Daemon
+from tests.support.examples import examples
+from tests.support.redacted import MARK, PASTED, SECRET, everything, journal_lines, on_disk, started
+from tests.support.talk import Message, assistant, call, result, said, turns, user
+from tests.support.views import problems_of_providers
 
 # --- what goes and what stays -----------------------------------------------------------------------
 
@@ -336,7 +337,9 @@ def talks(draw: st.DrawFn) -> tuple[list[Message], list[str], list[str]]:
     return messages, gone, words
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(talk=talks(), keep=st.integers(20, 120))
 def test_no_byte_of_a_redacted_word_is_on_the_disk_or_in_an_answer(
     daemon: Daemon, talk: tuple[list[Message], list[str], list[str]], keep: int

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS, environment
-from e2e.redacted import MARK, PASTED, SECRET, everything, on_disk, started
-from e2e.talk import CHARS4, Message, assistant, call, result, said, turns, user
-from e2e.views import problems_of_providers
-from providers.loopback import Loopback, Stall
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.loopback import Loopback, Stall
+from tests.support.own_loop import MODELS, environment
+from tests.support.redacted import MARK, PASTED, SECRET, everything, on_disk, started
+from tests.support.talk import CHARS4, Message, assistant, call, result, said, turns, user
+from tests.support.views import problems_of_providers
 
 
 @pytest.fixture

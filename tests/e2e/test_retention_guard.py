@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.own_loop import MODELS, environment
-from e2e.sessions import read, session_files
-from e2e.talk import Message, call, said
-from providers.loopback import Answer, Loopback
+from tests.e2e.sessions import read, session_files
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Loopback
+from tests.support.own_loop import MODELS, environment
+from tests.support.talk import Message, call, said
 
 Spawn = Callable[..., Daemon]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import environment
-from e2e.own_loop import environment as provider
-from providers.loopback import Answer, Call, Loopback, Overflow, Step
+from tests.support.client import environment
+from tests.support.loopback import Answer, Call, Loopback, Overflow, Step
+from tests.support.own_loop import environment as provider
 
 ROOT = Path(__file__).parents[2]
 WINDOW = 24_000

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import assistant, user
+from tests.support.client import Daemon
+from tests.support.talk import assistant, user
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from e2e.client import PATIENCE_S, Daemon
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS, environment
-from e2e.talk import CHARS4, assistant, turns
-from laws.loop_play import SUMMARY
-from laws.loop_requests import is_summary
-from providers.loopback import Answer, Loopback, Seen, Step
+from tests.e2e.conftest import Spawn
+from tests.properties.loop_play import SUMMARY
+from tests.properties.loop_requests import is_summary
+from tests.support.client import PATIENCE_S, Daemon
+from tests.support.loopback import Answer, Loopback, Seen, Step
+from tests.support.own_loop import MODELS, environment
+from tests.support.talk import CHARS4, assistant, turns
 
 LONG_SUMMARY = SUMMARY + "".join(f"- The fact number {n} of many that there are.\n" for n in range(40))
 

@@ -12,8 +12,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient, make_test_lsp_client
 
-from e2e.client import PATIENCE_S, environment
-from e2e.talk import CHARS4, turns, user
+from tests.support.client import PATIENCE_S, environment
+from tests.support.talk import CHARS4, turns, user
 
 
 def plain(value: Any) -> Any:

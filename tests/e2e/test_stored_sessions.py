@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, turns, user
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, turns, user
 
 
 def started(daemon: Daemon, session: str, **params: object) -> dict[str, Any]:

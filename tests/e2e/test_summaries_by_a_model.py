@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.own_loop import MODELS, WIRES, environment
-from e2e.talk import CHARS4, turns, user
-from providers.loopback import (
+from tests.support.client import Daemon
+from tests.support.loopback import (
     Answer,
     Call,
     EmptyBody,
@@ -24,6 +22,8 @@ from providers.loopback import (
     length_stop,
     refusal,
 )
+from tests.support.own_loop import MODELS, WIRES, environment
+from tests.support.talk import CHARS4, turns, user
 
 Spawn = Callable[..., Daemon]
 

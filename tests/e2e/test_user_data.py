@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import CHARS4, turns
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, turns
 
 ODD_JSON = {
     "spacing": b'{ "a" :1 ,\t"b":  [ 1,2 , 3 ] }',

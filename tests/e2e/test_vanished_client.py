@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from e2e.client import PATIENCE_S, SERVE, Daemon, environment
-from e2e.conftest import Spawn
-from e2e.own_loop import MODELS
-from e2e.own_loop import environment as wired
-from providers.loopback import Answer, Loopback, Seen, Stall, Step
+from tests.e2e.conftest import Spawn
+from tests.support.client import PATIENCE_S, SERVE, Daemon, environment
+from tests.support.loopback import Answer, Loopback, Seen, Stall, Step
+from tests.support.own_loop import MODELS
+from tests.support.own_loop import environment as wired
 
 GONE_S = 50.0
 """Less than the 60 s that running work has after a mere end of the input."""

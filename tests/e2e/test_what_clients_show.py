@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, turns, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, turns, user
 
 
 def started(daemon: Daemon, window: int = 100_000) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from compactd.protocol.errors import Cancelled, CompactdError, SessionBusy
-from e2e.client import Daemon
-from e2e.conftest import Spawn
-from e2e.talk import Message
-from e2e.views import Seen, seen
+from tests.e2e.conftest import Spawn
+from tests.support.client import Daemon
+from tests.support.talk import Message
+from tests.support.views import Seen, seen
 
 MILLION = 345
 """Turns of about 2,930 tokens each: a million tokens."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, assistant, chars4, result, said, text, user
+from tests.support.client import Daemon
+from tests.support.talk import CHARS4, assistant, chars4, result, said, text, user
 
 MESSAGES = [
     user(40, 1),

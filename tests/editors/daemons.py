@@ -6,7 +6,7 @@ import stat
 import sys
 from pathlib import Path
 
-from editors.terminal import program
+from tests.editors.terminal import program
 
 DYING = """\
 #!{python}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from editors.terminal import Terminal, wait_for
+from tests.editors.terminal import Terminal, wait_for
 
 
 class DrivenEditor:

@@ -7,8 +7,8 @@ import os
 import subprocess
 from typing import Any
 
-from editors.terminal import PATIENCE_S
-from editors.world import HOSTILE_TITLE, RIGHT_TO_LEFT, World, daemon_command
+from tests.editors.terminal import PATIENCE_S
+from tests.editors.world import HOSTILE_TITLE, RIGHT_TO_LEFT, World, daemon_command
 
 
 def said_to_a_daemon(world: World, *calls: tuple[str, dict[str, Any]]) -> list[Any]:

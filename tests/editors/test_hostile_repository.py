@@ -1,4 +1,4 @@
-"""The repository of `attacks/test_hostile_repository.py`, opened in each editor: no code of it runs."""
+"""The repository of `security/test_hostile_repository.py`, opened in each editor: no code of it runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from attacks.hostile_repository import HostileRepository, hostile_repository
-from editors.emacs.driven import batch
-from editors.nvim.driven import headless, install
-from editors.vscode.house import House, fresh, package
-from editors.world import World
+from tests.editors.emacs.driven import batch
+from tests.editors.nvim.driven import headless, install
+from tests.editors.vscode.house import House, fresh, package
+from tests.editors.world import World
+from tests.support.hostile_repository import HostileRepository, hostile_repository
 
 pytestmark = [pytest.mark.editor, pytest.mark.git]
 

@@ -1,6 +1,6 @@
 """Measures the speed in each editor in one run. Use it on an idle machine.
 
-    PYTHONPATH=tests python -m editors.timings
+    python -m tests.editors.timings
 
 Activation, first gauge, a context of 5,000 entries, a key press while a thousand events arrive per second.
 The tests that measure a figure print it; none of them fails for being slow.

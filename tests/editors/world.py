@@ -11,8 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from editors.terminal import program, wait_for
-from providers.loopback import Answer, Call
+from tests.editors.terminal import program, wait_for
+from tests.support.loopback import Answer, Call
 
 ROOT = Path(__file__).parents[2]
 EDITORS = ROOT / "editors"

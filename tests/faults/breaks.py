@@ -1,4 +1,4 @@
-"""Breaks on purpose: `python -m faults.breaks` makes each in a copy of the daemon, and says what finds it.
+"""Breaks on purpose: `python -m tests.faults.breaks` makes each in a copy of the daemon. What finds it?
 
 A break is an edit of one place of the source. What is to find it runs on the copy: the simulation from seed 1
 on, or one file of tests. Exit code 1 where a break was found by nothing.
@@ -50,8 +50,9 @@ BREAKS = (
     Break(
         "acknowledged before it is written",
         "storage/journal.py",
-        "            self._work(loop)\n            failure = await self._wait(batch, loop)\n        for",
-        "            self._work(loop)\n        for",
+        "            self._start_batch(loop)\n            failure = await self._wait(batch, loop)\n"
+        "        for",
+        "            self._start_batch(loop)\n        for",
     ),
     Break(
         "renamed before it is synced",
@@ -70,10 +71,10 @@ BREAKS = (
     ),
     Break(
         "the checksum is ignored",
-        "storage/records.py",
+        "storage/journal_records.py",
         """            or not starts(b',"crc":"%08x"}' % crc32(view[pos:tail]), tail, end)\n""",
         """            or not starts(b',"crc":"', tail, end)\n""",
-        "store/test_records.py",
+        "unit/storage/test_records.py",
     ),
     Break(
         "a compaction is committed on a stale path",
@@ -85,8 +86,8 @@ BREAKS = (
     Break(
         "a wake-up of the writer is lost",
         "storage/journal.py",
-        "            self._give_up(batch, failure)\n        self._work(done.get_loop())\n",
-        "            self._give_up(batch, failure)\n",
+        "            self._mark_lost(batch, failure)\n        self._start_batch(done.get_loop())\n",
+        "            self._mark_lost(batch, failure)\n",
     ),
     Break(
         "the lock is not taken",
@@ -99,19 +100,19 @@ BREAKS = (
         "storage/search_index.py",
         "            if known is not None and (known[1] != first or known[2] > os.fstat(fd).st_size):\n",
         "            if known is not None and False:\n",
-        "store/test_index.py",
+        "unit/storage/test_search_index.py",
     ),
     Break(
         "writes that wait are dropped at the end of input",
         "storage/journal.py",
-        "            self._is_closed = True\n            self._work(loop)\n",
+        "            self._is_closed = True\n            self._start_batch(loop)\n",
         "            self._is_closed = True\n            self._queue.clear()\n",
     ),
     Break(
         "undo leaves the epoch as it was",
         "session/undo.py",
-        "target=step.id, epoch=session.fold.epoch + 1)",
-        "target=step.id, epoch=session.fold.epoch)",
+        "target=step.id, epoch=session.state.epoch + 1)",
+        "target=step.id, epoch=session.state.epoch)",
     ),
     Break(
         "a redaction misses the index",
@@ -140,7 +141,7 @@ BREAKS = (
     ),
     Break(
         "a half-kept write of several records is damage",
-        "storage/records.py",
+        "storage/journal_records.py",
         "    damage = Damage(line=line_number, after=tuple(after)) if after and not is_torn else None\n",
         "    damage = Damage(line=line_number, after=tuple(after)) if after else None\n",
         "faults/test_found.py",
@@ -155,42 +156,42 @@ BREAKS = (
     Break(
         "a failed sync is asked again",
         "storage/journal_file.py",
-        "            self._cut_back()\n            return Failure(errno=refused.errno, is_broken=True)\n",
-        "            return Failure(errno=refused.errno, is_broken=False)\n",
+        "            self._cut_back()\n            return DiskFailure(errno=refused.errno, is_broken=True)\n",
+        "            return DiskFailure(errno=refused.errno, is_broken=False)\n",
     ),
     Break(
         "the second line is unmarked",
         "core/text/quoting.py",
         '    return "\\n".join(\n'
-        '        mark + neutral(line) if line and not line.isspace() else "" for line in '
+        '        mark + neutralise(line) if line and not line.isspace() else "" for line in '
         "_LINE_ENDS.split(text)\n"
         "    )",
         '    return mark + "\\n".join(\n'
-        '        neutral(line) if line and not line.isspace() else "" for line in '
+        '        neutralise(line) if line and not line.isspace() else "" for line in '
         "_LINE_ENDS.split(text)\n"
         "    )",
-        "core/test_quoting.py",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "a heading is quoted as it stands",
         "core/text/quoting.py",
         '    r"\\#{2,6}(?:\\s|$)"\n',
         '    r"\\#{9}(?:\\s|$)"\n',
-        "core/test_quoting.py",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "a carriage return hides a line's end",
         "core/text/quoting.py",
         'r"\\r\\n|[\\n\\r\\v\\f',
         'r"\\r\\n|[\\n\\v\\f',
-        "core/test_quoting.py",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "a reference is quoted as it stands",
         "core/text/quoting.py",
         "(?:e\\d|{_OUR_FRAMES}))",
         "(?:zz|{_OUR_FRAMES}))",
-        "core/test_quoting.py",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "a quotation takes the square of its length",
@@ -198,32 +199,32 @@ BREAKS = (
         "    found = _LEADING.match(line)\n",
         '    found = _LEADING.match(line) if re.search(_LEADING.pattern.replace("*+", '
         '"*"), line, 2) else None\n',
-        "core/test_quoting.py",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "a pasted line sets a limit",
         "core/extract/sections.py",
         "        if not conversation.is_typed(place):\n"
-        '            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))\n'
+        '            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))\n'
         "            continue\n",
         "",
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
         "a tool's line in the record is unmarked",
         "core/extract/sections.py",
-        'conversation.quoted(line, "tool" if is_foreign else "assistant")',
-        'conversation.quoted(line, "assistant")',
-        "laws/test_quoting_laws.py",
+        'conversation.quote(line, "tool" if is_foreign else "assistant")',
+        'conversation.quote(line, "assistant")',
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
         "a program's note in the record is unmarked",
         "core/extract/sections.py",
-        'body.append(conversation.quoted(place, "unknown"))',
-        'body.append(conversation.quoted(place, "user"))',
-        "laws/test_quoting_laws.py",
+        'body.append(conversation.quote(place, "unknown"))',
+        'body.append(conversation.quote(place, "user"))',
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
@@ -231,7 +232,7 @@ BREAKS = (
         "core/extract/lines.py",
         'message.role == "assistant" and author_of(message, block) == "assistant"',
         'message.role == "assistant"',
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
@@ -239,35 +240,35 @@ BREAKS = (
         "core/authors/authors.py",
         "            self._closings[found[1].lower()] = found.end()",
         "            self._closings.setdefault(found[1].lower(), found.end())",
-        "core/test_authors.py",
+        "unit/core/authors/test_authors.py",
     ),
     Break(
         "a synthetic message is typed",
         "core/authors/authors.py",
         "meta.synthetic or meta.type in BY_PROGRAM",
         "meta.type in BY_PROGRAM",
-        "core/test_authors.py",
+        "unit/core/authors/test_authors.py",
     ),
     Break(
         "a document is typed",
         "core/authors/authors.py",
         "return author if author is not None and author != USER else FILE",
         "return author if author is not None else USER",
-        "core/test_authors.py",
+        "unit/core/authors/test_authors.py",
     ),
     Break(
         "an unknown tag holds a person's words",
         "core/authors/authors.py",
         "author = _TAG_AUTHORS.get(name, UNKNOWN)",
         "author = _TAG_AUTHORS.get(name, USER)",
-        "core/test_authors.py",
+        "unit/core/authors/test_authors.py",
     ),
     Break(
         "a result in the transcript is unmarked",
         "core/summary/transcript.py",
         'lines = quote(_cut(text_of_result(block), tool_output_chars), "tool")',
         'lines = quote(_cut(text_of_result(block), tool_output_chars), "assistant")',
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
@@ -275,52 +276,52 @@ BREAKS = (
         "core/summary/transcript.py",
         "            mark = TOOL_MARK\n        start = end",
         '            mark = ""\n        start = end',
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
         "a file's name ends its list",
         "core/text/summary_format.py",
-        "lines = [_listed(path) for path in paths]",
+        "lines = [_quote_path(path) for path in paths]",
         "lines = list(paths)",
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
         "a split turn's steps are not quoted",
         "core/summary/turn_prefix.py",
-        "return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)",
-        "return _one_line(told[0].text if told else text, SAID_CHARS)",
-        "core/test_quoting.py",
+        "return quote_line(_one_line(told[0].text if told else text, MAX_TEXT_CHARS), author)",
+        "return _one_line(told[0].text if told else text, MAX_TEXT_CHARS)",
+        "unit/core/text/test_quoting.py",
     ),
     Break(
         "what was lost is named unmarked",
         "core/summary/retention.py",
-        'quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")',
+        'quote_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")',
         '" ".join(fact.text.split())',
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
         "a stub's error is unmarked",
         "core/planning/prune.py",
-        "f\"; {quoted_line(error, 'tool')}\"",
+        "f\"; {quote_line(error, 'tool')}\"",
         'f"; {error}"',
-        "core/test_prune.py",
+        "unit/core/planning/test_prune.py",
     ),
     Break(
         "an earlier summary ends its tags",
         "core/summary/prompts.py",
         "{_without_frames(previous)}",
         "{previous}",
-        "core/test_transcript.py",
+        "unit/core/summary/test_transcript.py",
     ),
     Break(
         "a client's context ends its tags",
         "core/summary/prompts.py",
         "{_without_frames(part)}",
         "{part}",
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
@@ -328,7 +329,7 @@ BREAKS = (
         "core/summary/check.py",
         "self._with_constraints(found.text)",
         "self._with_constraints(body)",
-        "laws/test_quoting_laws.py",
+        "properties/test_quoting_laws.py",
         is_slow=True,
     ),
     Break(
@@ -336,175 +337,175 @@ BREAKS = (
         "core/summary/attribution.py",
         "            self.negatives == rule.negatives\n            and not self.is_question",
         "            not self.is_question",
-        "core/test_attribution.py",
+        "unit/core/summary/test_attribution.py",
     ),
     Break(
         "a rule's number is not looked at",
         "core/summary/attribution.py",
         "            and rule.numbers <= self.numbers\n",
         "",
-        "core/test_attribution.py",
+        "unit/core/summary/test_attribution.py",
     ),
     Break(
         "a label between the rules ends them",
         "core/summary/attribution.py",
         "                kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)",
         "                kind = _kind(heading.words, rules, mixed)",
-        "core/test_attribution.py",
+        "unit/core/summary/test_attribution.py",
     ),
     Break(
         "a reference to no message stays",
         "core/summary/attribution.py",
-        " if typed.entry_holds(one, bare, REFERENCE_SHARE)]",
+        " if typed.entry_contains_words(one, bare, REFERENCE_SHARE)]",
         "]",
-        "core/test_attribution.py",
+        "unit/core/summary/test_attribution.py",
     ),
     Break(
         "trust holds for any contents",
         "storage/settings_files.py",
         "if trusted == digest_of(data):",
         "if trusted is not None:",
-        "attacks/test_strangers_settings.py",
+        "security/test_strangers_settings.py",
     ),
     Break(
         "the folder of a file is a clients",
         "session/import_filter.py",
         "working_dir=None,",
         "working_dir=entry.working_dir,",
-        "attacks/test_strangers_sessions.py",
+        "security/test_strangers_sessions.py",
     ),
     Break(
         "an untrusted window may be raised",
         "core/budget/untrusted.py",
         "if value > without:",
         "if value > without and False:",
-        "attacks/test_strangers_settings.py",
+        "security/test_strangers_settings.py",
     ),
     Break(
         "a handover's messages are not quoted",
         "integrations/acp/handover.py",
         'quote(stretch.text, author).strip("\\n")',
         'stretch.text.strip("\\n")',
-        "attacks/test_acp_authors.py",
+        "security/test_acp_authors.py",
     ),
     Break(
         "an agent speaks for the user in the middle of a turn",
-        "integrations/acp/turns.py",
+        "integrations/acp/turn_messages.py",
         'case "user_message_chunk" if self._is_replay:',
         'case "user_message_chunk":',
-        "attacks/test_acp_authors.py",
+        "security/test_acp_authors.py",
     ),
     Break(
         "an agent's replay is the user's word",
-        "integrations/acp/turns.py",
+        "integrations/acp/turn_messages.py",
         '"meta": {"author": "unknown"}',
         '"meta": {}',
-        "attacks/test_acp_authors.py",
+        "security/test_acp_authors.py",
     ),
     Break(
         "a file in a prompt is what the person typed",
-        "integrations/acp/turns.py",
+        "integrations/acp/turn_messages.py",
         '{"type": "document", "media_type": "text/plain", "text": text}',
         '{"type": "text", "text": text}',
-        "attacks/test_acp_authors.py",
+        "security/test_acp_authors.py",
     ),
     Break(
         "arguments too deep for the daemon are kept as they came",
-        "integrations/acp/turns.py",
+        "integrations/acp/turn_messages.py",
         "if not _is_deep(value):",
         "if True:",
-        "attacks/test_acp_lines.py",
+        "security/test_acp_lines.py",
     ),
     Break(
         "half a surrogate pair hides a line from the proxy",
-        "integrations/acp/wire.py",
-        "    line = line_of(readable)\n",
+        "integrations/acp/acp_lines.py",
+        "    line = parse_line(readable)\n",
         "    line = None\n",
-        "attacks/test_acp_lines.py",
+        "security/test_acp_lines.py",
     ),
     Break(
         "always allows every command",
         "integrations/acp/tools.py",
-        "work.command if isinstance(work, Run) else work.path",
+        "work.command if isinstance(work, CommandRun) else work.path",
         '"any"',
-        "attacks/test_acp_tools.py",
+        "security/test_acp_tools.py",
     ),
     Break(
         "every file is read without asking",
         "integrations/acp/tools.py",
-        "if isinstance(work, Read) and work.is_inside:",
-        "if isinstance(work, Read):",
-        "attacks/test_acp_tools.py",
+        "if isinstance(work, FileRead) and work.is_inside:",
+        "if isinstance(work, FileRead):",
+        "security/test_acp_tools.py",
     ),
     Break(
         "recall reads every folder",
         "integrations/mcp/recall_sessions.py",
         "if stored_folder(sessions, one.session_id) == folder:",
         "if stored_folder(sessions, one.session_id) is not None:",
-        "attacks/test_recall_projects.py",
+        "security/test_recall_projects.py",
     ),
     Break(
         "a relative folder is the server's own",
         "storage/paths.py",
         "return str(path.resolve()) if path.is_absolute() else None",
         "return str(path.resolve())",
-        "attacks/test_recall_projects.py",
+        "security/test_recall_projects.py",
     ),
     Break(
         "a part of an id crosses projects",
         "integrations/mcp/recall_sessions.py",
         "parts = holding if wanted.all_projects else list(_of_folder(wanted.folder, holding, environ))",
         "parts = holding",
-        "attacks/test_recall_projects.py",
+        "security/test_recall_projects.py",
     ),
     Break(
         "the model chooses a session",
         "integrations/mcp/recall.py",
         "        if not self._wanted.all_projects:\n            raise NotAllowed(ONE_PROJECT)\n",
         "",
-        "attacks/test_recall_projects.py",
+        "security/test_recall_projects.py",
     ),
     Break(
         "an error lists other projects",
         "integrations/mcp/recall.py",
         "    if not wanted.all_projects or not stored:\n",
         "    if not stored:\n",
-        "attacks/test_recall_projects.py",
+        "security/test_recall_projects.py",
     ),
     Break(
         "a record is not quoted",
         "integrations/mcp/recall_text.py",
-        "    return quoted(shown)\n",
+        "    return quote_stretches(shown)\n",
         '    return "\\n".join(part.text for part in shown)\n',
-        "attacks/test_recall_quoted.py",
+        "security/test_recall_quoted.py",
     ),
     Break(
         "a tool's name ends its header",
         "integrations/mcp/recall_text.py",
-        "_NOT_OF_A_NAME.sub('?', tool)[:MOST_NAME_CHARS]",
-        "tool[:MOST_NAME_CHARS]",
-        "attacks/test_recall_quoted.py",
+        "_NOT_OF_A_NAME.sub('?', tool)[:MAX_RECALL_ID_CHARS]",
+        "tool[:MAX_RECALL_ID_CHARS]",
+        "security/test_recall_quoted.py",
     ),
     Break(
         "look-ups are hidden by their name",
         "integrations/mcp/recall.py",
         "            if shown == limit or not any(",
         "            if stored.is_lookup or shown == limit or not any(",
-        "attacks/test_recall_quoted.py",
+        "security/test_recall_quoted.py",
     ),
     Break(
         "a tool's text counts as the model's",
         "core/authors/quoted_message.py",
         "yield from stretches_of(message, block)",
         'yield from (Stretch("assistant", one.text) for one in stretches_of(message, block))',
-        "attacks/test_recall_quoted.py",
+        "security/test_recall_quoted.py",
     ),
     Break(
         "a program inside the project is run",
         "_runtime/programs.py",
         "    return any(each == project or project in each.parents for each in",
         "    return False and any(each == project or project in each.parents for each in",
-        "attacks/test_hostile_repository.py",
+        "security/test_hostile_repository.py",
         is_slow=True,
     ),
     Break(
@@ -512,7 +513,7 @@ BREAKS = (
         "integrations/hooks/install.py",
         '    return "-I" if done.stdout.decode("utf-8", "replace").strip() == compactd.__file__ else "-P"\n',
         '    return "-q"\n',
-        "attacks/test_hostile_repository.py",
+        "security/test_hostile_repository.py",
         is_slow=True,
     ),
     Break(
@@ -520,7 +521,7 @@ BREAKS = (
         "storage/hook_files.py",
         '        for ending in (STRETCH, GONE, STATE + ".new"):\n',
         '        for ending in (STATE + ".new",):\n',
-        "attacks/test_redact_hooks.py",
+        "security/test_redact_hooks.py",
         is_slow=True,
     ),
     Break(
@@ -528,7 +529,7 @@ BREAKS = (
         "storage/hook_files.py",
         '            self._add(of_agent, keys, "")\n',
         "            pass\n",
-        "attacks/test_redact_hooks.py",
+        "security/test_redact_hooks.py",
         is_slow=True,
     ),
     Break(
@@ -536,22 +537,22 @@ BREAKS = (
         "storage/hook_files.py",
         '    return int.from_bytes(hashed.digest(), "little")\n',
         "    return key if hashed.digest() else 0\n",
-        "attacks/test_redact_hooks.py",
+        "security/test_redact_hooks.py",
         is_slow=True,
     ),
     Break(
         "words in a usage report outlive a redaction",
-        "core/redaction/blank.py",
+        "core/redaction/blank_message.py",
         "        usage=_numbers_of(message.usage),\n",
         "        usage=message.usage,\n",
-        "core/test_redaction.py",
+        "unit/core/redaction/test_redaction.py",
     ),
     Break(
         "a body that is packed twice is unpacked",
         "models/providers/decompress.py",
         "        if len(layers) > 1:\n",
         "        if len(layers) > 9:\n",
-        "attacks/test_packed_answers.py",
+        "security/test_packed_answers.py",
         is_slow=True,
     ),
     Break(
@@ -559,7 +560,7 @@ BREAKS = (
         "models/providers/decompress.py",
         "self._unpack.decompress(packed, STEP_BYTES)",
         "self._unpack.decompress(packed)",
-        "attacks/test_packed_answers.py",
+        "security/test_packed_answers.py",
         is_slow=True,
     ),
     Break(
@@ -567,14 +568,14 @@ BREAKS = (
         "models/providers/keys.py",
         "    if mode & 0o077:\n",
         "    if mode & 0o000:\n",
-        "providers/test_keys.py",
+        "unit/models/test_keys.py",
     ),
     Break(
         "a key goes to a host that ends like the provider's",
         "models/providers/factory.py",
         'address.host.endswith(host) if host.startswith(".") else address.host == host',
         "address.host.endswith(host)",
-        "attacks/test_keys_stay.py",
+        "security/test_keys_stay.py",
         is_slow=True,
     ),
     Break(
@@ -582,7 +583,7 @@ BREAKS = (
         "formats/agents/opencode.py",
         "                author = FILE if is_file else UNKNOWN\n",
         "                author = None\n",
-        "attacks/test_authors_of_files.py",
+        "security/test_authors_of_files.py",
         is_slow=True,
     ),
     Break(
@@ -590,7 +591,7 @@ BREAKS = (
         "formats/agents/klaude.py",
         'meta_or_none = Meta(kind="bash_execution") if shell else Meta(author=UNKNOWN)',
         'meta_or_none = Meta(kind="bash_execution") if shell else None',
-        "attacks/test_authors_of_files.py",
+        "security/test_authors_of_files.py",
         is_slow=True,
     ),
     Break(
@@ -598,7 +599,7 @@ BREAKS = (
         "core/constraints/constraints.py",
         "    if len(limits) <= MAX_OF_A_MESSAGE:\n",
         "    if limits:\n",
-        "attacks/test_many_limits.py",
+        "security/test_many_limits.py",
         is_slow=True,
     ),
     Break(
@@ -606,7 +607,7 @@ BREAKS = (
         "core/planning/candidates.py",
         "        target, window = self.inputs.request.target_tokens, self.inputs.standing.summary_window\n",
         "        target, window = self.inputs.request.target_tokens, self.inputs.standing.window\n",
-        "attacks/test_strangers_settings.py",
+        "security/test_strangers_settings.py",
         is_slow=True,
     ),
     Break(
@@ -614,42 +615,42 @@ BREAKS = (
         "core/constraints/user_text.py",
         "    if _are_labelled_demands(block, kinds, before):\n        return block\n",
         "",
-        "core/test_typed.py",
+        "unit/core/constraints/test_user_text.py",
     ),
     Break(
         "a log that is announced is the user's",
         "core/constraints/user_text.py",
         "_REPORTS.search(lead) is not None",
         "_REPORTS.search(lead) is False",
-        "core/test_typed.py",
+        "unit/core/constraints/test_user_text.py",
     ),
     Break(
         "an observation without a name is typed",
         "core/authors/authors.py",
         "    if not is_named and begins_as_observation(text):\n",
         "    if False and begins_as_observation(text):\n",
-        "core/test_spans.py",
+        "unit/core/authors/test_spans.py",
     ),
     Break(
         "an agent's own rows are given back",
         "integrations/hooks/mirror.py",
-        "said = without_ours(message) if learn and not _is_of_a_program(message) else None",
-        "said = without_ours(message) if learn else None",
-        "bridges/test_hook_gives_back.py",
+        "said = without_restored(message) if learn and not _is_of_a_program(message) else None",
+        "said = without_restored(message) if learn else None",
+        "unit/integrations/test_hook_gives_back.py",
     ),
     Break(
         "two projects share an agent's session id",
         "integrations/acp/links.py",
         "    if stored_folder(sessions, mirror) == folder:\n        return mirror\n",
         "    if stored_folder(sessions, mirror) is not None or folder is None:\n        return mirror\n",
-        "attacks/test_acp_projects.py",
+        "security/test_acp_projects.py",
     ),
     Break(
         "an overflow keeps a sixth of the window",
         "core/budget/profiles.py",
         "overflow_keep=KeepShare(divisor=5)",
         "overflow_keep=KeepShare(divisor=6)",
-        "specs/test_opal_overflow.py",
+        "parity/test_opal_overflow.py",
     ),
     Break(
         "summaries of a split turn are asked for one after the other",
@@ -664,7 +665,7 @@ BREAKS = (
         "        [await _answer(summariser, ask, session, tell if at == 0 else None)"
         " for at, ask in enumerate(asks)]\n"
         "    )",
-        "specs/test_klaude_history.py",
+        "parity/test_klaude_history.py",
         is_slow=True,
     ),
     Break(
@@ -675,28 +676,28 @@ BREAKS = (
         "- Move what was finished from what is under way to what is done; drop what no longer blocks.\n"
         '- Bring up to date what has to be done next."""',
         '"""',
-        "specs/test_merging.py",
+        "parity/test_merging.py",
     ),
     Break(
         "an earlier summary is not merged under the sections",
         "core/summary/prompts.py",
         'update=f"{MERGE}\\n\\nUse {IN_THIS_FORM}',
         'update=f"Summarise it in {IN_THIS_FORM}',
-        "specs/test_merging.py",
+        "parity/test_merging.py",
     ),
     Break(
         "an earlier summary is not merged under evmts",
         "core/summary/prompts.py",
         'update=f"{MERGE}\\n\\n{EVMTS_FORM}',
         'update=f"{EVMTS_FORM}',
-        "specs/test_merging.py",
+        "parity/test_merging.py",
     ),
     Break(
         "an earlier summary is not merged under opencode",
         "core/summary/prompts.py",
         'update=f"{MERGE}\\n\\n{OPENCODE_TASK}',
         'update=f"{OPENCODE_TASK}',
-        "specs/test_merging.py",
+        "parity/test_merging.py",
     ),
     Break(
         "an aborted prompt ends without its window",
@@ -704,7 +705,7 @@ BREAKS = (
         "                context_window=usage.context_window,\n                stop_reason=stop_reason,",
         '                context_window=None if stop_reason == "aborted" else usage.context_window,\n'
         "                stop_reason=stop_reason,",
-        "specs/test_opal_overflow.py",
+        "parity/test_opal_overflow.py",
     ),
     Break(
         "a rejected request waits before it is sent again",
@@ -712,91 +713,91 @@ BREAKS = (
         "                most = output_limit(session, done.max_output_tokens)\n",
         "                await asyncio.sleep(3)\n"
         "                most = output_limit(session, done.max_output_tokens)\n",
-        "specs/test_opal_at_once.py",
+        "parity/test_opal_at_once.py",
     ),
     Break(
         "a summariser does not see the request that stays",
         "core/summary/input.py",
         "for e in older if e in planned and e not in prefix)",
         "for e in older if e in made.removed and e not in prefix)",
-        "specs/test_opencode_summary.py",
+        "parity/test_opencode_summary.py",
     ),
     Break(
         "the size shown is not the size compared",
         "core/budget/budget.py",
         "            used=used if over else compared,\n",
         "            used=used,\n",
-        "specs/test_edges.py",
+        "parity/test_edges.py",
     ),
     Break(
         "a foreign line stays under a heading of the model's own",
         "core/summary/attribution.py",
-        "        return not is_of_facts and not tells_deed(repeated)\n",
+        "        return not is_of_facts and not reports_deed(repeated)\n",
         "        return False and not is_of_facts\n",
-        "attacks/test_models_that_launder.py",
+        "security/test_models_that_launder.py",
     ),
     Break(
         "a foreign line may name a message of the user's",
         "core/summary/attribution.py",
         "    if any(typed.is_forged(one, repeated) for one in named):\n",
         "    if named and is_of_facts and not typed:\n",
-        "attacks/test_models_that_launder.py",
+        "security/test_models_that_launder.py",
     ),
     Break(
         "any word around a foreign line names its source",
-        "core/summary/framing.py",
+        "core/summary/demand_framing.py",
         "    return _SOURCE.search(around) is None and _DEED.match(before) is None\n",
         "    return around is None\n",
-        "core/test_repeated.py",
+        "unit/core/summary/test_repeated.py",
     ),
     Break(
         "an item of a list is no heading to those below it",
         "core/summary/attribution.py",
-        "        return _listed(line, item[2], following)\n",
-        "        return None if line else _listed(line, item[2], following)\n",
-        "core/test_attribution.py",
+        "        return _list_heading(line, item[2], following)\n",
+        "        return None if line else _list_heading(line, item[2], following)\n",
+        "unit/core/summary/test_attribution.py",
     ),
     Break(
         "an overflow under klaude keeps a fifth of the window",
         "core/budget/profiles.py",
         "overflow_keep=KLAUDE_KEEP",
         "overflow_keep=KeepShare(divisor=5, manual_tokens=None)",
-        "specs/test_klaude.py",
+        "parity/test_klaude.py",
     ),
     Break(
         "a summariser sees 500 characters of a tool result",
         "core/budget/rules.py",
         "tool_output_chars: int = 2000",
         "tool_output_chars: int = 500",
-        "specs/test_klaude_history.py",
+        "parity/test_klaude_history.py",
     ),
     Break(
         "a split turn's two summaries change places",
-        "core/summary/prompting.py",
+        "core/summary/questions.py",
         "    texts = [text for text, _ in ends]\n",
         "    texts = [text for text, _ in reversed(ends)]\n",
-        "specs/test_opal.py",
+        "parity/test_opal.py",
     ),
     Break(
         "the beginning of a split turn is sent without tags",
-        "core/summary/prompting.py",
+        "core/summary/questions.py",
         "                prompts.prefix,\n                conversation(part),",
         '                prompts.prefix,\n                "\\n\\n".join(part),',
-        "specs/test_opal.py",
+        "parity/test_opal.py",
     ),
     Break(
         "the user's prompt counts for the first summary alone",
-        "core/summary/prompting.py",
+        "core/summary/questions.py",
         "compact_prompt=own,",
         "compact_prompt=own if previous is None else None,",
-        "specs/test_evmts.py",
+        "parity/test_evmts.py",
     ),
     Break(
         "a hook's context counts for the first summary alone",
-        "core/summary/prompting.py",
+        "core/summary/questions.py",
         "context=request.context,",
         "context=request.context if previous is None else (),",
-        "specs/test_opencode_summary.py",
+        "parity/test_opencode_summary.py",
         is_slow=True,
     ),
     Break(
@@ -804,31 +805,31 @@ BREAKS = (
         "agent/turns.py",
         "    if settings.enabled:\n        done = await",
         "    if settings.enabled and not pruned:\n        done = await",
-        "specs/test_opencode.py",
+        "parity/test_opencode.py",
     ),
     Break(
         "an agent is told to go on after an overflow",
         "agent/recovery.py",
-        "    session.handed_epoch = session.fold.epoch\n",
-        "    session.handed_epoch = session.fold.epoch\n"
+        "    session.last_sent_epoch = session.state.epoch\n",
+        "    session.last_sent_epoch = session.state.epoch\n"
         "    if session.resolved.settings.auto_continue:\n"
         "        from compactd.agent.turns import _go_on\n\n"
         "        await _go_on(session)\n",
-        "specs/test_opencode_loop.py",
+        "parity/test_opencode_loop.py",
     ),
     Break(
         "a rejected turn is sent again twice",
         "agent/recovery.py",
         "ATTEMPTS = 3",
         "ATTEMPTS = 2",
-        "specs/test_opencode_loop.py",
+        "parity/test_opencode_loop.py",
     ),
     Break(
         "a user's shell command begins no turn for a prune",
         "core/planning/prune.py",
         'if kind_of(message) in ("user", "bash"):',
         'if kind_of(message) == "user":',
-        "specs/test_opencode_prune.py",
+        "parity/test_opencode_prune.py",
     ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""
@@ -852,10 +853,12 @@ def found(one: Break, seed: int) -> tuple[str, float]:
         folder = Path(named)
         broken_copy(one, folder)
         if one.found_by == SIMULATION:
-            command = ["faults.simulation", "--seed", str(seed), "--minutes", str(PATIENCE_S / 60)]
+            command = ["tests.faults.simulation", "--seed", str(seed), "--minutes", str(PATIENCE_S / 60)]
         else:
-            command = ["pytest", "-x", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / one.found_by)]
-        path = os.pathsep.join((str(folder), str(ROOT / "tests")))
+            whole = ("-m", "not system and not editor", "--hypothesis-profile=nightly")
+            file = str(ROOT / "tests" / one.found_by)
+            command = ["pytest", "-x", "-q", "-p", "no:cacheprovider", *whole, file]
+        path = os.pathsep.join((str(folder), str(ROOT)))
         ran = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", *command],
             env={**os.environ, "PYTHONPATH": path},
@@ -874,7 +877,7 @@ def found(one: Break, seed: int) -> tuple[str, float]:
 
 def main() -> int:
     """Exit code 1 where a break was not found."""
-    asked = argparse.ArgumentParser(prog="python -m faults.breaks", description=__doc__)
+    asked = argparse.ArgumentParser(prog="python -m tests.faults.breaks", description=__doc__)
     asked.add_argument("--quick", action="store_true", help=f"only those found in less than {QUICK_S} s")
     asked.add_argument("--only", default="", help="those whose name holds this")
     asked.add_argument("--seed", type=int, default=1, help="the simulation's first")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.breaks import BREAKS, SOURCE, Break
+from tests.faults.breaks import BREAKS, SOURCE, Break
 
 
 @pytest.mark.parametrize("one", BREAKS, ids=lambda one: one.name)

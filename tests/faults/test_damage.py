@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from faults.real import damage
+from tests.faults.real import damage
 
 JOURNALS = damage.journals()
 

@@ -12,22 +12,22 @@ from typing import TypeVar
 
 import pytest
 
-from compactd.compaction.run import compact, still_stored
+from compactd.compaction.run import compact, require_stored
 from compactd.core.planning.request import CompactRequest
 from compactd.protocol.errors import StorageFailed
 from compactd.protocol.messages import CompactionResult, Message, Role, Text
 from compactd.session import undo
 from compactd.session.manager import Sessions, Start
-from compactd.storage import locks, records
-from compactd.storage.files import write_beside
+from compactd.storage import journal_records, locks
+from compactd.storage.files import replace_file
 from compactd.storage.folder import FolderStore
 from compactd.storage.paths import INDEX
 from compactd.storage.protocols import RecordsLost
-from faults.simulation.history import NoTrees
-from faults.simulation.machine import Died, Machine
-from faults.simulation.platter import File, Folder, Platter
-from laws.life import Life, opened
-from laws.quiet_world import Quiet, done
+from tests.faults.simulation.history import NoTrees
+from tests.faults.simulation.machine import Died, Machine
+from tests.faults.simulation.platter import File, Folder, Platter
+from tests.properties.life import Life, opened
+from tests.support.quiet_world import Quiet, done
 
 T = TypeVar("T")
 
@@ -179,7 +179,7 @@ async def test_at_the_end_a_session_that_the_disk_refused_does_not_keep_another_
 
 def test_a_lock_is_let_go_of_where_its_file_cannot_be_removed(platter: Platter) -> None:
     disk = process(platter)
-    lock = locks.take(Path("/there/one.lock"), disk)
+    lock = locks.take_lock(Path("/there/one.lock"), disk)
     assert isinstance(lock, locks.Lock)
     disk.refuses_in = (0, 13)
 
@@ -191,15 +191,19 @@ def test_a_lock_is_let_go_of_where_its_file_cannot_be_removed(platter: Platter) 
 
 
 def test_a_write_of_which_a_power_cut_kept_a_later_page_alone_is_torn() -> None:
-    before = records.line(0, FIRST) + records.line(1, record(1))
+    before = journal_records.encode_record(0, FIRST) + journal_records.encode_record(1, record(1))
     batch = [b'{"type":"message","text":"%s"}' % (b"x" * 3_000) for _ in range(4)]
-    lines = [b"".join(records.frame(2 + at, one, 2 if at else None)) for at, one in enumerate(batch)]
+    lines = [b"".join(journal_records.frame(2 + at, one, 2 if at else None)) for at, one in enumerate(batch)]
     whole = before + b"".join(lines)
-    assert [records.bare(one) for one in records.scan(whole).records] == [FIRST, record(1), *batch]
+    assert [journal_records.as_appended(one) for one in journal_records.scan(whole).records] == [
+        FIRST,
+        record(1),
+        *batch,
+    ]
 
     hole = bytearray(whole)
     hole[len(before) : 4096] = bytes(4096 - len(before))
-    found = records.scan(bytes(hole))
+    found = journal_records.scan(bytes(hole))
 
     assert found.damage is None
     assert (found.end, len(found.records)) == (len(before), 2)
@@ -207,11 +211,15 @@ def test_a_write_of_which_a_power_cut_kept_a_later_page_alone_is_torn() -> None:
 
 def test_zeros_in_a_write_that_another_one_follows_are_damage() -> None:
     batch = [b'{"type":"message","text":"%s"}' % (b"x" * 3_000) for _ in range(4)]
-    lines = [b"".join(records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
-    whole = bytearray(records.line(0, FIRST) + b"".join(lines) + records.line(5, record(5)))
+    lines = [b"".join(journal_records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
+    whole = bytearray(
+        journal_records.encode_record(0, FIRST)
+        + b"".join(lines)
+        + journal_records.encode_record(5, record(5))
+    )
     whole[200:4096] = bytes(4096 - 200)
 
-    damage = records.scan(bytes(whole)).damage
+    damage = journal_records.scan(bytes(whole)).damage
 
     assert damage is not None
     assert damage.line == 2
@@ -221,10 +229,10 @@ def test_a_space_that_lost_its_bit_in_a_write_of_several_records_is_damage() -> 
     """The space becomes a zero byte, which looked like a page that was never written: all records after it
     were dropped."""
     batch = [b'{"type":"message","text":"two words"}', record(2)]
-    lines = [b"".join(records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
-    whole = records.line(0, FIRST) + b"".join(lines)
+    lines = [b"".join(journal_records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
+    whole = journal_records.encode_record(0, FIRST) + b"".join(lines)
 
-    found = records.scan(whole.replace(b"two words", b"two\0words"))
+    found = journal_records.scan(whole.replace(b"two words", b"two\0words"))
 
     assert found.damage is not None
     assert len(found.damage.after) == 1
@@ -233,23 +241,23 @@ def test_a_space_that_lost_its_bit_in_a_write_of_several_records_is_damage() -> 
 def test_a_process_id_that_is_not_whole_is_none(platter: Platter) -> None:
     disk = process(platter)
     path = Path("/there/one.lock")
-    held = locks.take(path, disk)
+    held = locks.take_lock(path, disk)
     assert isinstance(held, locks.Lock)
     fd = disk.open(path, 2)
     disk.truncate(fd, 2)
 
-    assert locks.take(path, disk) == locks.Held(None)
+    assert locks.take_lock(path, disk) == locks.LockHeld(None)
 
 
 def test_a_compaction_of_messages_that_the_disk_refused_is_given_up() -> None:
     """Else it was a KeyError in the middle, or a summary of what was never stored."""
     session = opened(Quiet(), "default")
-    planned = session.fold
-    still_stored(session, planned)
+    planned = session.state
+    require_stored(session, planned)
     session.reload()  # as after the journal gave records up
 
     with pytest.raises(StorageFailed, match="changed nothing"):
-        still_stored(session, planned)
+        require_stored(session, planned)
 
 
 class Slow(Quiet):
@@ -277,7 +285,7 @@ def test_a_message_that_comes_while_a_compaction_runs_stays_on_its_path() -> Non
     assert done(both()).compacted
     life.append([Message(role="assistant", content=(Text(text="after it"),))])
     undo.branch(life.session, list(life.said)[-1])  # the way back goes by the entries' parents
-    path = [item.entry_id for item in life.session.fold.path_items()]
+    path = [item.entry_id for item in life.session.state.path_items()]
     assert [entry_id for entry_id in path if entry_id in life.said] == list(life.said)
 
 
@@ -294,10 +302,10 @@ class AtRename(Machine):
 
 def test_a_file_that_has_its_new_name_has_its_bytes(platter: Platter) -> None:
     path = Path("/there/s1.jsonl")
-    write_beside(path, [b"before"], durable=True, disk=process(platter))
+    replace_file(path, [b"before"], durable=True, disk=process(platter))
 
     with contextlib.suppress(Died):
-        write_beside(path, [b"after"], durable=True, disk=AtRename(platter, Nothing(), lambda _: None))
+        replace_file(path, [b"after"], durable=True, disk=AtRename(platter, Nothing(), lambda _: None))
 
     file = platter.at(path)
     assert isinstance(file, File)

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from faults.fuzz.mutating import mutated
-from faults.fuzz.targets import TARGETS, seeds
+from tests.faults.fuzz.mutating import mutated
+from tests.faults.fuzz.targets import TARGETS, seeds
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.load.__main__ import PARTS, measured
 from benchmarks.load.bench import SIZES, Bench

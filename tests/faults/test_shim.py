@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon, Refused
-from faults.real.starved import Told
+from tests.faults.real.starved import Told
+from tests.support.client import Daemon, Refused
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 SOURCE = Path(__file__).parent / "real" / "shim.c"

@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from compactd.storage import files
-from faults.simulation.history import Failed, History, collect
-from faults.simulation.machine import Machine
-from faults.simulation.platter import Platter
+from tests.faults.simulation.history import Failed, History, collect
+from tests.faults.simulation.machine import Machine
+from tests.faults.simulation.platter import Platter
 
 
 @pytest.fixture(autouse=True)

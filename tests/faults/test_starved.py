@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from faults.real import killing
-from faults.real.starved import Told, limited, powerless, small_disk, stopped
+from tests.faults.real import killing
+from tests.faults.real.starved import Told, limited, powerless, small_disk, stopped
+from tests.support.client import Daemon
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and signals of POSIX")
 
@@ -114,7 +114,7 @@ def test_a_hanging_process_that_goes_on_has_lost_nothing_and_keeps_its_session(t
         told.append(daemon, "s1", TEXTS[:2])
         with stopped(daemon.process), Daemon(home) as other:
             followed = other.call("session/start", session_id="s1")
-            assert any("another process writes" in warning for warning in followed["warnings"])
+            assert any("another process has this session open" in warning for warning in followed["warnings"])
             assert other.refusal(
                 "session/append", session_id="s1", messages=[{"role": "user", "content": "x"}]
             )

@@ -18,11 +18,11 @@ async def test_long_computations_run_one_at_a_time_and_short_work_beside_them() 
         release.wait(30)
 
     turns = [
-        asyncio.create_task(daemon.in_turn(first, MANY)),
-        asyncio.create_task(daemon.in_turn(lambda: begun.append("second"), MANY)),
+        asyncio.create_task(daemon.run_compute(first, MANY)),
+        asyncio.create_task(daemon.run_compute(lambda: begun.append("second"), MANY)),
     ]
     await daemon.in_worker(lambda: begun.append("quick"))
-    await daemon.in_turn(lambda: begun.append("small"), SHORT_TOKENS)
+    await daemon.run_compute(lambda: begun.append("small"), SHORT_TOKENS)
     seen = tuple(begun)
     release.set()
     await asyncio.gather(*turns)
@@ -39,7 +39,7 @@ async def test_a_computation_that_fails_gives_its_turn_on() -> None:
         raise LookupError("of the test")
 
     done = await asyncio.gather(
-        daemon.in_turn(failing, 1), daemon.in_turn(lambda: 7, 1), return_exceptions=True
+        daemon.run_compute(failing, 1), daemon.run_compute(lambda: 7, 1), return_exceptions=True
     )
 
     assert isinstance(done[0], LookupError)

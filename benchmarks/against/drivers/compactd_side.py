@@ -14,9 +14,9 @@ from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, 
 from benchmarks.opened_inside import Record
 from compactd import __version__
 from compactd.compaction.driver import drive, planner, work_of
-from compactd.compaction.read_ahead import Learner
+from compactd.compaction.read_ahead import IdleAnalyzer
 from compactd.core.extract.facts import FactCache
-from compactd.core.history.append import New
+from compactd.core.history.append import AppendRequest
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.core.planning.plan import NotCompacted
 from compactd.core.planning.request import CompactRequest
@@ -80,8 +80,8 @@ def cut(folder: str, keep: int) -> Run:
     moves = session.resolved.settings.rules.moves
 
     def run() -> Told:
-        state = session.fold
-        outline = state.kept.known(state.items, state.path_items, len(state.path)).outline_of(state.items)
+        state = session.state
+        outline = state.kept.snapshot(state.items, state.path_items, len(state.path)).outline_of(state.items)
         stop = walk_back(outline, keep, 0, inclusive=False)
         return {"cut": None if stop is None else move(outline, stop, 0, moves), AFTER: more}
 
@@ -108,7 +108,7 @@ def _planned(folder: str, keep: int) -> tuple[Session, Callable[[], None]]:
     session.journal = MemoryJournal()
     session.facts = FactCache(session.working_dir)
     read = read_messages((GO_ON,), None)
-    new = New(read=read, tokens=[session.count_message(message) for message, _ in read])
+    new = AppendRequest(read=read, tokens=[session.count_message(message) for message, _ in read])
     planner(session, CompactRequest(keep_recent=keep, strategy="extract"))()
 
     def more() -> None:
@@ -155,9 +155,9 @@ async def _learnt(session: Session) -> None:
     async def at_once(read: Callable[[], None]) -> None:
         read()
 
-    learner = Learner({SESSION: session}, at_once, quiet_s=0.0)
-    learner.asked("session/append", SESSION)
-    await learner.rested()
+    learner = IdleAnalyzer({SESSION: session}, at_once, quiet_s=0.0)
+    learner.note_request("session/append", SESSION)
+    await learner.wait_idle()
 
 
 def _compacted(session: Session, request: CompactRequest, facts: FactCache) -> Told:
@@ -178,7 +178,7 @@ def load_session(folder: str, keep: int) -> Run:
 
     def run() -> Told:
         session, close = _open(daemon)
-        return {"messages": len(session.fold.items), HELD: session, AFTER: close}
+        return {"messages": len(session.state.items), HELD: session, AFTER: close}
 
     return run
 

@@ -16,14 +16,14 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from compactd._runtime.yield_gil import breathe
+from compactd._runtime.yield_gil import yield_gil
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 
-class Modules:
+class BackgroundImporter:
     """Modules that are imported in a worker when they are first needed. Use it only on the event loop's
     thread.
 
@@ -35,7 +35,7 @@ class Modules:
         self._in_worker = in_worker
         self._imports: dict[str, asyncio.Future[None]] = {}
 
-    def have(self, names: Sequence[str]) -> bool:
+    def are_loaded(self, names: Sequence[str]) -> bool:
         """Return whether all these modules are imported, so that `load` would not wait."""
         return all(name in self._imports and _is_there(self._imports[name]) for name in names)
 
@@ -48,7 +48,7 @@ class Modules:
         for name in names:
             known = self._imports.get(name)
             if known is None or (known.done() and not _is_there(known)):
-                known = asyncio.ensure_future(self._in_worker(partial(_imported, name)))
+                known = asyncio.ensure_future(self._in_worker(partial(_import, name)))
                 self._imports[name] = known
             # The waiting caller may be cancelled; the import still goes on.
             await asyncio.shield(known)
@@ -59,18 +59,18 @@ def _is_there(loading: asyncio.Future[None]) -> bool:
     return loading.done() and not loading.cancelled() and loading.exception() is None
 
 
-def _imported(name: str) -> None:
+def _import(name: str) -> None:
     """Import a module in this thread, with pauses."""
-    with breathing_imports():
+    with yielding_imports():
         import_module(name)
 
 
 @contextmanager
-def breathing_imports() -> Iterator[None]:
+def yielding_imports() -> Iterator[None]:
     """Run a block in which each import of this thread yields the GIL before each module."""
     with _putting:
-        if _breath not in sys.meta_path:
-            sys.meta_path.insert(0, _breath)
+        if _yielding_finder not in sys.meta_path:
+            sys.meta_path.insert(0, _yielding_finder)
     before = getattr(_here, "breathes", False)
     _here.breathes = True
     try:
@@ -79,7 +79,7 @@ def breathing_imports() -> Iterator[None]:
         _here.breathes = before
 
 
-class _Breath:
+class _YieldingFinder:
     """An import finder that finds nothing and only yields the GIL (PEP 451).
 
     It stays installed. Removing it from `sys.meta_path` while another thread iterates over the list would
@@ -92,10 +92,10 @@ class _Breath:
     ) -> ModuleSpec | None:
         """Yield the GIL if this thread asked for it. Return None, so that the next finder is asked."""
         if getattr(_here, "breathes", False):
-            breathe()
+            yield_gil()
         return None
 
 
-_breath: Final = _Breath()
+_yielding_finder: Final = _YieldingFinder()
 _putting: Final = threading.Lock()
 _here: Final = threading.local()

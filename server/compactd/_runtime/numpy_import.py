@@ -15,7 +15,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import Final
 
-from compactd._runtime.lazy_imports import breathing_imports
+from compactd._runtime.lazy_imports import yielding_imports
 
 MODULES: Final = ("_multiarray_umath", "_umath_linalg")
 """The extension modules that `import numpy` loads."""
@@ -31,7 +31,7 @@ LOAD_NOW: Final = 2
 """`RTLD_NOW` of dlopen(3), the same on Linux, macOS and the BSDs."""
 
 
-def bring_numpy() -> None:
+def import_numpy() -> None:
     """Import numpy, in any thread. Raises what the import raises. O(1) from the second call on.
 
     If numpy's files are not in the expected folders, this is a plain import.
@@ -40,7 +40,7 @@ def bring_numpy() -> None:
         # The preparation is optional. If something is wrong with the files, the import reports it.
         with suppress(ImportError, OSError, AttributeError, TypeError, ValueError):
             _prepare()
-    with breathing_imports():
+    with yielding_imports():
         import numpy  # noqa: F401
 
 

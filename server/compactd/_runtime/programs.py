@@ -82,7 +82,7 @@ def _is_program(path: str) -> bool:
         return False
 
 
-def resolved_command(name: str, path: str | None, folder: str | Path) -> str:
+def resolve_command(name: str, path: str | None, folder: str | Path) -> str:
     """Return what to run for the program `name` from `folder`. Raises `FileNotFoundError` if it is not found.
 
     A name without a folder is searched in `path`, a `PATH`, with `find_program`. A name with a folder is

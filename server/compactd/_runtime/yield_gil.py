@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-BREATH_S: Final = 20e-6
+YIELD_S: Final = 20e-6
 """How long to sleep, in seconds. With the timer's slack of up to 50 µs, it is enough for a waiting thread
 to wake."""
 
@@ -20,6 +20,6 @@ _never = threading.Lock()
 _never.acquire()
 
 
-def breathe() -> None:
+def yield_gil() -> None:
     """Let other threads take the GIL. This takes about 0.1 ms; call it every 1 to 5 ms."""
-    _never.acquire(timeout=BREATH_S)
+    _never.acquire(timeout=YIELD_S)

@@ -16,15 +16,15 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.agent import tool_calls, turns
+from compactd.agent.next_request import next_request, output_limit, with_own_names
 from compactd.agent.recovery import FailedRequest, recover
-from compactd.agent.requests import next_request, output_limit, with_own_names
-from compactd.core.history.append import New
+from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import NULL, Appended, EntryId, Queued, Unqueued
 from compactd.core.history.tool_pairs import closes_calls
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.models.providers.protocol import Finished, ModelFailed, Provider, Retrying, TextDelta
-from compactd.models.providers.protocol import ThinkingDelta as ThinkingArrived
+from compactd.models.providers.provider import Finished, ModelFailed, Provider, Retrying, TextChunk
+from compactd.models.providers.provider import ThinkingChunk as ThinkingArrived
 from compactd.protocol.errors import CannotFit, CompactdError, SessionBusy
 from compactd.protocol.messages import (
     AgentAbort,
@@ -45,7 +45,7 @@ from compactd.protocol.messages import (
     TurnStart,
 )
 from compactd.session.host import AgentStatus
-from compactd.session.session import Session, Taken
+from compactd.session.session import AppendOutcome, Session
 
 LOWERED = 2
 """How many times a request is sent again with a lower output limit before the prompt fails."""
@@ -56,7 +56,7 @@ ABORT_S = 0.04
 _log = logging.getLogger("compactd.loop")
 
 
-class Prompted(Struct, frozen=True, kw_only=True):
+class PromptOutcome(Struct, frozen=True, kw_only=True):
     """A prompt that was written to the journal."""
 
     turn_id: str
@@ -64,7 +64,7 @@ class Prompted(Struct, frozen=True, kw_only=True):
     queued: bool
     """Whether the prompt waits for others that are answered before it."""
     number: int
-    """The number of the journal record. `Session.durable` waits for it."""
+    """The number of the journal record. `Session.wait_durable` waits for it."""
 
 
 class _Place(Struct, frozen=True, kw_only=True):
@@ -75,12 +75,12 @@ class _Place(Struct, frozen=True, kw_only=True):
     """The entry of the message that contains the call."""
 
 
-def _new(outcome: tool_calls.ToolOutcome) -> New:
+def _as_append_request(outcome: tool_calls.ToolOutcome) -> AppendRequest:
     """Return a tool's result as a message to append."""
-    return New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
+    return AppendRequest(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
 
 
-class Agent:
+class AgentLoop:
     """The agent loop of one session. It answers one prompt at a time; further prompts wait in a queue."""
 
     def __init__(self, session: Session) -> None:
@@ -108,17 +108,17 @@ class Agent:
         """The id of the prompt that is being answered; None if there is none."""
         return self._turn_id
 
-    def holds_others(self) -> bool:
+    def blocks_caller(self) -> bool:
         """Return whether the caller must wait: a prompt is being answered, and the caller is not part of
         that."""
         return self.is_running and asyncio.current_task() is not self._task
 
-    def accepts(self, messages: Iterable[Message]) -> None:
+    def require_acceptable(self, messages: Iterable[Message]) -> None:
         """Raise `SessionBusy` if a client's messages end with an assistant message while the model is asked.
 
         The next request would then end with that message. Providers refuse this or continue the message.
         """
-        known = self._session.fold.clients
+        known = self._session.state.clients
         said = [message.role for message in messages if message.id not in known and closes_calls(message)]
         if self.status is not None and said and said[-1] == "assistant":
             raise SessionBusy(
@@ -129,24 +129,24 @@ class Agent:
                 turn_id=self.turn_id,
             )
 
-    def prompt(self, message: Message, raw: Raw) -> Prompted:
+    def prompt(self, message: Message, raw: Raw) -> PromptOutcome:
         """Queue a user's message. The model is asked now, or after the prompts that are already queued.
 
         Raises `SessionLocked`, and `NoProvider` if there is no model to ask.
         """
         session, before = self._session, self._task
-        session.writable()
+        session.require_journal()
         self._provider()
-        turn_id = f"t{session.fold.prompts + 1}"
-        queued = self.is_running or session.running is not None or bool(session.fold.queued)
-        number = session.write(Queued(at=session.world.now(), turn_id=turn_id, message=raw))
+        turn_id = f"t{session.state.prompts + 1}"
+        queued = self.is_running or session.operation is not None or bool(session.state.queued)
+        number = session.write(Queued(at=session.host.now(), turn_id=turn_id, message=raw))
         if session.client is not None:
             session.prompters[turn_id] = session.client
         if queued:
             session.emit(MessageQueued(turn_id=turn_id))
         if before is None or before.done() or before is self._stopping:
-            self._task = asyncio.ensure_future(self._run(before))
-        return Prompted(turn_id=turn_id, queued=queued, number=number)
+            self._task = asyncio.ensure_future(self._run_prompts(before))
+        return PromptOutcome(turn_id=turn_id, queued=queued, number=number)
 
     async def abort(self) -> bool:
         """Stop answering the prompt. Return false if none is being answered.
@@ -171,51 +171,51 @@ class Agent:
             task.cancel()
         return task
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until no prompt is being answered."""
         if self._task is not None:
             await asyncio.wait((self._task,))
 
     # --- one prompt after the other -----------------------------------------------------------------------
 
-    async def _run(self, before: asyncio.Task[None] | None) -> None:
+    async def _run_prompts(self, before: asyncio.Task[None] | None) -> None:
         """Answer the queued prompts one after the other. `before` is the task that must end first."""
         session = self._session
         if before is not None:
             # A stopped prompt may still be finishing a step of a compaction.
             await asyncio.wait((before,))
-        while session.fold.queued:
-            if session.running is not None:
-                await session.running.ended()
-            turn_id = next(iter(session.fold.queued))
+        while session.state.queued:
+            if session.operation is not None:
+                await session.operation.wait_ended()
+            turn_id = next(iter(session.state.queued))
             self._turn_id = turn_id
             session.emit(AgentStart(turn_id=turn_id))
             try:
                 self.status = "running"
-                await self._taken_up(turn_id)
-                self._end(await self._answered(turn_id))
+                await self._append_prompt(turn_id)
+                self._end(await self._run_turns(turn_id))
             except asyncio.CancelledError:
-                self._aborted()
+                self._append_partial()
                 return
             except CompactdError as error:
-                self._failed(error.code, error.message)
+                self._emit_failure(error.code, error.message)
             except Exception:
                 _log.exception("a prompt failed")
-                self._failed(-32603, "the agent loop failed; the daemon's log has the cause")
+                self._emit_failure(-32603, "the agent loop failed; the daemon's log has the cause")
             finally:
                 self.status = None
-            if turn_id in session.fold.queued:
+            if turn_id in session.state.queued:
                 # The journal refuses writes. The prompt stays queued until another one comes.
                 return
 
-    async def _taken_up(self, turn_id: str) -> None:
+    async def _append_prompt(self, turn_id: str) -> None:
         """Append the prompt to the conversation and remove it from the queue, in one step. When this
         returns, both are on disk."""
         session = self._session
-        raw = session.fold.queued[turn_id]
+        raw = session.state.queued[turn_id]
         message = decode_message(raw)
         tokens = await self._count(message, len(bytes(raw)))
-        now, state = session.world.now(), session.fold
+        now, state = session.host.now(), session.state
         appended = Appended(
             id=state.next_id,
             at=now,
@@ -233,8 +233,8 @@ class Agent:
                 turn_id=turn_id,
             )
         )
-        session.tell_usage()
-        await session.durable(number)
+        session.emit_usage()
+        await session.wait_durable(number)
 
     def _end(self, stop_reason: str) -> None:
         """Send the end of the prompt."""
@@ -251,7 +251,7 @@ class Agent:
             )
         )
 
-    def _failed(self, code: int, message: str) -> None:
+    def _emit_failure(self, code: int, message: str) -> None:
         """Send the end of a prompt that failed."""
         self._end_message("error")
         self._end_turn()
@@ -259,7 +259,7 @@ class Agent:
         if turn_id is not None:
             self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
 
-    def _aborted(self) -> None:
+    def _append_partial(self) -> None:
         """Append what the model has said so far, marked as aborted, and send the end of the prompt."""
         session, text = self._session, "".join(self._partial)
         self._partial = []
@@ -268,7 +268,9 @@ class Agent:
             raw = Raw(msgspec.json.encode({"role": "assistant", "content": text, "stop_reason": "aborted"}))
             message = decode_message(raw)
             try:
-                taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+                taken = session.append(
+                    AppendRequest(read=((message, raw),), tokens=(session.count_message(message),))
+                )
             except CompactdError as error:
                 _log.warning(
                     "the part of the answer that came before an abort could not be stored: %s", error
@@ -276,8 +278,8 @@ class Agent:
         self._end_message("aborted", taken)
         self._end_turn(taken)
         if taken is not None:
-            session.tell_appended(taken, turn_id=self._turn_id)
-            session.tell_usage()
+            session.emit_appended(taken, turn_id=self._turn_id)
+            session.emit_usage()
         if self._turn_id is not None:
             session.emit(AgentAbort(turn_id=self._turn_id))
         self._end("aborted")
@@ -287,7 +289,7 @@ class Agent:
         self._is_message_open = True
         self._session.emit(MessageStart(turn_id=turn_id))
 
-    def _end_message(self, stop_reason: str, taken: Taken | None = None) -> None:
+    def _end_message(self, stop_reason: str, taken: AppendOutcome | None = None) -> None:
         """Send the end of the answer, if one has started. `taken` is the answer as it was appended; None
         if it was not."""
         if not self._is_message_open:
@@ -303,50 +305,50 @@ class Agent:
             )
         )
 
-    def _end_turn(self, taken: Taken | None = None) -> None:
+    def _end_turn(self, taken: AppendOutcome | None = None) -> None:
         """Send the end of the turn, unless it was sent with the answer."""
         if self._is_turn_open:
             self._is_turn_open = False
-            self._session.tell_turn_end(taken, None, self._turn_id)
+            self._session.emit_turn_end(taken, None, self._turn_id)
 
     async def _count(self, message: Message, size_bytes: int) -> int:
         """Return the tokens of a message. A large one is counted in a worker."""
         session = self._session
         if session.counts_in_worker(size_bytes):
-            return await session.world.in_worker(lambda: session.count_message(message))
+            return await session.host.in_worker(lambda: session.count_message(message))
         return session.count_message(message)
 
     # --- one prompt ---------------------------------------------------------------------------------------
 
-    async def _answered(self, turn_id: str) -> str:
+    async def _run_turns(self, turn_id: str) -> str:
         """Answer one prompt. Return why the model stopped, or `steps` if the limit of model
         requests per prompt was reached."""
-        session, limits = self._session, await self._session.world.loop_limits()
+        session, limits = self._session, await self._session.host.loop_limits()
         for _ in range(limits.steps):
             # Each request is a new turn, so rejections of earlier ones do not count.
-            session.recoveries = 0
+            session.overflow_attempts = 0
             begun = await turns.begin(session)
             self._is_turn_open = True
             session.emit(TurnStart(turn_id=turn_id))
-            finished = await self._asked(turn_id, begun.max_output_tokens)
-            calls, entry_id = await self._taken_in(finished, turn_id)
+            finished = await self._request_model(turn_id, begun.max_output_tokens)
+            calls, entry_id = await self._append_answer(finished, turn_id)
             if not calls:
                 return finished.stop_reason
-            await self._executed_all(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
+            await self._run_tools(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
             if self._is_client_gone or asyncio.current_task() is self._stopping:
                 # The client is gone: the calls stay open, and the next client goes on. Or an abort came
                 # just as a tool ended: `wait_for` in Python 3.11 loses such a cancellation.
                 raise asyncio.CancelledError
         return "steps"
 
-    async def _asked(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+    async def _request_model(self, turn_id: str, max_output_tokens: int | None) -> Finished:
         """Return the model's answer. If the provider rejects the request, send a smaller one, as often as
         `recover` allows."""
         session, lowered = self._session, 0
         most = output_limit(session, max_output_tokens)
         while True:
             try:
-                return await self._streamed(turn_id, most)
+                return await self._stream_answer(turn_id, most)
             except ModelFailed as failed:
                 failure = failed.failure
                 done = await recover(
@@ -359,7 +361,7 @@ class Agent:
                     if not done.verdict.overflow:
                         raise
                     floor = None if done.floor is None else msgspec.structs.asdict(done.floor)
-                    standing = session.standing()
+                    standing = session.budget_status()
                     raise CannotFit(
                         done.reason, used=standing.used, window=standing.window, floor=floor
                     ) from None
@@ -369,10 +371,10 @@ class Agent:
                         raise
                 most = output_limit(session, done.max_output_tokens)
 
-    async def _streamed(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+    async def _stream_answer(self, turn_id: str, max_output_tokens: int | None) -> Finished:
         """Send one request, send its events to the client, and return the model's answer."""
         session = self._session
-        await session.world.read_keys()
+        await session.host.read_keys()
         provider, model = self._provider()
         request, names = await next_request(session, provider, model, max_output_tokens)
         self._partial = []
@@ -382,7 +384,7 @@ class Agent:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:
                     match event:
-                        case TextDelta(text=text):
+                        case TextChunk(text=text):
                             self._partial.append(text)
                             session.emit(MessageDelta(delta=text, turn_id=turn_id))
                         case ThinkingArrived(text=text):
@@ -406,7 +408,9 @@ class Agent:
             self.status = "running"
         raise RuntimeError("a provider's stream ended without its last event")
 
-    async def _taken_in(self, finished: Finished, turn_id: str) -> tuple[Sequence[ToolCall], EntryId | None]:
+    async def _append_answer(
+        self, finished: Finished, turn_id: str
+    ) -> tuple[Sequence[ToolCall], EntryId | None]:
         """Append the answer. Return (its tool calls, its entry id). An answer without content is not
         appended."""
         session, message = self._session, finished.message
@@ -415,22 +419,24 @@ class Agent:
         tokens = await self._count(message, len(bytes(raw)))
         read, counts = (((message, raw),), (tokens,)) if message.content else ((), ())
         report = None if finished.usage is None else (finished.usage, True)
-        taken = session.append(New(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason))
+        taken = session.append(
+            AppendRequest(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason)
+        )
         self._end_message(finished.stop_reason, taken)
         self._is_turn_open = False
-        turns.tell_end(session, taken, finished.stop_reason, turn_id)
-        session.tell_appended(taken, turn_id=turn_id)
-        session.tell_usage()
-        await session.durable(taken.number)
+        turns.emit_end(session, taken, finished.stop_reason, turn_id)
+        session.emit_appended(taken, turn_id=turn_id)
+        session.emit_usage()
+        await session.wait_durable(taken.commit_id)
         if not calls and session.snapshots is not None:
             await session.snapshots.take(session, "end")
         return calls, taken.answer_id
 
-    async def _executed_all(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
+    async def _run_tools(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
         """Run `calls` at the same time, each for at most `tool_s` seconds. When this returns or raises,
         none of them is still running."""
         self.status = "executing_tools"
-        tasks = [asyncio.ensure_future(self._executed(call, place, tool_s)) for call in calls]
+        tasks = [asyncio.ensure_future(self._run_tool(call, place, tool_s)) for call in calls]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -439,12 +445,12 @@ class Agent:
             await asyncio.wait(tasks)
         self.status = "running"
 
-    async def _executed(self, call: ToolCall, place: _Place, tool_s: float) -> None:
+    async def _run_tool(self, call: ToolCall, place: _Place, tool_s: float) -> None:
         """Let the client run one tool call, and append the result as soon as it arrives."""
         session = self._session
         if not tool_calls.is_runnable(call):
             refused = await tool_calls.refused_outcome(session, call)
-            await self._kept(session.append(_new(refused)), place, None)
+            await self._append_result(session.append(_as_append_request(refused)), place, None)
             return
         taken, is_error = None, True
         session.emit(
@@ -453,9 +459,9 @@ class Agent:
             )
         )
         try:
-            outcome = await tool_calls.outcome_of(session, call, place.turn_id, tool_s)
+            outcome = await tool_calls.run_tool_call(session, call, place.turn_id, tool_s)
             if outcome is not None:
-                taken, is_error = session.append(_new(outcome)), outcome.is_error
+                taken, is_error = session.append(_as_append_request(outcome)), outcome.is_error
         finally:
             session.emit(
                 ToolExecutionEnd(
@@ -469,24 +475,24 @@ class Agent:
         if taken is None:
             self._is_client_gone = True
             return
-        await self._kept(taken, place, session.client)
+        await self._append_result(taken, place, session.client)
 
-    async def _kept(self, taken: Taken, place: _Place, client: str | None) -> None:
+    async def _append_result(self, taken: AppendOutcome, place: _Place, client: str | None) -> None:
         """Announce a tool result that was appended, and return when it is on disk."""
         session = self._session
-        session.tell_appended(taken, client=client, turn_id=place.turn_id)
-        session.tell_usage()
-        await session.durable(taken.number)
+        session.emit_appended(taken, client=client, turn_id=place.turn_id)
+        session.emit_usage()
+        await session.wait_durable(taken.commit_id)
 
     def _provider(self) -> tuple[Provider, str]:
         """Return the provider of the session's model, and the model's id there."""
-        model = self._session.fold.model
-        return self._session.world.provider(model.model or "", model.base_url)
+        model = self._session.state.model
+        return self._session.host.provider(model.model or "", model.base_url)
 
 
-def agent_of(session: Session) -> Agent:
+def agent_of(session: Session) -> AgentLoop:
     """Return the agent loop of `session`. The first call creates it."""
-    agent = session.agent
-    if not isinstance(agent, Agent):
-        agent = session.agent = Agent(session)
+    agent = session.agent_loop
+    if not isinstance(agent, AgentLoop):
+        agent = session.agent_loop = AgentLoop(session)
     return agent

@@ -7,14 +7,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from compactd.core.budget.budget import Size, Standing, room, stand
+from compactd.core.budget.budget import BudgetStatus, RequestSize, compute_budget, largest_request
 from compactd.core.budget.usage_report import known_window
 from compactd.core.models.registry import Lookup
 from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.counting import system_tokens, tool_tokens
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, ModelChanged
-from compactd.session.recount import Recounting
+from compactd.session.recount import RecountCache
 from compactd.session.session import Session
 from compactd.session.undo import undo
 
@@ -28,7 +28,7 @@ ATTEMPTS = 2
 enough is undone."""
 
 
-class Switched(Struct, frozen=True, kw_only=True):
+class SwitchOutcome(Struct, frozen=True, kw_only=True):
     """The result of a switch."""
 
     compaction: CompactionResult | None
@@ -37,43 +37,45 @@ class Switched(Struct, frozen=True, kw_only=True):
     """The number of the journal record to wait for; None if the session already used this model."""
 
 
-async def switch(session: Session, model: str, base_url: str | None) -> Switched:
+async def switch(session: Session, model: str, base_url: str | None) -> SwitchOutcome:
     """Switch the session to `model`. The new window, threshold and decision apply at once.
 
     If the conversation is over the new model's cap, it is first compacted, while the session still has its
     old model. Raises `SessionBusy`, `SessionLocked`, and `CannotFit` with the floor; then the session keeps
     its old model.
     """
-    session.free()
-    session.writable()
-    now = session.fold.model
+    session.require_idle()
+    session.require_journal()
+    now = session.state.model
     if (now.model, now.base_url) == (model, base_url):
-        return Switched(compaction=None, number=None)
-    world = session.world
+        return SwitchOutcome(compaction=None, number=None)
+    world = session.host
     await world.ask_server(model, base_url)
     found = await world.in_worker(lambda: world.lookup(model, base_url))
     compaction, counted = None, None
-    if found is not None and session.fold.items:
-        counted = Recounting(session.counter_of(found), tuple(session.fold.originals.values()))
+    if found is not None and session.state.items:
+        counted = RecountCache(session.counter_of(found), tuple(session.state.originals.values()))
         if counted.counter.name != session.counter.name:
             await world.in_worker(counted.prepare)
-        after = await world.in_worker(partial(_under, session, found, base_url, counted))
+        after = await world.in_worker(partial(_budget_under, session, found, base_url, counted))
         if after.decision.kind == "over":
-            compaction = await _made_to_fit(session, found, base_url, after, counted)
-    session.free()
+            compaction = await _compact_to_fit(session, found, base_url, after, counted)
+    session.require_idle()
     session.counted = counted
     number = session.set_model(model, base_url, None)
-    session.handed_epoch = session.fold.epoch
-    session.emit(ModelChanged(model=model, context_window=session.standing().window))
-    session.tell_usage()
-    return Switched(compaction=compaction, number=number)
+    session.last_sent_epoch = session.state.epoch
+    session.emit(ModelChanged(model=model, context_window=session.budget_status().window))
+    session.emit_usage()
+    return SwitchOutcome(compaction=compaction, number=number)
 
 
-def _under(session: Session, found: Lookup, base_url: str | None, counted: Recounting) -> Standing:
+def _budget_under(
+    session: Session, found: Lookup, base_url: str | None, counted: RecountCache
+) -> BudgetStatus:
     """Return the session's token budget with another model. O(view), plus the messages that `counted` has
     not counted yet."""
     counter = counted.counter
-    view, state = session.fold.view(), session.fold
+    view, state = session.state.view(), session.state
     estimated = (
         system_tokens(state.system_prompt, counter)
         + sum(tool_tokens(tool, counter) for tool in session.tools())
@@ -82,54 +84,54 @@ def _under(session: Session, found: Lookup, base_url: str | None, counted: Recou
             for item in view.items
         )
     )
-    window = known_window(found, session.world.observed(found, base_url))
-    return stand(session.resolved_under(window)[0], window, Size(estimated=estimated))
+    window = known_window(found, session.host.observed_window(found, base_url))
+    return compute_budget(session.resolve_under(window)[0], window, RequestSize(estimated=estimated))
 
 
-async def _made_to_fit(
-    session: Session, found: Lookup, base_url: str | None, over: Standing, counted: Recounting
+async def _compact_to_fit(
+    session: Session, found: Lookup, base_url: str | None, over: BudgetStatus, counted: RecountCache
 ) -> CompactionResult:
     """Compact the session until it fits the new model, and return the compaction's result. Raises `CannotFit`
     if it never fits."""
     from compactd.compaction.run import compact
 
     if not session.resolved.settings.enabled:
-        raise _refused(found, over)
-    fits = room(over.window, over.cap) or 0
+        raise _cannot_fit(found, over)
+    fits = largest_request(over.window, over.cap) or 0
     if over.threshold is not None:
         fits = min(fits, over.threshold - 1)
-    ours = fits * MARGIN * session.fold.estimated / max(1, over.used)
+    ours = fits * MARGIN * session.state.estimated_size / max(1, over.used)
     for _ in range(ATTEMPTS):
         request = CompactRequest(trigger="model_switch", force=True, target_tokens=max(1, int(ours)))
         try:
             result = await compact(session, request)
         except CannotFit as error:
-            raise _refused(found, over, error) from None
-        after = await session.world.in_worker(lambda: _under(session, found, base_url, counted))
+            raise _cannot_fit(found, over, error) from None
+        after = await session.host.in_worker(lambda: _budget_under(session, found, base_url, counted))
         if after.decision.kind != "over":
             return result
         # The kept content can have relatively more tokens under the new model (images, other scripts).
-        ours = min(ours, session.fold.estimated) * fits * MARGIN / max(1, after.used)
+        ours = min(ours, session.state.estimated_size) * fits * MARGIN / max(1, after.used)
         if not result.compacted:
             break
-        if not await _taken_back(session):
+        if not await _undo_compaction(session):
             over = after
-    raise _refused(found, over)
+    raise _cannot_fit(found, over)
 
 
-async def _taken_back(session: Session) -> bool:
+async def _undo_compaction(session: Session) -> bool:
     """Undo a compaction that was not enough. Return false if it cannot be undone, because the old model
     needed it too."""
     try:
         number = undo(session)[1]
     except CannotFit:
         return False
-    await session.durable(number)
-    session.tell_usage()
+    await session.wait_durable(number)
+    session.emit_usage()
     return True
 
 
-def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:
+def _cannot_fit(found: Lookup, over: BudgetStatus, floor: CannotFit | None = None) -> CannotFit:
     """Return the error which says that the conversation does not fit the new model `found`. `over` has the
     sizes. `floor` is the error of the compaction that was tried; its data is added."""
     refusal = CannotFit(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """After how many rejections in one turn a smaller request is tried."""
 
-FALL = 0.75
+MAX_RETRY_SHARE = 0.75
 """After a repeated rejection, the next request may have at most this share of the size of the last one."""
 
 MARGIN = 0.9
@@ -58,7 +58,7 @@ class FailedRequest(Struct, frozen=True, kw_only=True):
     """Why the answer ended, if there was one, in the provider's word."""
 
 
-class Recovered(Struct, frozen=True, kw_only=True):
+class RecoveryOutcome(Struct, frozen=True, kw_only=True):
     """What a failure was, what compactd did about it, and what the client should do."""
 
     verdict: Verdict
@@ -80,19 +80,19 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
 
     `rules` are a profile's rules. By default the session's are used.
     """
-    from compactd.core.overflow.classify import Failure, classify
+    from compactd.core.overflow.classify import FailureReport, classify
 
     report = failed.report[0] if failed.report else None
     used = context_size(report) if report else None
     provider, window = failed.provider, failed.window
     if session is not None:
-        standing = session.standing()
+        standing = session.budget_status()
         rules = rules or session.resolved.settings.rules
         used = used or standing.used
         window = window or standing.cap
         provider = provider or (session.lookup.provider if session.lookup else None)
     return classify(
-        Failure(
+        FailureReport(
             status=failed.status,
             code=failed.code,
             text=failed.text,
@@ -106,7 +106,9 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
     )
 
 
-async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> Recovered:
+async def recover(
+    session: Session, failed: FailedRequest, progress: Progress | None = None
+) -> RecoveryOutcome:
     """Decide whether a failed model request can be sent again, and return that with the reason. If the
     request was too long, first compact the session, or name a lower output limit with which it fits.
 
@@ -116,17 +118,19 @@ async def recover(session: Session, failed: FailedRequest, progress: Progress | 
     If nothing helps, the result has `retry: false` and the reason. Raises only `SessionLocked` and
     `StorageFailed`.
     """
-    if session.running is not None:
-        await session.running.ended()
-    session.writable()
+    if session.operation is not None:
+        await session.operation.wait_ended()
+    session.require_journal()
     if failed.report is not None:
-        session.bill(failed.report[0], failed.epoch)
-    verdict = await session.world.in_worker(lambda: verdict_of(failed, session))
+        session.count_usage(failed.report[0], failed.epoch)
+    verdict = await session.host.in_worker(lambda: verdict_of(failed, session))
     if verdict.fix == "lower_output":
-        return _lowered(session, verdict)
+        return _lower_output(session, verdict)
     if verdict.fix != "compact":
-        return Recovered(verdict=verdict, retry=False, reason=_REASONS.get(verdict.fix, _REASONS["none"]))
-    return await _smaller(session, verdict, progress)
+        return RecoveryOutcome(
+            verdict=verdict, retry=False, reason=_REASONS.get(verdict.fix, _REASONS["none"])
+        )
+    return await _shrink_request(session, verdict, progress)
 
 
 _REASONS = {
@@ -137,18 +141,18 @@ _REASONS = {
 """What to do about a failure that a compaction does not fix, by `Fix`."""
 
 
-def _lowered(session: Session, verdict: Verdict) -> Recovered:
+def _lower_output(session: Session, verdict: Verdict) -> RecoveryOutcome:
     """Return the result that names the output limit with which the request fits."""
-    standing = session.standing()
+    standing = session.budget_status()
     most = verdict.limit
     if verdict.overflow:
         whole = verdict.limit or standing.window
         most = None if whole is None else whole - (verdict.input or standing.used)
     if most is None:
-        return Recovered(
+        return RecoveryOutcome(
             verdict=verdict, retry=False, reason="The requested output is too large: lower max_tokens."
         )
-    return Recovered(
+    return RecoveryOutcome(
         verdict=verdict,
         retry=True,
         reason=f"The requested output is too large: send the request again with max_tokens {max(1, most):,}.",
@@ -156,7 +160,7 @@ def _lowered(session: Session, verdict: Verdict) -> Recovered:
     )
 
 
-async def _smaller(session: Session, verdict: Verdict, progress: Progress | None) -> Recovered:
+async def _shrink_request(session: Session, verdict: Verdict, progress: Progress | None) -> RecoveryOutcome:
     """Compact the session so that the next request is smaller than the rejected one. Return the result for
     the client: send the request again, or why that is of no use."""
     await _learn(session, verdict)
@@ -164,11 +168,13 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
     )
     if not session.resolved.settings.enabled:
-        return Recovered(verdict=verdict, retry=False, reason="Compaction is disabled for this session.")
-    session.recoveries += 1
-    if session.recoveries > ATTEMPTS:
-        floor = await _floor(session)
-        return Recovered(
+        return RecoveryOutcome(
+            verdict=verdict, retry=False, reason="Compaction is disabled for this session."
+        )
+    session.overflow_attempts += 1
+    if session.overflow_attempts > ATTEMPTS:
+        floor = await _find_floor(session)
+        return RecoveryOutcome(
             verdict=verdict,
             retry=False,
             reason=f"the request cannot fit: {ATTEMPTS} smaller requests were rejected too. Shorten the "
@@ -177,27 +183,27 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
         )
     from compactd.compaction.run import compact
 
-    sent = session.fold.estimated
+    sent = session.state.estimated_size
     try:
-        result = await compact(session, _request(session, verdict, sent), progress=progress)
+        result = await compact(session, _compact_request(session, verdict, sent), progress=progress)
     except CannotFit as error:
-        smallest = await _last_resort(session, error, sent, progress)
+        smallest = await _compact_to_floor(session, error, sent, progress)
         if smallest is None:
-            return Recovered(verdict=verdict, retry=False, reason=error.message, floor=floor_in(error))
+            return RecoveryOutcome(verdict=verdict, retry=False, reason=error.message, floor=floor_in(error))
         result = smallest
-    session.handed_epoch = session.fold.epoch
+    session.last_sent_epoch = session.state.epoch
     if not result.compacted:
-        return Recovered(
+        return RecoveryOutcome(
             verdict=verdict,
             retry=False,
             reason=f"no compaction makes the request smaller: {result.reason}",
             compaction=result,
-            floor=await _floor(session),
+            floor=await _find_floor(session),
         )
-    after = session.standing()
+    after = session.budget_status()
     room = None if after.window is None else max(1, after.window - after.used)
     limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
-    return Recovered(
+    return RecoveryOutcome(
         verdict=verdict,
         retry=True,
         reason=f"The conversation was compacted ({result.tokens_before:,} → {result.tokens_after:,} tokens): "
@@ -213,13 +219,13 @@ async def _learn(session: Session, verdict: Verdict) -> None:
     The window counts for all sessions. If the rejection is doubtful or may be a quotation, it counts only for
     this one.
     """
-    accepted = session.fold.last_prompt_tokens
+    accepted = session.state.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
-    refusal = Rejected(at=session.world.now(), limit=limit, requested=verdict.requested)
-    found, base_url, sent = session.lookup, session.fold.model.base_url, session.standing().used
+    refusal = Rejected(at=session.host.now(), limit=limit, requested=verdict.requested)
+    found, base_url, sent = session.lookup, session.state.model.base_url, session.budget_status().used
     if limit is not None and found is not None:
         learn = partial(
-            session.world.learn,
+            session.host.learn,
             found,
             base_url,
             limit,
@@ -227,18 +233,18 @@ async def _learn(session: Session, verdict: Verdict) -> None:
             sent=sent,
             is_own=verdict.is_own,
         )
-        observed = await session.world.in_worker(learn)
+        observed = await session.host.in_worker(learn)
         if observed is not None and observed.by == "sighting":
             refusal = msgspec.structs.replace(refusal, doubtful=True)
     number = session.write(refusal)
     before = session.token_usage()
     session.refresh()
-    await session.durable(number)
+    await session.wait_durable(number)
     if session.token_usage() != before:
-        session.tell_usage()
+        session.emit_usage()
 
 
-def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
+def _compact_request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
     """Return the compaction to try. `sent` is the estimated size of the rejected request.
 
     The first attempt keeps a fifth of the window. Later attempts have a target size. The first attempt has
@@ -247,11 +253,11 @@ def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
     targets = []
     if verdict.limit is not None and verdict.requested is not None and verdict.requested > verdict.limit:
         fits = int(sent * verdict.limit / verdict.requested * MARGIN)
-        cap = session.standing().cap
-        if session.recoveries > 1 or not verdict.overflow or (cap is not None and sent <= cap):
+        cap = session.budget_status().cap
+        if session.overflow_attempts > 1 or not verdict.overflow or (cap is not None and sent <= cap):
             targets.append(fits)
-    if session.recoveries > 1:
-        targets.append(int(sent * FALL))
+    if session.overflow_attempts > 1:
+        targets.append(int(sent * MAX_RETRY_SHARE))
     if not targets:
         return CompactRequest(trigger="overflow", force=True)
     return CompactRequest(
@@ -259,7 +265,7 @@ def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
     )
 
 
-async def _last_resort(
+async def _compact_to_floor(
     session: Session, error: CannotFit, sent: int, progress: Progress | None
 ) -> CompactionResult | None:
     """Compact down to almost the floor. Return None if that is not possible, or would not be strictly
@@ -278,7 +284,7 @@ async def _last_resort(
         return None
 
 
-async def _floor(session: Session) -> Floor | None:
+async def _find_floor(session: Session) -> Floor | None:
     """Return the tokens that no compaction can remove."""
     from compactd.compaction.dry_run import floor_of
 

@@ -56,23 +56,23 @@ def is_runnable(call: ToolCall) -> bool:
 async def refused_outcome(session: Session, call: ToolCall) -> ToolOutcome:
     """Return the error message that the model gets for a call that is not runnable."""
     answer = _error("The arguments of this call are no JSON object; it was not run. Write it again.")
-    return await session.world.in_worker(lambda: _outcome(session, call, answer))
+    return await session.host.in_worker(lambda: _outcome(session, call, answer))
 
 
-async def outcome_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
+async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
     """Let the client run a call. Return its result, or an error for the model if there is none after `tool_s`
     seconds.
 
     Return None if no client is connected any more. O(result), in a worker.
     """
-    answer = await _answer_of(session, call, turn_id, tool_s)
+    answer = await _ask_client(session, call, turn_id, tool_s)
     if answer is None:
         return None
     given = answer
-    return await session.world.in_worker(lambda: _outcome(session, call, given))
+    return await session.host.in_worker(lambda: _outcome(session, call, given))
 
 
-async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
+async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
     """Ask the client to run a tool call. Return its answer, or an error text for the model if that fails or
     takes longer than `tool_s`; None if no client is connected."""
     params = ToolParams(
@@ -83,7 +83,7 @@ async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: flo
         turn_id=turn_id,
     )
     try:
-        raw = await session.world.ask_client("tool/execute", params, tool_s)
+        raw = await session.host.ask_client("tool/execute", params, tool_s)
         return msgspec.json.decode(raw, type=ToolAnswer)
     except ClientFailed as error:
         return None if error.is_gone else _error(error.message)

@@ -6,21 +6,21 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.history.append import New, is_silent_overflow
+from compactd.core.history.append import AppendRequest, is_silent_overflow
 from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.usage import context_size
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, OverflowDetected, Trigger
-from compactd.session.session import Session, Taken
+from compactd.session.session import AppendOutcome, Session
 from compactd.session.slot import Progress
 
-GO_ON = "Continue if you have next steps"
+CONTINUE_TEXT = "Continue if you have next steps"
 """The message that tells an agent to continue: OpenCode's text, word for word
 (docs/specs-evmts-opencode.md, "opencode.md", "Process Flow")."""
 
 
-class Begun(Struct, frozen=True, kw_only=True):
+class TurnPreparation(Struct, frozen=True, kw_only=True):
     """What `begin` did before a model request."""
 
     compaction: CompactionResult | None
@@ -32,15 +32,15 @@ class Begun(Struct, frozen=True, kw_only=True):
     None if neither is known."""
 
 
-async def begin(session: Session, progress: Progress | None = None) -> Begun:
+async def begin(session: Session, progress: Progress | None = None) -> TurnPreparation:
     """Prepare the next model request: wait for a running compaction, prune, and compact if it is due.
 
     If a compaction is due at the threshold but finds nothing to remove, this is not an error. Raises
     `StorageFailed`, and `CannotFit` if the request is over the cap and nothing makes it fit.
     """
-    if session.running is not None:
-        await session.running.ended()
-    session.writable()
+    if session.operation is not None:
+        await session.operation.wait_ended()
+    session.require_journal()
     settings = session.resolved.settings
     pruned, done = 0, None
     if settings.prune:
@@ -52,17 +52,17 @@ async def begin(session: Session, progress: Progress | None = None) -> Begun:
         done = await _compact_if_due(session, progress)
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
-    session.hand_out(session.fold.epoch)
-    standing = session.standing()
+    session.note_sent_epoch(session.state.epoch)
+    standing = session.budget_status()
     room = None if standing.window is None else max(0, standing.window - standing.used)
     limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
-    return Begun(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
+    return TurnPreparation(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
 
 
 def _checks_threshold(session: Session) -> bool:
     """Return whether reaching the threshold starts a compaction. In a sub-agent's session, a profile can
     switch this off."""
-    opened = session.fold.opened
+    opened = session.state.opened
     is_sub_agent = opened is not None and opened.parent_session_id is not None
     return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
 
@@ -86,41 +86,43 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
             compacted=False,
             reason="no compaction makes the conversation smaller: all of it must stay",
             trigger=trigger,
-            tokens_before=session.fold.estimated,
-            tokens_after=session.fold.estimated,
+            tokens_before=session.state.estimated_size,
+            tokens_after=session.state.estimated_size,
         )
     session.silent_overflow = False
     if result.compacted and session.resolved.settings.auto_continue:
-        await _go_on(session)
+        await _append_go_on(session)
     return result
 
 
-async def _go_on(session: Session) -> None:
+async def _append_go_on(session: Session) -> None:
     """Append a message that tells the agent to continue after an automatic compaction
     (docs/specs-evmts-opencode.md, "opencode.md", "Process Flow", 9)."""
-    raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
+    raw = Raw(msgspec.json.encode({"role": "user", "content": CONTINUE_TEXT, "meta": {"synthetic": True}}))
     message = decode_message(raw)
-    taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
-    session.tell_appended(taken)
-    session.tell_usage()
-    await session.durable(taken.number)
+    taken = session.append(AppendRequest(read=((message, raw),), tokens=(session.count_message(message),)))
+    session.emit_appended(taken)
+    session.emit_usage()
+    await session.wait_durable(taken.commit_id)
 
 
-def end(session: Session, new: New) -> tuple[Taken, bool]:
+def end(session: Session, new: AppendRequest) -> tuple[AppendOutcome, bool]:
     """Append a model's answer, and results of its tools if they are in `new`. Return (what was appended,
     whether the answer shows that the window was full)."""
     taken = session.append(new)
-    return taken, tell_end(session, taken, new.stop_reason)
+    return taken, emit_end(session, taken, new.stop_reason)
 
 
-def tell_end(session: Session, taken: Taken, stop_reason: str | None, turn_id: str | None = None) -> bool:
+def emit_end(
+    session: Session, taken: AppendOutcome, stop_reason: str | None, turn_id: str | None = None
+) -> bool:
     """Send the end of the turn whose answer is in `taken`. Return whether the answer shows that the window
     was full."""
-    session.recoveries = 0
+    session.overflow_attempts = 0
     report = taken.intake.report
-    window = session.standing().window
+    window = session.budget_status().window
     silent = is_silent_overflow(report, stop_reason or taken.intake.stop_reason, window)
-    session.tell_turn_end(taken, report.usage if report else None, turn_id)
+    session.emit_turn_end(taken, report.usage if report else None, turn_id)
     if silent:
         session.silent_overflow = True
         requested = context_size(report.usage) if report else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class About(NamedTuple):
+class CommandSummary(NamedTuple):
     """A command's row in `compactd --help`."""
 
     usage: str
@@ -14,28 +14,28 @@ class About(NamedTuple):
 
 
 COMMANDS = {
-    "compact": About("FILE", "compact a session file; show sizes and summary"),
-    "inspect": About("FILE", "show what uses the tokens, and when a compaction is due"),
-    "watch": About("FILE", "show live how full a running agent's context is"),
-    "diff": About("FILE", "show the context before and after a compaction"),
-    "convert": About("IN OUT", "write a session file in another program's format"),
-    "doctor": About("FILE", "find what is wrong with a session file; write a repaired copy"),
-    "chat": About("", "talk to a model; compactd keeps and compacts the session"),
-    "search": About("WORDS", "find messages in all stored sessions, also compacted ones"),
-    "sessions": About("", "list stored sessions; `sessions delete ID` removes one"),
-    "models": About("[NAME]", "show a model's window, limits and prices, with their source"),
-    "classify": About("FILE", "say if a provider's error is a context overflow, and what to do"),
-    "schema": About("[KIND]", "print the protocol as JSON Schema, OpenRPC or types"),
-    "completion": About("", "print the completion script for bash, zsh or fish"),
-    "conformance": About("", "test if a program implements the protocol correctly"),
-    "install": About("AGENT", "add hooks to Claude Code, Codex or Gemini CLI"),
-    "uninstall": About("AGENT", "remove compactd's hooks from an agent's settings"),
-    "trust": About("[DIR]", "let a folder's .compactd.toml change more than sizes"),
-    "untrust": About("DIR", "withdraw the trust in a folder's .compactd.toml"),
-    "hook": About("AGENT", "the program that the installed hooks run"),
-    "statusline": About("AGENT", "print the context's fill level for Claude Code's status line"),
-    "acp": About("[-- AGENT]", "run an ACP agent for Zed and others, or a proxy for one"),
-    "mcp": About("", "run an MCP server: a model can search what was compacted away"),
-    "serve": About("", "run the daemon: JSON-RPC on stdin and stdout"),
+    "compact": CommandSummary("FILE", "compact a session file; show sizes and summary"),
+    "inspect": CommandSummary("FILE", "show what uses the tokens, and when a compaction is due"),
+    "watch": CommandSummary("FILE", "show live how full a running agent's context is"),
+    "diff": CommandSummary("FILE", "show the context before and after a compaction"),
+    "convert": CommandSummary("IN OUT", "write a session file in another program's format"),
+    "doctor": CommandSummary("FILE", "find what is wrong with a session file; write a repaired copy"),
+    "chat": CommandSummary("", "talk to a model; compactd keeps and compacts the session"),
+    "search": CommandSummary("WORDS", "find messages in all stored sessions, also compacted ones"),
+    "sessions": CommandSummary("", "list stored sessions; `sessions delete ID` removes one"),
+    "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
+    "classify": CommandSummary("FILE", "say if a provider's error is a context overflow, and what to do"),
+    "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema, OpenRPC or types"),
+    "completion": CommandSummary("", "print the completion script for bash, zsh or fish"),
+    "conformance": CommandSummary("", "test if a program implements the protocol correctly"),
+    "install": CommandSummary("AGENT", "add hooks to Claude Code, Codex or Gemini CLI"),
+    "uninstall": CommandSummary("AGENT", "remove compactd's hooks from an agent's settings"),
+    "trust": CommandSummary("[DIR]", "let a folder's .compactd.toml change more than sizes"),
+    "untrust": CommandSummary("DIR", "withdraw the trust in a folder's .compactd.toml"),
+    "hook": CommandSummary("AGENT", "the program that the installed hooks run"),
+    "statusline": CommandSummary("AGENT", "print the context's fill level for Claude Code's status line"),
+    "acp": CommandSummary("[-- AGENT]", "run an ACP agent for Zed and others, or a proxy for one"),
+    "mcp": CommandSummary("", "run an MCP server: a model can search what was compacted away"),
+    "serve": CommandSummary("", "run the daemon: JSON-RPC on stdin and stdout"),
 }
 """Command name -> its row, in the order of the help. The command is `COMMAND` in `commands/<name>.py`."""

@@ -34,10 +34,10 @@ from compactd.client.events import (
     own_command,
     refusal,
     result_of,
-    resumed,
+    resumed_event,
 )
-from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, decoded, framed, json_object
-from compactd.client.restart import Remembered, is_repeatable
+from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, decoded, encode_frame, json_object
+from compactd.client.restart import RestartState, is_repeatable
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class AsyncClient(AsyncCalls):
         self._command = tuple(command or own_command())
         self._env = None if env is None else dict(env)
         self._answers = answers or {}
-        self._remembered = Remembered() if restarts else None
+        self._remembered = RestartState() if restarts else None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._news = asyncio.Event()
         self._starting = asyncio.Lock()
@@ -76,7 +76,7 @@ class AsyncClient(AsyncCalls):
 
     async def start(self) -> None:
         """Start the daemon. Raise `DaemonGone` if that fails."""
-        self._link = await self._linked()
+        self._link = await self._start_link()
 
     async def __aenter__(self) -> AsyncClient:
         await self.start()
@@ -104,7 +104,7 @@ class AsyncClient(AsyncCalls):
         """Call `method` like `call`, but return its result decoded as the type `result`: the one that
         `protocol/methods.py` gives for the method.
         """
-        return msgspec.json.decode(await self._asked(method, params, timeout_s), type=result)
+        return msgspec.json.decode(await self._request(method, params, timeout_s), type=result)
 
     async def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""
@@ -148,16 +148,16 @@ class AsyncClient(AsyncCalls):
 
     # --- starting again -------------------------------------------------------------------------------
 
-    async def _asked(self, method: str, params: Params, timeout_s: float) -> Raw:
+    async def _request(self, method: str, params: Params, timeout_s: float) -> Raw:
         remembered = self._remembered
         if remembered is None:
             return await self._running().ask(method, params, timeout_s)
-        params = remembered.prepared(method, params)
-        link = await self._alive(self._running())
+        params = remembered.with_message_ids(method, params)
+        link = await self._ensure_running(self._running())
         try:
             result = await link.ask(method, params, timeout_s)
         except DaemonGone as gone:
-            link = await self._alive(link, gone)
+            link = await self._ensure_running(link, gone)
             if not is_repeatable(method, params):
                 raise Interrupted(
                     f"{gone}; the daemon was restarted: check whether the request was carried out",
@@ -167,10 +167,10 @@ class AsyncClient(AsyncCalls):
         remembered.note(method, params, result)
         return result
 
-    async def _alive(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
+    async def _ensure_running(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
         """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
-        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
-        `link` failed.
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone_error`: the error with
+        which `link` failed.
         """
         if not link.is_ended and gone is None:
             return link
@@ -179,17 +179,17 @@ class AsyncClient(AsyncCalls):
             if running is not link:
                 return running
             if remembered is None or not remembered.may_restart(time.monotonic()):
-                raise gone or await link.gone_with_log("the next request")
+                raise gone or await link.gone_error_with_log("the next request")
             await link.close(HURRY_S)
-            new = await self._linked()
+            new = await self._start_link()
             for params in remembered.to_resume():
                 session_id = str(params["session_id"])
                 try:
                     result = await new.ask("session/start", params, TIMEOUT_S)
                 except RpcError:
-                    remembered.lost(session_id)
+                    remembered.forget_session(session_id)
                     continue
-                self._take_event(resumed(session_id, result))
+                self._take_event(resumed_event(session_id, result))
             self._link = new
             return new
 
@@ -200,7 +200,7 @@ class AsyncClient(AsyncCalls):
             raise DaemonGone("the client was not started; use `await client.start()` or `async with`")
         return self._link
 
-    async def _linked(self) -> _Link:
+    async def _start_link(self) -> _Link:
         link = _Link(self._take, self._news.set)
         await link.spawn(self._command, self._env)
         return link
@@ -269,7 +269,7 @@ class _Link:
     async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
         """Send a request and return the undecoded result. Raise the errors of `AsyncClient.call`."""
         if self.is_ended:
-            raise await self.gone_with_log(method)
+            raise await self.gone_error_with_log(method)
         self._last_id += 1
         request_id = self._last_id
         waiting: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
@@ -282,7 +282,7 @@ class _Link:
                 answer = await waiting
         except (TimeoutError, asyncio.CancelledError) as end:
             if waiting.cancelled() and self.is_ended:
-                raise await self.gone_with_log(method) from None
+                raise await self.gone_error_with_log(method) from None
             with contextlib.suppress(DaemonGone):
                 await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
             if isinstance(end, TimeoutError):
@@ -309,17 +309,17 @@ class _Link:
         pipe = self.process.stdin
         try:
             if pipe is not None:
-                pipe.write(framed(message, is_lsp=True))
+                pipe.write(encode_frame(message, is_lsp=True))
                 await pipe.drain()
         except (OSError, RuntimeError):
-            raise await self.gone_with_log(str(message.method)) from None
+            raise await self.gone_error_with_log(str(message.method)) from None
 
     @property
     def stderr(self) -> str:
         """The last `STDERR_LINES` lines of the daemon's log."""
         return "".join(self._log)
 
-    def gone(self, doing: str) -> DaemonGone:
+    def gone_error(self, doing: str) -> DaemonGone:
         """Return the error for a daemon that ended. `doing`: the method that failed."""
         code = self.process.returncode
         ended = "closed its output" if code is None else f"ended with code {code}"
@@ -338,8 +338,8 @@ class _Link:
         await asyncio.gather(*self._reading, return_exceptions=True)
         return code
 
-    async def gone_with_log(self, doing: str) -> DaemonGone:
-        """Return the same error as `gone`, after waiting up to 1 s for the end of the log and the exit
+    async def gone_error_with_log(self, doing: str) -> DaemonGone:
+        """Return the same error as `gone_error`, after waiting up to 1 s for the end of the log and the exit
         code.
         """
         # The daemon has closed its stdout; the end of its log and its exit code follow shortly.
@@ -347,13 +347,13 @@ class _Link:
             async with asyncio.timeout(1.0):
                 await asyncio.gather(*self._reading[1:], return_exceptions=True)
                 await self.process.wait()
-        return self.gone(doing)
+        return self.gone_error(doing)
 
     async def _read(self) -> None:
         pipe = self.process.stdout
         try:
             while pipe is not None and (length := await _length(pipe)) is not None:
-                self._taken(decoded(await pipe.readexactly(length)))
+                self._handle(decoded(await pipe.readexactly(length)))
         except (msgspec.MsgspecError, ValueError, asyncio.IncompleteReadError) as error:
             self._log.append(f"the daemon's stdout does not follow the protocol: {error}\n")
         finally:
@@ -362,7 +362,7 @@ class _Link:
                 waiting.cancel()
             self._ended()
 
-    def _taken(self, message: Incoming) -> None:
+    def _handle(self, message: Incoming) -> None:
         match message:
             case Incoming(method=None, id=int(number)) if number in self._waiting:
                 if not self._waiting[number].done():

@@ -34,10 +34,18 @@ from compactd.client.events import (
     own_command,
     refusal,
     result_of,
-    resumed,
+    resumed_event,
 )
-from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, framed, incoming, json_object
-from compactd.client.restart import Remembered, is_repeatable
+from compactd.client.frames import (
+    ErrorObject,
+    Incoming,
+    Json,
+    Outgoing,
+    encode_frame,
+    json_object,
+    read_incoming,
+)
+from compactd.client.restart import RestartState, is_repeatable
 
 T = TypeVar("T")
 
@@ -79,11 +87,11 @@ class Client(Calls):
         self._is_lsp = framing == "lsp"
         self._on_event = on_event
         self._answers = answers or {}
-        self._remembered = Remembered() if restarts else None
+        self._remembered = RestartState() if restarts else None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._news = threading.Condition()
         self._starting = threading.RLock()
-        self._link = self._linked()
+        self._link = self._start_link()
 
     # --- asking ---------------------------------------------------------------------------------------
 
@@ -99,7 +107,7 @@ class Client(Calls):
         """Call `method` like `call`, but return its result decoded as the type `result`: the one that
         `protocol/methods.py` gives for the method.
         """
-        return msgspec.json.decode(self._asked(method, params, timeout_s), type=result)
+        return msgspec.json.decode(self._request(method, params, timeout_s), type=result)
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""
@@ -152,16 +160,16 @@ class Client(Calls):
 
     # --- starting again -------------------------------------------------------------------------------
 
-    def _asked(self, method: str, params: Params, timeout_s: float) -> Raw:
+    def _request(self, method: str, params: Params, timeout_s: float) -> Raw:
         remembered = self._remembered
         if remembered is None:
             return self._link.ask(method, params, timeout_s)
-        params = remembered.prepared(method, params)
-        link = self._alive(self._link)
+        params = remembered.with_message_ids(method, params)
+        link = self._ensure_running(self._link)
         try:
             result = link.ask(method, params, timeout_s)
         except DaemonGone as gone:
-            link = self._alive(link, gone)
+            link = self._ensure_running(link, gone)
             if not is_repeatable(method, params):
                 raise Interrupted(
                     f"{gone}; the daemon was restarted: check whether the request was carried out",
@@ -171,10 +179,10 @@ class Client(Calls):
         remembered.note(method, params, result)
         return result
 
-    def _alive(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
+    def _ensure_running(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
         """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
-        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
-        `link` failed.
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone_error`: the error with
+        which `link` failed.
         """
         if not link.is_ended and gone is None:
             return link
@@ -183,26 +191,26 @@ class Client(Calls):
             if self._link is not link:
                 return self._link
             if remembered is None or not remembered.may_restart(monotonic()):
-                raise gone or link.gone("the next request")
+                raise gone or link.gone_error("the next request")
             link.close(HURRY_S)
-            new = self._linked()
+            new = self._start_link()
             for params in remembered.to_resume():
                 session_id = str(params["session_id"])
                 try:
                     result = new.ask("session/start", params, TIMEOUT_S)
                 except RpcError:
-                    remembered.lost(session_id)
+                    remembered.forget_session(session_id)
                     continue
-                self._take_event(resumed(session_id, result))
+                self._take_event(resumed_event(session_id, result))
             self._link = new
             return new
 
     # --- what comes -----------------------------------------------------------------------------------
 
-    def _linked(self) -> _Link:
-        return _Link(self._command, self._env, self._is_lsp, self._take, self._ended)
+    def _start_link(self) -> _Link:
+        return _Link(self._command, self._env, self._is_lsp, self._take, self._notify_ended)
 
-    def _ended(self) -> None:
+    def _notify_ended(self) -> None:
         with self._news:
             self._news.notify_all()
 
@@ -286,7 +294,7 @@ class _Link:
             if not self.is_ended:
                 self._waiting[request_id] = waiting
         if request_id not in self._waiting:
-            raise self.gone(method)
+            raise self.gone_error(method)
         try:
             self.send(Outgoing("2.0", id=request_id, method=method, params={} if params is None else params))
             answer = waiting.get(timeout=timeout_s)
@@ -297,7 +305,7 @@ class _Link:
         finally:
             self._waiting.pop(request_id, None)
         if answer is None:
-            raise self.gone(method)
+            raise self.gone_error(method)
         return result_of(answer, self.stderr)
 
     def answer(self, asked: Incoming, said: Raw | ErrorObject) -> None:
@@ -314,7 +322,7 @@ class _Link:
 
     def send(self, message: Outgoing) -> None:
         """Write one message. Raise `DaemonGone` if the daemon ended."""
-        frame = framed(message, self._is_lsp)
+        frame = encode_frame(message, self._is_lsp)
         pipe = self.process.stdin
         try:
             with self._writing:
@@ -323,14 +331,14 @@ class _Link:
                     pipe.flush()
         except (OSError, ValueError):
             name = "an answer" if message.method is UNSET else message.method
-            raise self.gone(name) from None
+            raise self.gone_error(name) from None
 
     @property
     def stderr(self) -> str:
         """The last `STDERR_LINES` lines of the daemon's log."""
         return "".join(tuple(self._log))
 
-    def gone(self, doing: str) -> DaemonGone:
+    def gone_error(self, doing: str) -> DaemonGone:
         """Return the error for a daemon that ended, after waiting up to 2 s for its log and its exit code.
         `doing`: the method that failed.
         """
@@ -360,8 +368,8 @@ class _Link:
     def _read(self, pipe: IO[bytes]) -> None:
         try:
             with pipe:
-                for message in incoming(pipe, self._is_lsp):
-                    self._taken(message)
+                for message in read_incoming(pipe, self._is_lsp):
+                    self._handle(message)
         except (msgspec.MsgspecError, ValueError) as error:
             self._log.append(f"the daemon's stdout does not follow the protocol: {error}\n")
         finally:
@@ -372,7 +380,7 @@ class _Link:
                 one.put(None)
             self._ended()
 
-    def _taken(self, message: Incoming) -> None:
+    def _handle(self, message: Incoming) -> None:
         match message:
             case Incoming(method=None, id=int(number)) if number in self._waiting:
                 self._waiting[number].put(message)

@@ -82,7 +82,7 @@ def event_of(params: Raw) -> Event | None:
     return None
 
 
-def resumed(session_id: str, result: Raw) -> Event:
+def resumed_event(session_id: str, result: Raw) -> Event:
     """Return the `client_resumed` event of a session that was reopened. `result`: the result of its
     `session/start`.
     """

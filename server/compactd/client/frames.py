@@ -52,7 +52,7 @@ decoded = msgspec.json.Decoder(Incoming).decode
 """The function that decodes the body of a frame. It raises `msgspec.MsgspecError` for any other body."""
 
 
-def framed(message: Outgoing, is_lsp: bool) -> bytes:
+def encode_frame(message: Outgoing, is_lsp: bool) -> bytes:
     """Return the bytes of a message: with a length header if `is_lsp`, otherwise as one line."""
     body = msgspec.json.encode(message)
     if is_lsp:
@@ -61,7 +61,7 @@ def framed(message: Outgoing, is_lsp: bool) -> bytes:
     return body.replace(b"\n", b" ") + b"\n"
 
 
-def incoming(pipe: IO[bytes], is_lsp: bool) -> Iterator[Incoming]:
+def read_incoming(pipe: IO[bytes], is_lsp: bool) -> Iterator[Incoming]:
     """Yield the messages that the daemon writes, until the pipe ends. Raise `ValueError` or
     `msgspec.MsgspecError` for bytes that are no message.
     """

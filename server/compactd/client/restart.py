@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from compactd.client.events import Params
 from compactd.client.frames import Json, json_object
 
-ONCE = frozenset(
+NOT_REPEATABLE = frozenset(
     (
         "session/compact",
         "session/prune",
@@ -33,11 +33,11 @@ ONCE = frozenset(
 
 WITH_MESSAGES = ("session/append", "turn/end")
 
-MOST_RESTARTS = 3
-WITHIN_S = 60.0
-"""Seconds. If the daemon was restarted `MOST_RESTARTS` times within them, another restart would not help."""
+MAX_RESTARTS = 3
+RESTART_WINDOW_S = 60.0
+"""Seconds. If the daemon was restarted `MAX_RESTARTS` times within them, another restart would not help."""
 
-OURS = (None, "neutral")
+FORMATS_WITH_IDS = (None, "neutral")
 """Values of the param `format` for which a message may have an id: compactd's neutral format, which is also
 the default (None).
 """
@@ -45,21 +45,21 @@ the default (None).
 _KEPT_ON_RESUME = ("client", "durability", "compaction")
 
 
-class Remembered:
+class RestartState:
     """The sessions that are open through one client, and the restarts of its daemon."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, dict[str, Json]] = {}
         self._restarts: list[float] = []
 
-    def prepared(self, method: str, params: Params) -> Params:
+    def with_message_ids(self, method: str, params: Params) -> Params:
         """Return `params` with an id for each message, so that a message that is sent twice is stored once.
         `params` stay unchanged if the method takes no messages, or if the messages have another format.
         """
         if method not in WITH_MESSAGES:
             return params
         fields = _fields(params)
-        if fields.get("format") not in OURS:
+        if fields.get("format") not in FORMATS_WITH_IDS:
             return params
         messages = fields.get("messages")
         if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
@@ -81,14 +81,14 @@ class Remembered:
         """Return, for each open session, the params of `session/start` that reopen it."""
         return tuple(self._sessions.values())
 
-    def lost(self, session_id: str) -> None:
+    def forget_session(self, session_id: str) -> None:
         """Forget a session that could not be reopened."""
         self._sessions.pop(session_id, None)
 
     def may_restart(self, now: float) -> bool:
         """Return whether another restart is allowed, and count it. `now`: seconds of a monotonic clock."""
-        self._restarts = [at for at in self._restarts if now - at < WITHIN_S]
-        if len(self._restarts) >= MOST_RESTARTS:
+        self._restarts = [at for at in self._restarts if now - at < RESTART_WINDOW_S]
+        if len(self._restarts) >= MAX_RESTARTS:
             return False
         self._restarts.append(now)
         return True
@@ -96,11 +96,11 @@ class Remembered:
 
 def is_repeatable(method: str, params: Params) -> bool:
     """Return whether a request can be sent twice with the same effect as once. `params`: the result of
-    `prepared`.
+    `with_message_ids`.
     """
     if method in WITH_MESSAGES:
-        return _fields(params).get("format") in OURS
-    return method not in ONCE
+        return _fields(params).get("format") in FORMATS_WITH_IDS
+    return method not in NOT_REPEATABLE
 
 
 def _fields(params: Params) -> Mapping[str, object]:

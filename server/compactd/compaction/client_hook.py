@@ -69,14 +69,14 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     """A prompt that replaces the summary prompt."""
 
 
-class Skip(Struct, frozen=True):
+class HookSkip(Struct, frozen=True):
     """The client's answer that it does not want this compaction."""
 
 
-async def heard(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | Skip:
+async def ask_client_hook(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | HookSkip:
     """Ask the client, if it has a compaction hook, about the planned compaction. Return the request with the
-    client's additions, or `Skip` if the client does not want the compaction."""
-    if not session.has_hook:
+    client's additions, or `HookSkip` if the client does not want the compaction."""
+    if not session.has_compaction_hook:
         return request
     params = HookParams(
         session_id=session.id,
@@ -95,7 +95,7 @@ async def heard(session: Session, request: CompactRequest, plan: Plan) -> Compac
         ),
     )
     try:
-        raw = await session.world.ask_client("session/compacting", params, HOOK_S)
+        raw = await session.host.ask_client("session/compacting", params, HOOK_S)
         answer = msgspec.json.decode(raw, type=HookAnswer | None) or HookAnswer()
     except (ClientFailed, msgspec.MsgspecError) as error:
         _log.warning(
@@ -104,7 +104,7 @@ async def heard(session: Session, request: CompactRequest, plan: Plan) -> Compac
         )
         return request
     if answer.cancel:
-        return Skip()
+        return HookSkip()
     return msgspec.structs.replace(
         request,
         context=(*request.context, *(answer.context or ())),

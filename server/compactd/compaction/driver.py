@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from compactd._runtime.garbage import without_collector
-from compactd._runtime.numpy_import import bring_numpy
-from compactd.compaction.summarizer import Summariser, answers_of, reading_beside
+from compactd._runtime.numpy_import import import_numpy
+from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
 from compactd.core.budget.usage_report import scale_of
@@ -18,14 +18,23 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.models.cost import price
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
-from compactd.core.summary.compaction import Ahead, Answer, Ask, Draft, Failed, NoModel, Shortened, Work
+from compactd.core.summary.compaction import (
+    Ask,
+    CompactionWork,
+    Draft,
+    LazyCheck,
+    NoModel,
+    PruneOnly,
+    SummaryAnswer,
+    SummaryFailed,
+)
 from compactd.core.summary.compaction import compact as flow
-from compactd.models.tokenizers.line_counts import remembering
+from compactd.models.tokenizers.line_counts import remember_lines
 from compactd.protocol.messages import CompactionResult
 from compactd.session.session import Session
-from compactd.session.slot import Running
+from compactd.session.slot import ExclusiveOperation
 
-Outcome = Draft | Shortened | NotCompacted
+CompactionOutcome = Draft | PruneOnly | NotCompacted
 """What a compaction computes: a summary, stubs alone, or nothing."""
 
 
@@ -44,7 +53,7 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:
     """Return a copy of the session's state from which a plan is made. O(messages), at the speed of copying
     memory."""
-    state = session.fold
+    state = session.state
     last = state.compactions()[-1:]
     may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
     is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
@@ -52,28 +61,28 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         view=state.view(),
         fixed=Fixed(*state.fixed),
         settings=session.resolved.settings,
-        standing=in_estimates(session.standing(), scale_of(state, session.counter)),
+        standing=in_estimates(session.budget_status(), scale_of(state, session.counter)),
         request=msgspec.structs.replace(
             request,
             is_repeated=is_repeated,
             may_ask_model=may_ask_model,
-            unasked="" if may_ask_model else unasked(session, request),
+            unasked="" if may_ask_model else explain_no_model(session, request),
         ),
         counter=session.counter,
         pinned=state.pinned_by_id(),
-        known=state.kept.known(state.items, state.path_items, len(state.path)),
+        known=state.kept.snapshot(state.items, state.path_items, len(state.path)),
         limits=session.facts.limits if session.facts is not None else None,
     )
 
 
-def unasked(session: Session, request: CompactRequest) -> str:
+def explain_no_model(session: Session, request: CompactRequest) -> str:
     """Return the reason to report if the strategy `auto` asks no model, or an empty string if there is
     nothing to report.
 
     A reason is reported to someone who may expect that a model is asked: someone who sets `auto`, or who uses
     a profile of a system that asks the session's model by default (docs/specs.md).
     """
-    settings, own = session.resolved.settings, session.fold.model.model
+    settings, own = session.resolved.settings, session.state.model.model
     if (request.strategy or settings.strategy) != "auto":
         return ""
     if request.strategy is None and (own is None or settings.profile == DEFAULT_PROFILE):
@@ -96,47 +105,47 @@ def budget_of(request: CompactRequest) -> str:
 
 def work_of(
     session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
-) -> Work:
+) -> CompactionWork:
     """Return the input of a compaction's computation. The computation calls `check` with its progress;
     `check` may raise `Cancelled`."""
     inputs = inputs_of(session, request)
-    return Work(
+    return CompactionWork(
         inputs=inputs,
-        originals=tuple(session.fold.path_items()),
+        originals=tuple(session.state.path_items()),
         working_dir=session.shown_dir,
         cache=facts,
         check=check,
     )
 
 
-def drive(work: Work, made: Plan) -> Outcome:
+def drive(work: CompactionWork, made: Plan) -> CompactionOutcome:
     """Compute the compaction to its end without a model, and return the outcome. Every question for a model
     gets the answer `NoModel`."""
-    flowing = Flowing(work, made)
+    flowing = CompactionDriver(work, made)
     step = flowing.step(())
     while isinstance(step, tuple):
         step = flowing.step(tuple(NoModel() for _ in step))
     return step
 
 
-class Flowing:
+class CompactionDriver:
     """A compaction in progress. Each step computes up to the next questions for a model, or to the end. A
     step may run in any thread."""
 
-    def __init__(self, work: Work, made: Plan) -> None:
+    def __init__(self, work: CompactionWork, made: Plan) -> None:
         # The summary is counted again each time it grows, so the counter remembers lines.
-        counter = remembering(work.inputs.counter)
+        counter = remember_lines(work.inputs.counter)
         work = msgspec.structs.replace(work, inputs=msgspec.structs.replace(work.inputs, counter=counter))
-        self._work, self._made, self._ahead = work, made, Ahead()
+        self._work, self._made, self._ahead = work, made, LazyCheck()
         self._steps = flow(work, made, self._ahead)
         self._cache = work.cache or FactCache()
         self._is_begun = False
 
-    def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
+    def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
         """Compute the next step with the answers to the questions of the step before. Return the next
         questions, or the outcome."""
         if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
-            bring_numpy()
+            import_numpy()
         with without_collector(), self._cache.lock:
             try:
                 if self._is_begun:
@@ -144,7 +153,7 @@ class Flowing:
                 self._is_begun = True
                 return next(self._steps)
             except StopIteration as end:
-                outcome: Outcome = end.value
+                outcome: CompactionOutcome = end.value
                 # Free it here in the worker; otherwise it would be freed on the event loop, all at once.
                 self._ahead.release()
                 return outcome
@@ -158,30 +167,34 @@ class Flowing:
             self._ahead.read(self._work, self._made, is_answered)
 
 
-async def asked(
-    session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
-) -> Outcome:
+async def run_flow(
+    session: Session,
+    running: ExclusiveOperation,
+    work: CompactionWork,
+    made: Plan,
+    summariser: Summariser | NoModel | SummaryFailed,
+) -> CompactionOutcome:
     """Compute the compaction to its end in workers, and return its outcome. Between the steps, wait on the
     event loop for the summariser's answers."""
-    flowing = Flowing(work, made)
-    answers: tuple[Answer, ...] = ()
+    flowing = CompactionDriver(work, made)
+    answers: tuple[SummaryAnswer, ...] = ()
     while True:
-        step = await session.world.in_turn(partial(flowing.step, answers), session.fold.size)
+        step = await session.host.run_compute(partial(flowing.step, answers), session.state.size)
         if not isinstance(step, tuple):
             return step
         running.expect(step[0].max_tokens)
-        asking = answers_of(summariser, step, session, running.tell_text)
+        asking = answers_of(summariser, step, session, running.report_text)
         if isinstance(summariser, Summariser) and not answers:
-            asking = reading_beside(asking, session, flowing.read_ahead)
-        answers = await running.unless_stopped(asking)
+            asking = read_while_asking(asking, session, flowing.read_ahead)
+        answers = await running.run_unless_stopped(asking)
 
 
-def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
+def add_cost(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
     """Return `result` with the cost and the name of the model. The name is left out if the summary was
     made without a model."""
     if isinstance(result.usage, UnsetType):
         return result
-    found = session.world.lookup(summariser.name, None)
+    found = session.host.lookup(summariser.name, None)
     cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
     return msgspec.structs.replace(
         result,

@@ -8,11 +8,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from compactd.compaction.driver import Flowing, Outcome, drive, inputs_of, planner, priced, work_of
+from compactd.compaction.driver import (
+    CompactionDriver,
+    CompactionOutcome,
+    add_cost,
+    drive,
+    inputs_of,
+    planner,
+    work_of,
+)
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
-from compactd.core.planning.candidates import Case
-from compactd.core.planning.plan import NotCompacted, expected
+from compactd.core.planning.candidates import CutProblem
+from compactd.core.planning.plan import NotCompacted, expected_result
 from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.compaction import Ask, Draft
 from compactd.protocol.errors import Cancelled
@@ -20,7 +28,9 @@ from compactd.protocol.messages import CompactionResult, Floor, Usage
 from compactd.session.session import Session
 
 
-async def tried(session: Session, request: CompactRequest, *, plan_only: bool = False) -> CompactionResult:
+async def try_compaction(
+    session: Session, request: CompactRequest, *, plan_only: bool = False
+) -> CompactionResult:
     """Return what the compaction would do, without changing anything. Its numbers of tokens are exact, except
     for a model's summary.
 
@@ -36,8 +46,8 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
 
     planned = planner(session, request)
     # Use a separate cache while a compaction fills the session's: it would have to wait for this.
-    facts = FactCache(session.shown_dir) if session.facts is None or session.running else session.facts
-    if session.facts is None and session.running is None:
+    facts = FactCache(session.shown_dir) if session.facts is None or session.operation else session.facts
+    if session.facts is None and session.operation is None:
         session.facts = facts
     work = work_of(session, request, check, facts)
 
@@ -47,25 +57,27 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
     if isinstance(summariser, Summariser):
         work = msgspec.structs.replace(work, summariser_window=summariser.window)
 
-    def attempt() -> Outcome | CompactionResult:
+    def attempt() -> CompactionOutcome | CompactionResult:
         made = planned()
         if isinstance(made, NotCompacted):
             return made
         if plan_only:
-            return expected(made)
+            return expected_result(made)
         if isinstance(summariser, Summariser):
-            asks = Flowing(work, made).step(())
+            asks = CompactionDriver(work, made).step(())
             if isinstance(asks, tuple):
-                return priced(session, _with_asks(expected(made), asks, session.counter.count), summariser)
+                return add_cost(
+                    session, _with_asks(expected_result(made), asks, session.counter.count), summariser
+                )
         return drive(work, made)
 
     try:
-        outcome = await session.world.in_turn(attempt, session.fold.size)
+        outcome = await session.host.run_compute(attempt, session.state.size)
     except asyncio.CancelledError:
         is_cancelled.set()
         raise
     if isinstance(outcome, NotCompacted):
-        return expected(outcome, request.trigger)
+        return expected_result(outcome, request.trigger)
     if isinstance(outcome, CompactionResult):
         return outcome
     told = outcome.result.reason
@@ -89,4 +101,4 @@ def _with_asks(
 async def floor_of(session: Session) -> Floor:
     """Return the tokens that no compaction of the current view can remove."""
     inputs = inputs_of(session, CompactRequest())
-    return await session.world.in_turn(lambda: Case.of(inputs).floor(), session.fold.size)
+    return await session.host.run_compute(lambda: CutProblem.of(inputs).floor(), session.state.size)

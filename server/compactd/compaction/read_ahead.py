@@ -16,12 +16,12 @@ import msgspec
 
 from compactd.core.constraints.constraints import limits_in
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.working_dir import working_directory
+from compactd.core.extract.recent_files import working_directory
 from compactd.core.history.entries import Appended, Item
-from compactd.core.history.lazy_message import OnDemand
+from compactd.core.history.lazy_message import LazyMessage
 from compactd.protocol.errors import CompactdError
-from compactd.session.memory import give_all_back
-from compactd.session.message_cache import Cooler
+from compactd.session.memory import release_all_memory
+from compactd.session.message_cache import DecodedMessageCache
 from compactd.session.session import Session
 
 QUIET_S = 0.05
@@ -30,26 +30,26 @@ QUIET_S = 0.05
 SLICE_S = 0.005
 """The length of a slice in seconds. A slice ends after the message during which this time passes."""
 
-MOST_CHARS = 100_000_000
+MAX_READ_AHEAD_CHARS = 100_000_000
 """The maximum number of code points that are read ahead, in all sessions together. Further messages are
 read during the compaction."""
 
-GIVEN_BACK_CHARS = 1_000_000
+RELEASE_AFTER_CHARS = 1_000_000
 """If at least this many code points were read since memory was last returned to the system, free memory is
 returned when there is nothing more to read."""
 
-TAKEN_UP = 2_000
+MAX_QUEUED_ENTRIES = 2_000
 """The maximum number of entries that are queued at a time on the event loop. It takes less than a
 millisecond."""
 
-TOLD = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
+GROWING_METHODS = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
 """The methods that append messages to a session."""
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 """A function that runs another function in a worker."""
 
 
-class Learner:
+class IdleAnalyzer:
     """The reader that extracts facts ahead of time in all sessions of this process that grow."""
 
     def __init__(
@@ -58,31 +58,31 @@ class Learner:
         self._sessions = sessions
         self._in_worker = in_worker
         self._quiet_s = quiet_s
-        self._cooler = Cooler(sessions)
+        self._cooler = DecodedMessageCache(sessions)
         self._asked_at = 0.0
-        self._grown: dict[str, _Reading] = {}
+        self._grown: dict[str, _ReadState] = {}
         self._learnt = self._given_back_at = 0
         """How many code points were read in all sessions. `_given_back_at` is its value when memory was
         last returned."""
         self._task: asyncio.Task[None] | None = None
 
-    def asked(self, method: str, session_id: str) -> None:
+    def note_request(self, method: str, session_id: str) -> None:
         """Note that a request `method` for this session arrived, and pause the background reading of
         messages. If the request appends messages, they are read in the background when no more requests
         come."""
         self._asked_at = monotonic()
-        self._cooler.asked(method, session_id)
-        if method not in TOLD:
+        self._cooler.note_request(method, session_id)
+        if method not in GROWING_METHODS:
             return
-        self._grown.setdefault(session_id, _Reading())
+        self._grown.setdefault(session_id, _ReadState())
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
 
-    async def rested(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until nothing is left to read or to free."""
         if self._task is not None:
             await self._task
-        await self._cooler.rested()
+        await self._cooler.wait_idle()
 
     async def stop(self) -> None:
         """Stop reading. A slice that is being read in a worker runs to its end."""
@@ -100,15 +100,15 @@ class Learner:
                 continue
             found = self._next()
             if found is None:
-                if abs(self._learnt - self._given_back_at) < GIVEN_BACK_CHARS:
+                if abs(self._learnt - self._given_back_at) < RELEASE_AFTER_CHARS:
                     return
                 self._given_back_at = self._learnt
-                await give_all_back(self._in_worker)
+                await release_all_memory(self._in_worker)
                 continue
             session, reading = found
             await self._in_worker(reading.slice_of(session))
 
-    def _next(self) -> tuple[Session, _Reading] | None:
+    def _next(self) -> tuple[Session, _ReadState] | None:
         """Return a session that has something to read, and how far it was read; None if there is none."""
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
@@ -118,12 +118,12 @@ class Learner:
                 continue
             learnt += 0 if session.facts is None else session.facts.size
             self._learnt = learnt
-            if learnt < MOST_CHARS and session.running is None and reading.is_behind(session):
+            if learnt < MAX_READ_AHEAD_CHARS and session.operation is None and reading.is_behind(session):
                 return session, reading
         return None
 
 
-class _Reading:
+class _ReadState:
     """How far a session was read ahead."""
 
     def __init__(self) -> None:
@@ -141,13 +141,13 @@ class _Reading:
         """Return whether something is left to read. Queue the next entries."""
         if session.facts is None:
             session.facts = FactCache(session.shown_dir)
-        entries, originals = session.entries, session.fold.originals
+        entries, originals = session.entries, session.state.originals
         if session.facts is not self._facts or len(entries) < self._seen or self._is_once_more:
             self._facts, self._seen, self._is_once_more = session.facts, 0, False
             self._waiting.clear()
         if not self._waiting and self._seen < len(entries):
             # Slicing the end of a list is fast; a dict would be walked from its beginning.
-            new = entries[self._seen : self._seen + TAKEN_UP]
+            new = entries[self._seen : self._seen + MAX_QUEUED_ENTRIES]
             self._waiting.extend([originals[one.id] for one in new if isinstance(one, Appended)])
             self._seen += len(new)
             if self._waiting or self._seen < len(entries):
@@ -167,7 +167,7 @@ class _Reading:
                 while waiting:
                     # A bad message is reported when it is compacted.
                     with suppress(CompactdError):
-                        item = _decoded(waiting.popleft())
+                        item = _decode(waiting.popleft())
                         facts.learn(item)
                         if item.entry_id not in facts.limits:
                             facts.limits[item.entry_id] = limits_in(item)
@@ -177,7 +177,7 @@ class _Reading:
                         return
                 if not is_all:
                     return
-                if not is_told and facts.strip(working_directory(facts.known(), facts.lexicon)):
+                if not is_told and facts.strip(working_directory(facts.all_facts(), facts.lexicon)):
                     # The working directory is known only now. Read the messages that name it again.
                     self._is_once_more = True
                     return
@@ -187,9 +187,9 @@ class _Reading:
         return read
 
 
-def _decoded(item: Item) -> Item:
+def _decode(item: Item) -> Item:
     """Return `item` with its message decoded. The session does not keep the decoded message, unless it
     already had it."""
-    if item.is_decoded or not isinstance(item.body, OnDemand):
+    if item.is_decoded or not isinstance(item.body, LazyMessage):
         return item
     return msgspec.structs.replace(item, body=item.body.decode(item.body.source))

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactd.core.extract.recent_files import Seen, last_files, shows
+from compactd.core.extract.recent_files import SeenFile, last_files, matches_disk
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import FileState, RereadAdvice
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("compactd.rereading")
 
 _hanging: set[threading.Thread] = set()
 """Threads that did not end in time."""
-MOST_HANGING = 4
+MAX_HANGING = 4
 """If this many threads hang, no file is examined."""
 
 
@@ -47,9 +47,9 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
     folder = session.working_dir
     if not folder:
         return ()
-    items = session.fold.path_items()
+    items = session.state.path_items()
     try:
-        seen = await session.world.in_worker(lambda: last_files(items))
+        seen = await session.host.in_worker(lambda: last_files(items))
     except CompactdError as error:
         # A record without a message. Requests for that message report it.
         _log.warning("no advice on files to read again: %s", error.message)
@@ -58,17 +58,17 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
         # A failure of the advice must not fail the compaction.
         _log.exception("no advice on files to read again")
         return ()
-    return await looked_at(seen, folder)
+    return await check_files(seen, folder)
 
 
-async def looked_at(
-    seen: Sequence[Seen], folder: str, deadline_s: float = DEADLINE_S
+async def check_files(
+    seen: Sequence[SeenFile], folder: str, deadline_s: float = DEADLINE_S
 ) -> tuple[RereadAdvice, ...]:
     """Return the state on disk of each file in `seen`, in order. Files outside `folder` are left out.
     Files that are not examined within `deadline_s` seconds are `unknown`."""
     inside = [one for one in seen if _is_below(one.path, folder)]
     _hanging.difference_update([thread for thread in _hanging if not thread.is_alive()])
-    if not inside or len(_hanging) >= MOST_HANGING:
+    if not inside or len(_hanging) >= MAX_HANGING:
         return tuple(RereadAdvice(path=one.path, state="unknown") for one in inside)
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -78,7 +78,7 @@ async def looked_at(
         with suppress(OSError, ValueError):
             root = os.path.realpath(folder)
             for one in inside:
-                found[one.path] = _look(one, root)
+                found[one.path] = _check_file(one, root)
         with suppress(RuntimeError):  # the event loop may have ended
             loop.call_soon_threadsafe(done.set)
 
@@ -99,21 +99,21 @@ def _is_below(path: str, folder: str) -> bool:
     """Return whether the path is below `folder`, judged by its text alone (no links are followed)."""
     if not path or "\0" in path or path.startswith("~"):
         return False
-    whole = os.path.normpath(_joined(folder, path))
+    whole = os.path.normpath(_join(folder, path))
     return whole.startswith(os.path.normpath(folder).rstrip("/") + "/")
 
 
-def _joined(folder: str, path: str) -> str:
+def _join(folder: str, path: str) -> str:
     """Return `path` as a path in `folder`, unless it is absolute."""
     return path if path.startswith("/") else f"{folder}/{path}"
 
 
-def _look(one: Seen, root: str) -> RereadAdvice | None:
+def _check_file(one: SeenFile, root: str) -> RereadAdvice | None:
     """Compare one file with what the session last saw of it. Return None if its path leads outside `root`."""
     from pathlib import Path
 
     try:
-        whole = os.path.realpath(_joined(root, one.path))
+        whole = os.path.realpath(_join(root, one.path))
         # The path may use another name of the folder (a link, /private/tmp).
         if not whole.startswith(root.rstrip("/") + "/"):
             return None
@@ -126,7 +126,7 @@ def _look(one: Seen, root: str) -> RereadAdvice | None:
         # O_NONBLOCK: do not wait for a writer if the file has become a pipe.
         with os.fdopen(os.open(whole, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             raw = file.read(READ_BYTES + 1)
-        same = shows(one.text, raw.decode("utf-8", "replace"))
+        same = matches_disk(one.text, raw.decode("utf-8", "replace"))
     except FileNotFoundError:
         return RereadAdvice(path=one.path, state="missing")
     except OSError:

@@ -12,24 +12,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from compactd.compaction.client_hook import Skip, heard
-from compactd.compaction.driver import Outcome, asked, budget_of, planner, priced, work_of
-from compactd.compaction.dry_run import tried
+from compactd.compaction.client_hook import HookSkip, ask_client_hook
+from compactd.compaction.driver import CompactionOutcome, add_cost, budget_of, planner, run_flow, work_of
+from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
-from compactd.core.history.state import Fold
-from compactd.core.planning.plan import NotCompacted, Plan, expected
+from compactd.core.history.state import SessionState
+from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.prune import Pruning
 from compactd.core.planning.prune import prune as choose
 from compactd.core.planning.request import CompactRequest
-from compactd.core.summary.compaction import Shortened
+from compactd.core.summary.compaction import PruneOnly
 from compactd.protocol.errors import Cancelled, CannotFit, CompactdError, StorageFailed
 from compactd.protocol.messages import CompactionEnd, CompactionResult, CompactionStart, ErrorInfo, PruneEnd
-from compactd.session.memory import rest_soon
+from compactd.session.memory import release_memory_soon
 from compactd.session.session import Session
-from compactd.session.slot import Progress, Running
+from compactd.session.slot import ExclusiveOperation, Progress
 
 
 async def compact(
@@ -42,20 +42,20 @@ async def compact(
 ) -> CompactionResult:
     """Compact `session`. If nothing was done, the result has `compacted: false` and the reason.
 
-    With `dry_run` or `plan_only` nothing is changed (see `dry_run.tried`). Cancelling the caller cancels the
-    compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`,
+    With `dry_run` or `plan_only` nothing is changed (see `dry_run.try_compaction`). Cancelling the caller
+    cancels the compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`,
     `StorageFailed`.
     """
     if dry_run or plan_only:
-        with _sizes_told(session):
-            return await tried(session, request, plan_only=plan_only)
-    session.writable()
-    session.free()
-    running = Running(session.emit, f"c{session.fold.begun + 1}", progress)
-    session.running = running
+        with _adding_sizes(session):
+            return await try_compaction(session, request, plan_only=plan_only)
+    session.require_journal()
+    session.require_idle()
+    running = ExclusiveOperation(session.emit, f"c{session.state.begun + 1}", progress)
+    session.operation = running
     task = asyncio.ensure_future(_run(session, running, request))
     try:
-        with _sizes_told(session):
+        with _adding_sizes(session):
             return await asyncio.shield(task)
     except asyncio.CancelledError:
         running.stop()
@@ -66,61 +66,61 @@ async def compact(
 
 
 @contextlib.contextmanager
-def _sizes_told(session: Session) -> Iterator[None]:
+def _adding_sizes(session: Session) -> Iterator[None]:
     """Run a block. If it raises `CannotFit`, add the size of the request and the window to the error."""
     try:
         yield
     except CannotFit as error:
-        standing = session.standing()
+        standing = session.budget_status()
         error.data.update(used=standing.used, window=standing.window)
         raise
 
 
-async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
+async def _run(session: Session, running: ExclusiveOperation, request: CompactRequest) -> CompactionResult:
     """Plan the compaction, ask the client's hook, and carry the plan out. Return the result, also if nothing
     was compacted."""
     try:
         # Messages that come after this are not in the plan. They follow the summary.
-        state, leaf = session.fold, session.fold.leaf
-        planned = session.world.in_turn(planner(session, request), session.fold.size)
+        state, leaf = session.state, session.state.leaf
+        planned = session.host.run_compute(planner(session, request), session.state.size)
         made, _ = await asyncio.gather(planned, read_keys(session, request))
         check_model(session, request)
         if isinstance(made, NotCompacted):
-            return expected(made, request.trigger)
-        wanted = await running.unless_stopped(heard(session, request, made))
-        if isinstance(wanted, Skip):
+            return expected_result(made, request.trigger)
+        wanted = await running.run_unless_stopped(ask_client_hook(session, request, made))
+        if isinstance(wanted, HookSkip):
             told = NotCompacted(
                 reason="the client cancelled it in its answer to session/compacting",
                 tokens=made.tokens_before,
                 messages=made.messages_before,
             )
-            return expected(told, request.trigger)
+            return expected_result(told, request.trigger)
         try:
-            return await _carried_out(session, running, wanted, made, state, leaf)
+            return await _carry_out(session, running, wanted, made, state, leaf)
         finally:
-            rest_soon(session)
+            release_memory_soon(session)
     finally:
-        session.running = None
+        session.operation = None
         running.end()
 
 
-async def _carried_out(
+async def _carry_out(
     session: Session,
-    running: Running,
+    running: ExclusiveOperation,
     request: CompactRequest,
     made: Plan,
-    state: Fold,
+    state: SessionState,
     leaf: str | None,
 ) -> CompactionResult:
     # The event loop's clock is monotonic, and a simulation can replace it.
     """Carry out the plan `made`: send the events, write the journal records, and return the result. `state`
     and `leaf` are those of the session when the plan was made."""
-    world, began = session.world, asyncio.get_running_loop().time()
+    world, began = session.host, asyncio.get_running_loop().time()
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
     # Send the start after it is journalled, so that it is in the history even after a kill.
-    await session.durable(number)
+    await session.wait_durable(number)
     session.emit(
         CompactionStart(
             compaction_id=running.compaction_id,
@@ -130,21 +130,21 @@ async def _carried_out(
         )
     )
     try:
-        still_stored(session, state)
+        require_stored(session, state)
         if session.facts is None:
             session.facts = FactCache(session.shown_dir)
         summariser = summariser_of(session, request)
         work = work_of(session, request, running.check, session.facts)
         if isinstance(summariser, Summariser):
             work = msgspec.structs.replace(work, summariser_window=summariser.window)
-        outcome = await asked(session, running, work, made, summariser)
+        outcome = await run_flow(session, running, work, made, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
-            outcome = msgspec.structs.replace(outcome, result=priced(session, outcome.result, summariser))
-        still_stored(session, state)
-        result = await _committed(session, running, request, outcome, began, leaf, work.inputs.counter.name)
+            outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, summariser))
+        require_stored(session, state)
+        result = await _commit(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
         session.facts = None  # a worker may still be reading into it
-        _tell_failure(session, running, error)
+        _report_failure(session, running, error)
         raise
     # After the result is on disk, so that a file system that hangs delays only the advice.
     advice = await files_to_reread(session) if result.compacted else ()
@@ -157,7 +157,7 @@ async def _carried_out(
             result=result,
         )
     )
-    session.tell_usage()
+    session.emit_usage()
     if result.compacted:
         world.notice(
             f"Conversation compacted: {result.messages_removed} messages → summary "
@@ -166,21 +166,21 @@ async def _carried_out(
     return result
 
 
-def still_stored(session: Session, planned: Fold) -> None:
+def require_stored(session: Session, planned: SessionState) -> None:
     """Raise `StorageFailed` if the session's state is no longer the one that was planned with. Then the
     disk refused messages in the plan, and they were taken back."""
-    if session.fold is not planned:
+    if session.state is not planned:
         raise StorageFailed(
             "The compaction stopped and changed nothing: messages that came just before could not be "
             "stored. Send them again first."
         )
 
 
-async def _committed(
+async def _commit(
     session: Session,
-    running: Running,
+    running: ExclusiveOperation,
     request: CompactRequest,
-    outcome: Outcome,
+    outcome: CompactionOutcome,
     began: float,
     leaf: str | None,
     estimator: str,
@@ -190,21 +190,21 @@ async def _committed(
     if isinstance(outcome, NotCompacted):
         session.write(
             CompactionEnded(
-                at=session.world.now(),
+                at=session.host.now(),
                 compaction_id=running.compaction_id,
                 status="skipped",
                 reason=outcome.reason,
             )
         )
-        return expected(outcome, request.trigger)
-    now, state = session.world.now(), session.fold
+        return expected_result(outcome, request.trigger)
+    now, state = session.host.now(), session.state
     result = msgspec.structs.replace(
         outcome.result,
         compaction_id=running.compaction_id,
         created_at=now,
         duration_ms=round(1000 * (asyncio.get_running_loop().time() - began)),
     )
-    if isinstance(outcome, Shortened):
+    if isinstance(outcome, PruneOnly):
         number = session.write(
             Pruned(
                 id=state.next_id,
@@ -217,7 +217,7 @@ async def _committed(
                 estimator=estimator,
             )
         )
-        await session.durable(number)
+        await session.wait_durable(number)
         return result
     first_kept = outcome.first_kept or state.first_after(leaf)
     number = session.write(
@@ -239,11 +239,11 @@ async def _committed(
             estimator=estimator,
         )
     )
-    await session.durable(number)
+    await session.wait_durable(number)
     return msgspec.structs.replace(result, summary=outcome.summary)
 
 
-def _tell_failure(session: Session, running: Running, error: BaseException) -> None:
+def _report_failure(session: Session, running: ExclusiveOperation, error: BaseException) -> None:
     """Send the end of a compaction that failed or was cancelled, and write it to the journal. Every start
     has an end."""
     is_cancelled = isinstance(error, Cancelled | asyncio.CancelledError)
@@ -256,7 +256,7 @@ def _tell_failure(session: Session, running: Running, error: BaseException) -> N
     with contextlib.suppress(CompactdError):
         session.write(
             CompactionEnded(
-                at=session.world.now(),
+                at=session.host.now(),
                 compaction_id=running.compaction_id,
                 status=status,
                 reason=info.message,
@@ -269,7 +269,7 @@ def _tell_failure(session: Session, running: Running, error: BaseException) -> N
             error=None if is_cancelled else info,
         )
     )
-    session.tell_usage()
+    session.emit_usage()
 
 
 async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
@@ -278,19 +278,21 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
 
     Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
     """
-    session.free()
-    planned, items, settings = session.fold, session.fold.view().items, session.resolved.settings
-    counter, pinned = session.counter, session.fold.pinned_by_id()
-    pruning = await session.world.in_turn(lambda: choose(items, settings, counter, pinned), session.fold.size)
+    session.require_idle()
+    planned, items, settings = session.state, session.state.view().items, session.resolved.settings
+    counter, pinned = session.counter, session.state.pinned_by_id()
+    pruning = await session.host.run_compute(
+        lambda: choose(items, settings, counter, pinned), session.state.size
+    )
     if not pruning.stubs or dry_run:
         return pruning
-    session.free()
-    still_stored(session, planned)
-    state = session.fold
+    session.require_idle()
+    require_stored(session, planned)
+    state = session.state
     number = session.write(
         Pruned(
             id=state.next_id,
-            at=session.world.now(),
+            at=session.host.now(),
             epoch=state.epoch + 1,
             stubs=pruning.stubs,
             parent=state.leaf,
@@ -298,7 +300,7 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
             estimator=counter.name,
         )
     )
-    await session.durable(number)
+    await session.wait_durable(number)
     session.emit(PruneEnd(pruned=pruning.results, tokens_saved=pruning.tokens_saved))
-    session.tell_usage()
+    session.emit_usage()
     return pruning

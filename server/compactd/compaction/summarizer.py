@@ -14,10 +14,10 @@ from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Compacted, Item
 from compactd.core.history.projection import project
 from compactd.core.planning.request import CompactRequest
-from compactd.core.summary.answers import Answer, Failed, NoModel, Reply
-from compactd.core.summary.prompting import Ask
+from compactd.core.summary.answers import ModelReply, NoModel, SummaryAnswer, SummaryFailed
+from compactd.core.summary.questions import Ask
 from compactd.formats.messages.base import render
-from compactd.models.providers.protocol import Finished, ModelRequest, Provider, Retrying, TextDelta
+from compactd.models.providers.provider import Finished, ModelRequest, Provider, Retrying, TextChunk
 from compactd.protocol.errors import NoProvider, ProviderFailed
 from compactd.protocol.messages import Message, Retry, Text
 from compactd.session.session import Session
@@ -27,7 +27,7 @@ T = TypeVar("T")
 READ_AHEAD_S = 0.05
 """How many seconds reading ahead waits, so that it does not delay the summariser's request."""
 
-Tell = Callable[[str], None]
+TellText = Callable[[str], None]
 """A function that is called with each piece of the summary as it arrives."""
 
 
@@ -45,40 +45,40 @@ class Summariser(Struct, frozen=True, kw_only=True):
     """The maximum number of seconds for one answer."""
 
 
-def _named(session: Session, request: CompactRequest) -> str | None:
+def _model_name(session: Session, request: CompactRequest) -> str | None:
     """Return the model that the request or the settings name. Otherwise return the session's own if the
     daemon runs the agent loop, or None."""
-    own = session.fold.model.model if session.runs_loop else None
+    own = session.state.model.model if session.runs_loop else None
     return request.model or session.resolved.settings.model or own
 
 
 def _base_url(session: Session, name: str) -> str | None:
     """Return the session's base URL if `name` is the session's model, otherwise None."""
-    return session.fold.model.base_url if name == session.fold.model.model else None
+    return session.state.model.base_url if name == session.state.model.model else None
 
 
 async def read_keys(session: Session, request: CompactRequest) -> None:
     """Read the user's keys if a model is named. Call it before `summariser_of`."""
-    if _named(session, request) is not None:
-        await session.world.read_keys()
+    if _model_name(session, request) is not None:
+        await session.host.read_keys()
 
 
-def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | Failed:
-    """Return the model that writes the summary; `NoModel` if none is named; `Failed` with the reason if it
-    cannot be asked."""
-    settings, name = session.resolved.settings, _named(session, request)
+def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | SummaryFailed:
+    """Return the model that writes the summary; `NoModel` if none is named; `SummaryFailed` with the reason
+    if it cannot be asked."""
+    settings, name = session.resolved.settings, _model_name(session, request)
     if name is None:
         return NoModel()
-    if settings.max_cost is not None and spent(session) >= settings.max_cost:
-        return Failed(
+    if settings.max_cost is not None and cost_so_far(session) >= settings.max_cost:
+        return SummaryFailed(
             f"the spending cap for summaries (`max_cost`: {settings.max_cost:g} dollars) is reached"
         )
     base_url = _base_url(session, name)
     try:
-        provider, model = session.world.provider(name, base_url)
+        provider, model = session.host.provider(name, base_url)
     except NoProvider as error:
-        return Failed(error.message)
-    found = session.world.lookup(name, base_url)
+        return SummaryFailed(error.message)
+    found = session.host.lookup(name, base_url)
     return Summariser(
         provider=provider,
         name=name,
@@ -94,14 +94,14 @@ def check_model(session: Session, request: CompactRequest) -> None:
     Call it after `read_keys`. If only the settings ask for a model, nothing is raised and the next strategy
     is used, because settings must not stop a conversation.
     """
-    settings, name = session.resolved.settings, _named(session, request)
+    settings, name = session.resolved.settings, _model_name(session, request)
     is_auto = (request.strategy or settings.strategy) in ("auto", "summarize")
     if request.strategy != "summarize" and not (request.model is not None and is_auto):
         return
     if name is not None:
-        session.world.provider(name, _base_url(session, name))
+        session.host.provider(name, _base_url(session, name))
         return
-    own = session.fold.model.model
+    own = session.state.model.model
     which = f", for example the session's own, `model: {own!r}`" if own else ""
     raise NoProvider(
         "The strategy `summarize` needs a model to ask, and none is named: give `model` in the request, or "
@@ -109,15 +109,15 @@ def check_model(session: Session, request: CompactRequest) -> None:
     )
 
 
-def spent(session: Session) -> float:
+def cost_so_far(session: Session) -> float:
     """Return what the summaries of this session have cost so far, in US dollars. O(compactions)."""
-    results = (step.result for step in session.fold.steps.values() if isinstance(step, Compacted))
+    results = (step.result for step in session.state.steps.values() if isinstance(step, Compacted))
     return sum(cost for result in results if isinstance(cost := result.cost, float))
 
 
 async def answers_of(
-    summariser: Summariser | NoModel | Failed, asks: Sequence[Ask], session: Session, tell: Tell
-) -> tuple[Answer, ...]:
+    summariser: Summariser | NoModel | SummaryFailed, asks: Sequence[Ask], session: Session, tell: TellText
+) -> tuple[SummaryAnswer, ...]:
     """Ask the model all questions at the same time, and return the answers in the order of `asks`. Only
     the text of the first answer is passed to `tell`. Without a model, each answer is `summariser` itself."""
     if not isinstance(summariser, Summariser):
@@ -129,7 +129,7 @@ async def answers_of(
     )
 
 
-async def reading_beside(
+async def read_while_asking(
     asking: Coroutine[object, object, T], session: Session, read: Callable[[Callable[[], bool]], None]
 ) -> T:
     """Await `asking` and return its result. Meanwhile run `read` in a worker.
@@ -159,22 +159,24 @@ async def _read_soon(session: Session, read: Callable[[], None]) -> None:
             read()
 
     await asyncio.sleep(READ_AHEAD_S)
-    await session.world.in_turn(in_worker, session.fold.size)
+    await session.host.run_compute(in_worker, session.state.size)
 
 
-async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
-    """Return the answer to one question; `Failed` if it takes longer than the deadline or the provider
+async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: TellText | None) -> SummaryAnswer:
+    """Return the answer to one question; `SummaryFailed` if it takes longer than the deadline or the provider
     fails."""
     try:
         async with asyncio.timeout(summariser.deadline_s):
-            return await _asked(summariser, ask, session, tell)
+            return await _request_summary(summariser, ask, session, tell)
     except TimeoutError:
-        return Failed(f"the summariser took longer than {summariser.deadline_s:g} seconds")
+        return SummaryFailed(f"the summariser took longer than {summariser.deadline_s:g} seconds")
     except ProviderFailed as error:
-        return Failed(error.message)
+        return SummaryFailed(error.message)
 
 
-async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
+async def _request_summary(
+    summariser: Summariser, ask: Ask, session: Session, tell: TellText | None
+) -> SummaryAnswer:
     """Send one question to the model and return its answer."""
     provider = summariser.provider
     question = Message(role="user", content=(Text(text=ask.prompt),))
@@ -190,13 +192,13 @@ async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell 
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             match event:
-                case TextDelta(text=text) if tell is not None:
+                case TextChunk(text=text) if tell is not None:
                     tell(text)
                 case Retrying():
                     session.emit(Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason))
                 case Finished():
                     text = "".join(b.text for b in event.message.content if isinstance(b, Text))
-                    return Reply(text=text, stop_reason=event.stop_reason, usage=event.usage)
+                    return ModelReply(text=text, stop_reason=event.stop_reason, usage=event.usage)
                 case _:
                     pass
-    return Failed("the summariser's answer ended before it was complete")
+    return SummaryFailed("the summariser's answer ended before it was complete")

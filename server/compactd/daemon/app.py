@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Raw, Struct
 
 from compactd import PROTOCOL_VERSION, __version__
-from compactd._runtime.lazy_imports import Modules
+from compactd._runtime.lazy_imports import BackgroundImporter
 from compactd.daemon.logging import log_to_stderr
 from compactd.daemon.lsp.progress import CompactionEvent
 from compactd.daemon.rpc.connection import Connection
@@ -28,19 +28,19 @@ from compactd.protocol.methods import METHODS, Method
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compactd.compaction.read_ahead import Learner
+    from compactd.compaction.read_ahead import IdleAnalyzer
     from compactd.core.models.observed import Observed
     from compactd.core.models.registry import Lookup
     from compactd.daemon.handlers.base import Handler
     from compactd.models.access import ModelAccess
     from compactd.models.catalog import Catalogue
     from compactd.models.learned_windows import LearnedWindows
-    from compactd.models.providers.protocol import Provider
+    from compactd.models.providers.provider import Provider
     from compactd.protocol.settings import GivenSettings
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.loop_limits import LoopLimits
     from compactd.session.manager import Sessions
-    from compactd.storage.settings_reader import Outside
+    from compactd.storage.settings_reader import SettingsSources
 
 T = TypeVar("T")
 
@@ -62,10 +62,10 @@ them."""
 MODELS = tuple(f"compactd.models.{name}" for name in ("access", "providers.factory", "providers.retries"))
 """The modules needed to send requests to models."""
 
-SHAPES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
+PROVIDER_MODULES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
 """The provider modules in `models/providers`. Each takes a few tenths of a millisecond to import."""
 
-NOTHING = wire.Nothing()
+EMPTY_RESULT = wire.Nothing()
 
 DROPPABLE = (MessageDelta, ThinkingDelta)
 """Kinds of events that are dropped while the client does not read (docs/dev/contract.md, "Transport")."""
@@ -79,7 +79,7 @@ same session wait."""
 
 class Daemon:
     """One daemon process: its sessions, models and outside settings. Implements the interfaces `Service`
-    (`daemon/rpc/service.py`), `World` (`session/host.py`) and `Host` (`daemon/host.py`).
+    (`daemon/rpc/service.py`), `World` (`session/host.py`) and `Host` (`daemon/handler_host.py`).
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -88,18 +88,18 @@ class Daemon:
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
         self._turns = (asyncio.Lock(), asyncio.Lock())
-        self.modules = Modules(self.in_worker)
+        self.modules = BackgroundImporter(self.in_worker)
         self._engine: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._is_client_gone = False
-        self._outside: Outside | None = None
+        self._outside: SettingsSources | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
         self._catalogue: Catalogue | None = None
         self._learned: LearnedWindows | None = None
         self._models: ModelAccess | None = None
         self._loop_limits: LoopLimits | None = None
-        self._learner: Learner | None = None
+        self._learner: IdleAnalyzer | None = None
 
     # --- parts, made at the first need ----------------------------------------------------------------
 
@@ -137,16 +137,16 @@ class Daemon:
         return self._catalogue
 
     @property
-    def outside(self) -> Outside:
+    def outside(self) -> SettingsSources:
         """The settings that belong to no session: from the environment, from files and from the editor."""
         if self._outside is None:
-            from compactd.storage.settings_reader import Outside
+            from compactd.storage.settings_reader import SettingsSources
 
-            self._outside = Outside(self._environ, self.config)
+            self._outside = SettingsSources(self._environ, self.config)
         return self._outside
 
     @property
-    def learned(self) -> LearnedWindows:
+    def learned_windows(self) -> LearnedWindows:
         """The observed windows: what servers said about their models' context windows."""
         if self._learned is None:
             from compactd.models.learned_windows import LearnedWindows
@@ -171,7 +171,7 @@ class Daemon:
         A request for a session that is being opened, closed or deleted waits until that is done.
         """
         if method.name == "daemon/ping":
-            return NOTHING
+            return EMPTY_RESULT
         if self._handlers is None:
             from compactd.daemon.handlers import handlers
 
@@ -179,16 +179,16 @@ class Daemon:
             request.after(answered.set)
             self._engine = asyncio.ensure_future(self._load_engine(answered))
         if self._learner is not None:
-            self._learner.asked(method.name, getattr(params, "session_id", ""))
+            self._learner.note_request(method.name, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         line = None
         if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
-            line = self.sessions.opening(getattr(params, "session_id", None) or "")
+            line = self.sessions.opening_queue(getattr(params, "session_id", None) or "")
         if line is None:
             return handle(params, request)
 
         async def later() -> Reply:
-            await line.run(_nothing)
+            await line.run(_do_nothing)
             done = handle(params, request)
             return done if done is None or isinstance(done, Struct | Raw) else await done
 
@@ -201,13 +201,13 @@ class Daemon:
         await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
         await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
         if self._learner is None and self._sessions is not None:
-            from compactd.compaction.read_ahead import TOLD, Learner
+            from compactd.compaction.read_ahead import GROWING_METHODS, IdleAnalyzer
 
-            self._learner = Learner(self._sessions.open, self.in_worker)
+            self._learner = IdleAnalyzer(self._sessions.open, self.in_worker)
             for session_id in self._sessions.open:
-                self._learner.asked(min(TOLD), session_id)
+                self._learner.note_request(min(GROWING_METHODS), session_id)
 
-    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+    def configure(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
         """Apply an editor's settings to all open and later sessions. Return warnings about settings that are
         ignored.
 
@@ -234,18 +234,20 @@ class Daemon:
                 before = session.token_usage()
                 session.refresh()
                 if session.token_usage() != before:
-                    session.tell_usage()
+                    session.emit_usage()
 
     def newest_session(self) -> str | None:
         """Return the id of the session that an editor's command without a `session_id` means, or None."""
         return self._sessions.newest() if self._sessions is not None else None
 
-    async def drained(self, timeout_s: float) -> None:
+    async def drain(self, timeout_s: float) -> None:
         """Wait, at most `timeout_s`, until running compactions and prompts have ended."""
         if self._sessions is None:
             return
-        running = [s.running.ended() for s in self._sessions.open.values() if s.running is not None]
-        running += [s.agent.ended() for s in self._sessions.open.values() if s.agent is not None]
+        running = [s.operation.wait_ended() for s in self._sessions.open.values() if s.operation is not None]
+        running += [
+            s.agent_loop.wait_ended() for s in self._sessions.open.values() if s.agent_loop is not None
+        ]
         if running:
             await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
 
@@ -262,8 +264,8 @@ class Daemon:
         if self._sessions is None:
             return
         for session in self._sessions.open.values():
-            if session.agent is not None:
-                session.agent.stop()
+            if session.agent_loop is not None:
+                session.agent_loop.stop()
 
     # --- World ----------------------------------------------------------------------------------------
 
@@ -280,7 +282,7 @@ class Daemon:
         self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
         if isinstance(event, CompactionEvent):
             session = self.sessions.open.get(session_id)
-            running = None if session is None else session.running
+            running = None if session is None else session.operation
             # A compaction of another process is not shown, nor one whose request has a progress token.
             if running is not None and not running.is_shown:
                 self._connection.show_compaction(session_id, event)
@@ -303,7 +305,7 @@ class Daemon:
 
     async def read_keys(self) -> None:
         """Load the modules and read the user's key files that `provider` needs."""
-        await self.modules.load(*MODELS, *(f"compactd.models.providers.{name}" for name in SHAPES))
+        await self.modules.load(*MODELS, *(f"compactd.models.providers.{name}" for name in PROVIDER_MODULES))
         await self.models.read()
 
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
@@ -326,7 +328,7 @@ class Daemon:
         window = await self.models.stated_window(model, base_url)
         if window is not None:
             found = await self.find_model(model, None, base_url)
-            await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server"))
+            await self.in_worker(lambda: self.learned_windows.learn(found, base_url, window, "server"))
 
     async def loop_limits(self) -> LoopLimits:
         """Return the user's limits on the agent loop. The first call reads them from the environment and the
@@ -348,7 +350,7 @@ class Daemon:
         """Run `work` in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, work)
 
-    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+    async def run_compute(self, work: Callable[[], T], tokens: int) -> T:
         """Run `work` in a worker thread and return its result. Calls run one after the other, because
         parallel computations slow the event loop down.
 
@@ -370,17 +372,17 @@ class Daemon:
 
     def switch(self, names: Sequence[str]) -> str | None:
         """Return the first of these environment variables that is switched on, or None."""
-        from compactd.storage.settings_files import switch
+        from compactd.storage.settings_files import first_switch
 
-        return switch(self._environ, names)
+        return first_switch(self._environ, names)
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
         """Return what the registry says about a model, or None if `model` is None."""
         return None if model is None else self.catalogue.lookup(model, None, base_url)
 
-    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+    def observed_window(self, found: Lookup, base_url: str | None) -> Observed | None:
         """Return the model's observed window, or None."""
-        return self.learned.of(found, base_url)
+        return self.learned_windows.of(found, base_url)
 
     def learn(
         self,
@@ -394,7 +396,7 @@ class Daemon:
     ) -> Observed | None:
         """Store the window that a provider's rejection named, and return the observation; None if it is not
         new. See `World.learn`."""
-        return self.learned.learn(
+        return self.learned_windows.learn(
             found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
         )
 
@@ -421,7 +423,7 @@ class Daemon:
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings for the user if the data folder is unsafe."""
-        from compactd.storage.exposure import exposed_data
+        from compactd.storage.write_access import exposed_data
 
         told = exposed_data(self.home)
         return () if told is None else (told,)
@@ -452,7 +454,7 @@ class Daemon:
                 await self._models.close()
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     return None
 
 

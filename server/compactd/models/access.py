@@ -18,14 +18,14 @@ from msgspec import Struct
 
 from compactd.protocol.errors import NoProvider
 from compactd.storage.settings_files import PREFIX, USER_FILE
-from compactd.storage.settings_reader import READ_S, in_own_thread
+from compactd.storage.settings_reader import READ_S, run_in_own_thread
 
 if TYPE_CHECKING:
     from compactd.core.models.registry import Lookup
-    from compactd.models.providers.http import Links
+    from compactd.models.providers.http import ConnectionPool
     from compactd.models.providers.keys import Keyring
-    from compactd.models.providers.protocol import Provider
-    from compactd.models.providers.retries import Retries
+    from compactd.models.providers.provider import Provider
+    from compactd.models.providers.retries import RetryPolicy
 
 
 _log = logging.getLogger("compactd.models")
@@ -33,7 +33,7 @@ _log = logging.getLogger("compactd.models")
 
 class ProviderLimits(Struct, frozen=True, kw_only=True):
     """The limits in the `[providers]` table of the user's config.toml, or in `COMPACTD_PROVIDERS_…`
-    variables. None means the default (`Limits`, `Retries`)."""
+    variables. None means the default (`HttpLimits`, `RetryPolicy`)."""
 
     connect_s: float | None = None
     """The maximum number of seconds until a connection exists."""
@@ -76,9 +76,9 @@ class ModelAccess:
         self._environ = environ
         self._config = config
         self._given: ProviderLimits | NoProvider | None = None
-        self._links: Links | None = None
+        self._links: ConnectionPool | None = None
         self._keyring: Keyring | None = None
-        self._retries: Retries | None = None
+        self._retries: RetryPolicy | None = None
         self._looking: asyncio.Task[None] | None = None
         """The read of the keys that is running."""
         self._to_look: asyncio.Task[None] | None = None
@@ -91,17 +91,17 @@ class ModelAccess:
         Callers that ask while a read is running share the read after it.
         """
         if self._to_look is None or self._to_look.done():
-            self._to_look = asyncio.ensure_future(self._look_behind(self._looking, read_s))
+            self._to_look = asyncio.ensure_future(self._read_files_after(self._looking, read_s))
         await asyncio.shield(self._to_look)
 
-    async def _look_behind(self, before: asyncio.Task[None] | None, read_s: float) -> None:
+    async def _read_files_after(self, before: asyncio.Task[None] | None, read_s: float) -> None:
         """Wait until the read `before` has ended, then read."""
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._looking, self._to_look = self._to_look, None
-        await self._look(read_s)
+        await self._read_files(read_s)
 
-    async def _look(self, read_s: float) -> None:
+    async def _read_files(self, read_s: float) -> None:
         """Read the keys and, if they are not known, the limits. Log a warning after `read_s` seconds."""
         given, keyring = self._given, self._keyring
 
@@ -113,7 +113,7 @@ class ModelAccess:
 
         try:
             async with asyncio.timeout(read_s):
-                self._given, self._keyring = await in_own_thread(look)
+                self._given, self._keyring = await run_in_own_thread(look)
         except TimeoutError:
             _log.warning(
                 "the config folder could not be read within %g seconds; the API keys in it are not used",
@@ -135,9 +135,9 @@ class ModelAccess:
         `known` is what the registry knows of the model. Raises `NoProvider` if no address or key is known.
         """
         from compactd.models.providers.factory import provider_for
-        from compactd.models.providers.http import Limits, Links
+        from compactd.models.providers.http import ConnectionPool, HttpLimits
         from compactd.models.providers.keys import Keyring
-        from compactd.models.providers.retries import Retries
+        from compactd.models.providers.retries import RetryPolicy
 
         if self._links is None or self._retries is None:
             given = self._given or self._limits(None)
@@ -148,9 +148,9 @@ class ModelAccess:
                 for name in ("connect_s", "first_byte_s", "idle_s", "total_s", "body_bytes", "line_bytes")
                 if (value := getattr(given, name)) is not None
             }
-            self._links = Links(self._environ, msgspec.structs.replace(Limits(), **times))
-            retries = Retries()
-            self._retries = Retries(
+            self._links = ConnectionPool(self._environ, msgspec.structs.replace(HttpLimits(), **times))
+            retries = RetryPolicy()
+            self._retries = RetryPolicy(
                 requests=given.requests or retries.requests,
                 first_s=retries.first_s if given.retry_s is None else given.retry_s,
             )
@@ -170,18 +170,18 @@ class ModelAccess:
         None if the user did not allow it, if `base_url` is not on this machine, or if no answer comes within
         `ask_s` seconds.
         """
-        from compactd.models.providers.factory import name_of
-        from compactd.models.providers.local_servers import is_loopback, stated_window
+        from compactd.models.providers.factory import split_name
+        from compactd.models.providers.local_servers import is_local_server, stated_window
 
-        if not is_loopback(base_url):
+        if not is_local_server(base_url):
             return None
         try:
             async with asyncio.timeout(READ_S):
                 # Read this each time, because the user may have withdrawn the consent.
-                limits = await in_own_thread(lambda: self._limits(self._config / USER_FILE))
+                limits = await run_in_own_thread(lambda: self._limits(self._config / USER_FILE))
             if isinstance(limits, NoProvider) or not limits.ask_local:
                 return None
-            _, id = name_of(model, None, base_url)
+            _, id = split_name(model, None, base_url)
         except (NoProvider, TimeoutError):
             return None
         stated = await stated_window(base_url, id, limits.ask_s)

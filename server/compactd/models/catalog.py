@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compactd.core.models.registry import Lookup, Registry, Row, Tried
+    from compactd.core.models.registry import Lookup, ModelRow, Registry, Tried
 
 REMEMBERED = 256
 """The maximum number of answers in the cache."""
 
-LONGEST = 1024
+MAX_NAME_CHARS = 1024
 """The maximum length of a question (model, provider and base URL together), in characters, whose answer is
 cached."""
 
@@ -52,15 +52,15 @@ class Catalogue:
         """Return what is known about `model`. For an unknown model the answer is a guess of 128,000
         tokens, never an error."""
         asked = (model, provider, base_url)
-        if sum(len(part) for part in asked if part) > LONGEST:
+        if sum(len(part) for part in asked if part) > MAX_NAME_CHARS:
             with self._lock:
-                return self._opened().lookup(model, provider, base_url)
+                return self._open().lookup(model, provider, base_url)
         # Without the lock, because the event loop must not wait for a worker that builds an index.
         known = self._answers.get(asked)
         if known is not None:
             return known
         with self._lock:
-            answer = self._opened().lookup(model, provider, base_url)
+            answer = self._open().lookup(model, provider, base_url)
             if len(self._answers) >= REMEMBERED:
                 del self._answers[next(iter(self._answers))]
             self._answers[asked] = answer
@@ -71,24 +71,24 @@ class Catalogue:
     ) -> tuple[Tried, ...]:
         """Return the steps by which `lookup` finds its answer. The result is not cached."""
         with self._lock:
-            return self._opened().explain(model, provider, base_url)
+            return self._open().explain(model, provider, base_url)
 
     def nearest(self, model: str) -> tuple[str, ...]:
         """Return known models whose names are similar to the unknown name `model`. Takes up to 0.1 s, so
         call it in a worker."""
         with self._lock:
-            return self._opened().nearest(model)
+            return self._open().nearest(model)
 
-    def rows(self, provider: str | None = None) -> tuple[Row, ...]:
+    def rows(self, provider: str | None = None) -> tuple[ModelRow, ...]:
         """Return the packaged rows, or only those of `provider`, sorted by provider and id."""
         with self._lock:
-            return self._opened().rows(provider)
+            return self._open().rows(provider)
 
-    def _opened(self) -> Registry:
+    def _open(self) -> Registry:
         """Return the registry. Read its files at the first call. The caller has the lock."""
         if self._registry is None:
             from compactd.core.models.registry import Registry
-            from compactd.models.files import read_overrides, read_packaged
+            from compactd.models.registry_files import read_overrides, read_packaged
 
             rows, damage = read_packaged()
             overrides, mistakes = read_overrides(self._user_file)

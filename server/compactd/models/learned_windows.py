@@ -11,7 +11,7 @@ from threading import Lock
 from msgspec.structs import replace
 
 from compactd.core.models.observed import (
-    AGAIN_S,
+    REWRITE_AFTER_S,
     By,
     Judged,
     Key,
@@ -87,7 +87,7 @@ class LearnedWindows:
             before, is_doubtful = judged.counts, bool(doubt_of(one))
             is_again = before is not None and is_fresh(before, now) and _is_same(before, one)
             # A doubtful observation does not extend an earlier one.
-            if before is not None and is_again and (is_doubtful or now - before.at < AGAIN_S):
+            if before is not None and is_again and (is_doubtful or now - before.at < REWRITE_AFTER_S):
                 return before
             if is_doubtful and any(confirms(earlier, one) for earlier in judged.sightings):
                 one = replace(one, confirmed=True)
@@ -106,7 +106,7 @@ class LearnedWindows:
             self._unwritten = [*self._unwritten[1 - MAX_UNWRITTEN :], one]
             _log.warning("%s", error.message)
 
-    def all(self) -> tuple[Observed, ...]:
+    def all_observed(self) -> tuple[Observed, ...]:
         """Return every observation that has not expired, sorted by model: those that apply, and the last
         sighting of each model."""
         now = self._now()
@@ -115,7 +115,7 @@ class LearnedWindows:
         found = [
             one for judged in known for one in (judged.counts, *judged.sightings[-1:]) if one is not None
         ]
-        fresh = (one if _counts(one) else replace(one, by="sighting") for one in found)
+        fresh = (one if _is_believed(one) else replace(one, by="sighting") for one in found)
         return tuple(
             sorted(
                 (one for one in fresh if is_fresh(one, now)),
@@ -141,7 +141,7 @@ class LearnedWindows:
         return judge((*self._file.read(), *self._unwritten)) if self._unwritten else self._known
 
 
-def _counts(one: Observed) -> bool:
+def _is_believed(one: Observed) -> bool:
     """Return whether an observation applies to all sessions: it is not doubtful, or it was confirmed."""
     return one.confirmed or not doubt_of(one)
 

@@ -15,10 +15,10 @@ from msgspec import Raw, Struct
 
 from compactd.core.history.entries import Compacted, Entry, Item, summary_message
 from compactd.core.history.projection import Repair, project
-from compactd.core.history.state import Fold
+from compactd.core.history.state import SessionState
 from compactd.core.tokens.counting import Chars4
-from compactd.formats.files.session_file import Line, SessionFile
-from compactd.formats.files.write import WRITABLE, told
+from compactd.formats.files.session_file import MessageLine, SessionFile
+from compactd.formats.files.write import WRITABLE, describe_losses
 from compactd.formats.files.write import write as write_file
 from compactd.formats.messages.base import RENDERABLE, render
 from compactd.formats.messages.neutral_out import encode_message
@@ -27,8 +27,8 @@ from compactd.protocol.errors import FormatNotSupported, InvalidParams, LimitExc
 from compactd.protocol.messages import Tool
 from compactd.session.session import Session
 from compactd.storage import files
-from compactd.storage.copies import remember_export
-from compactd.storage.records import line
+from compactd.storage.journal_records import encode_record
+from compactd.storage.outside_copies import remember_export
 
 _log = logging.getLogger("compactd.exporting")
 
@@ -44,7 +44,7 @@ _NAMES = {
 }
 """By format, (JSON key of the system prompt, JSON key of the messages)."""
 
-_TOLD = {
+_REPAIR_SENTENCES = {
     "missing_result": "tool call without a result: an error result was added",
     "orphan_result": "tool result without its call: left out",
     "duplicate_result": "further result of the same tool call: left out",
@@ -62,7 +62,7 @@ class Exported(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class ExportSource(Struct, frozen=True, kw_only=True):
     """A copy of a session's state from which a worker makes an export."""
 
     session_id: str
@@ -89,10 +89,10 @@ def check(format: str) -> None:
         )
 
 
-def held(session: Session) -> Held:
+def export_source(session: Session) -> ExportSource:
     """Return a copy of the session's current state. O(messages)."""
-    state = session.fold
-    return Held(
+    state = session.state
+    return ExportSource(
         session_id=session.id,
         entries=tuple(session.entries),
         items=tuple(state.path_items()),
@@ -106,7 +106,7 @@ def held(session: Session) -> Held:
     )
 
 
-def exported(of: Held, format: str) -> Exported:
+def export_session(of: ExportSource, format: str) -> Exported:
     """Return the session as bytes in `format`, one of `FORMATS`. O(bytes).
 
     - `compactd`: the journal, with every entry.
@@ -121,7 +121,7 @@ def exported(of: Held, format: str) -> Exported:
         written = write_file(file, format, names)
         return Exported(data=written.data, warnings=written.warnings)
     if format == "compactd":
-        lines = (line(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
+        lines = (encode_record(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
         return Exported(data=b"".join(lines), warnings=())
     if format == "neutral":
         messages = [
@@ -132,11 +132,11 @@ def exported(of: Held, format: str) -> Exported:
     made = render(format, of.system, of.tools, projection, of.model)
     return Exported(
         data=_body(of, format, made.system, made.messages, made.tools or ()),
-        warnings=(*_told(projection.repairs), *_lost(of, made.messages, format)),
+        warnings=(*_describe_repairs(projection.repairs), *_find_losses(of, made.messages, format)),
     )
 
 
-def _summaries(state: Fold) -> Iterator[tuple[int, Compacted]]:
+def _summaries(state: SessionState) -> Iterator[tuple[int, Compacted]]:
     steps = {step.id: step for step in state.compactions()}
     count = 0
     for entry_id in state.path:
@@ -146,9 +146,9 @@ def _summaries(state: Fold) -> Iterator[tuple[int, Compacted]]:
             yield count, steps[entry_id]
 
 
-def _as_file(of: Held, format: str) -> tuple[SessionFile, tuple[str, ...]]:
+def _as_file(of: ExportSource, format: str) -> tuple[SessionFile, tuple[str, ...]]:
     """Return (the session as a session file, the entry ids of its messages)."""
-    messages: list[Line] = []
+    messages: list[MessageLine] = []
     places: dict[str, int] = {}
     first_kept: list[tuple[int, int]] = []
     pinned: list[tuple[int, tuple[int, ...]]] = []
@@ -182,14 +182,14 @@ def _as_file(of: Held, format: str) -> tuple[SessionFile, tuple[str, ...]]:
     return file, tuple(places)
 
 
-def _told(repairs: Sequence[Repair]) -> Iterator[str]:
+def _describe_repairs(repairs: Sequence[Repair]) -> Iterator[str]:
     for kind, count in Counter(repair.kind for repair in repairs).items():
-        yield f"{count} × {_TOLD.get(kind, kind)}"
+        yield f"{count} × {_REPAIR_SENTENCES.get(kind, kind)}"
 
 
-def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
+def _find_losses(of: ExportSource, made: Sequence[Raw], format: str) -> Iterator[str]:
     messages = [item.message for item in of.items]
-    yield from told(
+    yield from describe_losses(
         shape_losses(messages, made, format), range(len(messages)), [item.entry_id for item in of.items]
     )
     if of.summaries:
@@ -198,7 +198,9 @@ def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
         yield f"not kept: {count} {word}; the export contains all messages in full"
 
 
-def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]) -> bytes:
+def _body(
+    of: ExportSource, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]
+) -> bytes:
     """Return the session as one JSON object in which each message has a line of its own."""
     system_name, messages_name = _NAMES.get(format, ("system", "messages"))
     about = {

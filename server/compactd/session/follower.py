@@ -34,7 +34,7 @@ from compactd.protocol.messages import (
     WriterChanged,
 )
 from compactd.session.session import Session, changes_in
-from compactd.storage.protocols import Follower, News
+from compactd.storage.protocols import Follower, FollowerNews
 
 FOLLOW_S = 0.3
 """Seconds between two reads of a followed session. Clients may rely on 1 s (docs/dev/contract.md)."""
@@ -62,7 +62,7 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
 
 
 @contextmanager
-def fitting() -> Iterator[None]:
+def refuse_misfits() -> Iterator[None]:
     """Turn errors of the code in this context, which builds a session from entries, into `SessionCorrupt`.
 
     Such errors mean that each entry is valid but the entries contradict each other. A daemon never writes
@@ -77,7 +77,7 @@ def fitting() -> Iterator[None]:
         ) from error
 
 
-class Following:
+class SessionFollower:
     """A task that reads the journal of `session` until it is stopped, applies the new entries, and sends
     events about them.
     """
@@ -130,24 +130,24 @@ class Following:
                 return
             except CompactdError as error:
                 # The file was damaged. The entries read so far stay readable in this process.
-                session.world.notice(f"session {session.id} is no longer followed: {error.message}")
+                session.host.notice(f"session {session.id} is no longer followed: {error.message}")
                 return
 
     async def _read_on(self) -> None:
         session = self._session
-        is_owned, news = await session.world.in_worker(self._look)
+        is_owned, news = await session.host.in_worker(self._poll)
         if news.records:
-            entries = await session.world.in_worker(lambda: decode_entries(news.records))
+            entries = await session.host.in_worker(lambda: decode_entries(news.records))
             if news.first_seq == len(session.entries):
                 self._append(entries)
             else:
                 self._replace(news.first_seq, entries)
-            session.tell_usage()
+            session.emit_usage()
         if is_owned != (session.owner == "other"):
             self._note_owner(is_owned)
             session.emit(WriterChanged(owner=session.owner))
 
-    def _look(self) -> tuple[bool, News]:
+    def _poll(self) -> tuple[bool, FollowerNews]:
         # Check the lock before reading: a process that has released it has written everything.
         return self.is_owned_now(), self._follower.poll()
 
@@ -157,16 +157,16 @@ class Following:
     def _append(self, entries: Sequence[Entry]) -> None:
         session = self._session
         for entry in entries:
-            model = session.fold.model.model
+            model = session.state.model.model
             # Send the event before applying the entry: it contains the context's size before the compaction.
-            self._tell(entry)
+            self._emit_entry(entry)
             session.follow((entry,))
             if isinstance(entry, ModelSet) and entry.model not in (None, model):
                 session.refresh()
-                window = session.standing().window
+                window = session.budget_status().window
                 session.emit(ModelChanged(model=entry.model or "", context_window=window))
-            self._tell_changed(entry)
-        self._tell_queued(entries)
+            self._emit_changed(entry)
+        self._emit_queued(entries)
         session.refresh()
 
     def _replace(self, first: int, entries: Sequence[Entry]) -> None:
@@ -186,11 +186,11 @@ class Following:
 
     # --- events ---------------------------------------------------------------------------------------
 
-    def _tell(self, entry: Entry) -> None:
+    def _emit_entry(self, entry: Entry) -> None:
         """Send the events that describe the session as it was before the entry: a compaction started, or
         ended without a result.
         """
-        session, state = self._session, self._session.fold
+        session, state = self._session, self._session.state
         begun = self._open_compaction
         self._note_compaction(entry)
         match entry:
@@ -200,17 +200,17 @@ class Following:
                         compaction_id=entry.compaction_id,
                         trigger=entry.trigger,
                         message_count=len(state.items),
-                        tokens_before=state.estimated,
+                        tokens_before=state.estimated_size,
                     )
                 )
             case CompactionEnded(compaction_id=compaction_id, status=status, reason=reason):
-                session.emit(_ended(begun, compaction_id, status, reason))
+                session.emit(_compaction_end(begun, compaction_id, status, reason))
             case _:
                 pass
 
-    def _tell_changed(self, entry: Entry) -> None:
+    def _emit_changed(self, entry: Entry) -> None:
         """Send the events about what an entry changed. Call this after the entry was applied."""
-        session, state = self._session, self._session.fold
+        session, state = self._session, self._session.state
         match entry:
             case Appended(id=entry_id):
                 role = state.originals[entry_id].message.role
@@ -223,8 +223,8 @@ class Following:
                 done = CompactionResult(
                     compacted=True,
                     compaction_id=compaction_id,
-                    tokens_after=state.estimated,
-                    tokens_before=state.estimated + entry.tokens_saved,
+                    tokens_after=state.estimated_size,
+                    tokens_before=state.estimated_size + entry.tokens_saved,
                     tokens_saved=entry.tokens_saved,
                     messages_before=len(state.items),
                     messages_after=len(state.items),
@@ -235,19 +235,19 @@ class Following:
             case Pruned():
                 session.emit(PruneEnd(pruned=_results_in(entry), tokens_saved=entry.tokens_saved))
             case PinSet(entry_ids=entry_ids):
-                session.tell_changed("pin", *entry_ids)
+                session.emit_changed("pin", *entry_ids)
             case Branched(entry_id=entry_id):
-                session.tell_changed("branch", entry_id)
+                session.emit_changed("branch", entry_id)
             case SettingsSet():
                 for what in changes_in(entry):
-                    session.tell_changed(what)
+                    session.emit_changed(what)
             case _:
                 pass
 
-    def _tell_queued(self, entries: Sequence[Entry]) -> None:
+    def _emit_queued(self, entries: Sequence[Entry]) -> None:
         """Send an event for each of these entries that queued a prompt, if the prompt is still queued."""
         for entry in entries:
-            if isinstance(entry, Queued) and entry.turn_id in self._session.fold.queued:
+            if isinstance(entry, Queued) and entry.turn_id in self._session.state.queued:
                 self._session.emit(MessageQueued(turn_id=entry.turn_id))
 
     def _note_compaction(self, entry: Entry) -> None:
@@ -260,7 +260,9 @@ class Following:
                 pass
 
 
-def _ended(begun: CompactionBegun | None, compaction_id: str, status: str, reason: str) -> CompactionEnd:
+def _compaction_end(
+    begun: CompactionBegun | None, compaction_id: str, status: str, reason: str
+) -> CompactionEnd:
     """Return the end event of a compaction that changed nothing."""
     trigger = "manual" if begun is None else begun.trigger
     match status:

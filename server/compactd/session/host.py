@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from compactd.core.models.lookup import Lookup
 from compactd.core.models.observed import Observed
-from compactd.models.providers.protocol import Provider
+from compactd.models.providers.provider import Provider
 from compactd.protocol.messages import Event, Message
 from compactd.protocol.settings import GivenSettings
 from compactd.session.loop_limits import LoopLimits
@@ -45,11 +45,11 @@ class AgentGate(Protocol):
         """The id of the prompt that is being answered, or None."""
         ...
 
-    def holds_others(self) -> bool:
+    def blocks_caller(self) -> bool:
         """Return true if a prompt is being answered, unless the caller is itself a step of that prompt."""
         ...
 
-    def accepts(self, messages: Iterable[Message]) -> None:
+    def require_acceptable(self, messages: Iterable[Message]) -> None:
         """Raise `SessionBusy` if the client must not append these messages now, because a prompt is being
         answered.
         """
@@ -65,12 +65,12 @@ class AgentGate(Protocol):
         """
         ...
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until no prompt is being answered."""
         ...
 
 
-class World(Protocol):
+class SessionHost(Protocol):
     """The services that a session needs from the process that runs it: clock, workers, settings, models and
     client. `daemon/app.py` implements them.
     """
@@ -91,7 +91,7 @@ class World(Protocol):
         """Run `work` in a worker thread and return its result."""
         ...
 
-    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+    async def run_compute(self, work: Callable[[], T], tokens: int) -> T:
         """Run `work` in a worker thread and return its result. Use this for work whose time grows with
         `tokens`.
 
@@ -138,7 +138,7 @@ class World(Protocol):
         """Return the user's limits on the daemon's agent loop."""
         ...
 
-    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+    def observed_window(self, found: Lookup, base_url: str | None) -> Observed | None:
         """Return the model's observed window if it is not too old to be used."""
         ...
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from compactd._runtime.garbage import without_collector
 from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
-from compactd.core.history.append import New, Report, take
+from compactd.core.history.append import AppendRequest, Report, plan_append
 from compactd.core.history.entries import (
     Appended,
     Compacted,
@@ -32,36 +32,36 @@ from compactd.core.history.entries import (
 )
 from compactd.core.history.projection import Pending
 from compactd.core.models.observed import recorded_window
-from compactd.core.redaction.blank import content_of
+from compactd.core.redaction.blank_message import message_words
 from compactd.core.tokens.counting import messages_tokens, system_tokens, tool_tokens
 from compactd.formats.files.detect import detect, read
-from compactd.formats.files.directory_session import gathered
+from compactd.formats.files.directory_session import gather
 from compactd.formats.files.repair import Reported, split_prompt, with_reports
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.source import bytes_of
+from compactd.formats.files.source import read_source
 from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Text
 from compactd.protocol.settings import IgnoredSetting
 from compactd.session.follower import decode_entries
-from compactd.session.host import World
+from compactd.session.host import SessionHost
 from compactd.session.import_filter import ImportFilter
 from compactd.session.manager import VERSION, Sessions
 from compactd.session.session import Session
-from compactd.storage.hook_files import key_of, redacted_here
+from compactd.storage.hook_files import message_key, read_redacted
+from compactd.storage.journal_records import as_appended, scan
 from compactd.storage.memory_journal import MemoryJournal
-from compactd.storage.migrate import FORMAT, upgraded, version_of
-from compactd.storage.records import bare, scan
+from compactd.storage.migrate import FORMAT, upgrade, version_of
 
 AUTO = ("auto", None)
 
-Tell = Callable[[float, str], None]
+TellProgress = Callable[[float, str], None]
 """A function that is called with the share that is done (0 to 1) and the current phase, from any thread."""
 
 NAMED = 10
 """The most entry ids that a warning lists."""
 
-_TOLD_EVERY = 500
+_MESSAGES_PER_REPORT = 500
 """The number of messages between two progress reports."""
 
 
@@ -75,7 +75,7 @@ class Imported(Struct, frozen=True, kw_only=True):
     """Settings in the file that were not applied."""
 
 
-class _Made(Struct, frozen=True, kw_only=True):
+class _NewSession(Struct, frozen=True, kw_only=True):
     """An imported session that exists only in memory and is not stored yet."""
 
     session: Session
@@ -85,7 +85,7 @@ class _Made(Struct, frozen=True, kw_only=True):
 
 
 async def import_session(
-    sessions: Sessions, source: str | bytes, format: str | None, tell: Tell, home: Path
+    sessions: Sessions, source: str | bytes, format: str | None, tell: TellProgress, home: Path
 ) -> Imported:
     """Create a session from `source`, which is a path or the content of a session file. The session is on
     disk when this returns.
@@ -96,12 +96,12 @@ async def import_session(
     """
     session_id = secrets.token_hex(8)
 
-    def made() -> _Made:
+    def made() -> _NewSession:
         data = _read_file(source) if isinstance(source, str) else source
         with without_collector():
-            done = _made(sessions.world, session_id, data, _plain(format), tell)
+            done = _make_session(sessions.world, session_id, data, _plain(format), tell)
             return msgspec.structs.replace(
-                done, warnings=(*done.warnings, *_brought_back(done.session, home))
+                done, warnings=(*done.warnings, *_find_redacted(done.session, home))
             )
 
     new = await sessions.world.in_worker(made)
@@ -127,46 +127,50 @@ def _read_file(path: str) -> bytes:
     """
     if not Path(path).is_absolute() or "\0" in path:
         raise InvalidParams(f"{path!r} is not an absolute path; give an absolute path", "$.path")
-    return gathered(Path(path), bytes_of(Path(path)))
+    return gather(Path(path), read_source(Path(path)))
 
 
-def _made(world: World, session_id: str, data: bytes, format: str | None, tell: Tell) -> _Made:
+def _make_session(
+    world: SessionHost, session_id: str, data: bytes, format: str | None, tell: TellProgress
+) -> _NewSession:
     if not data.strip():
         raise InvalidParams("the file or content is empty", "$.content")
     tell(0.05, "reading")
     warnings: list[str] = []
     if format == "compactd" or (format in AUTO and detect(data) == "compactd"):
         filter = ImportFilter(world)
-        own = _own(world, session_id, data, filter, warnings)
+        own = _from_journal(world, session_id, data, filter, warnings)
         if own is not None:
-            return _made_of(own, "compactd", filter, warnings)
+            return _finish_session(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
         raise InvalidParams(f"the file contains no messages that could be read as {file.format}", "$.content")
     warnings += file.warnings
     tell(0.3, "counting")
     filter = ImportFilter(world)
-    session = _foreign(world, session_id, file, filter, warnings, tell)
-    return _made_of(session, file.format, filter, warnings)
+    session = _from_other_program(world, session_id, file, filter, warnings, tell)
+    return _finish_session(session, file.format, filter, warnings)
 
 
-def _made_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> _Made:
+def _finish_session(
+    session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]
+) -> _NewSession:
     told = (*filter.warnings(), *warnings)
-    return _Made(session=session, format=format, warnings=told, ignored=filter.ignored)
+    return _NewSession(session=session, format=format, warnings=told, ignored=filter.ignored)
 
 
-def _brought_back(session: Session, home: Path) -> Iterator[str]:
+def _find_redacted(session: Session, home: Path) -> Iterator[str]:
     """Yield a warning if messages contain what was redacted in another session of this data folder.
     O(messages) if anything was ever redacted.
     """
-    redacted = redacted_here(home)
+    redacted = read_redacted(home)
     if not redacted:
         return
     found = [
         entry.id
         for entry in session.entries
         if isinstance(entry, Appended)
-        and redacted.holds(key_of(content_of(session.fold.originals[entry.id].message)))
+        and redacted.contains(message_key(message_words(session.state.originals[entry.id].message)))
     ]
     if found:
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
@@ -179,8 +183,8 @@ def _brought_back(session: Session, home: Path) -> Iterator[str]:
 # --- compactd's journals ----------------------------------------------------------------------------
 
 
-def _own(
-    world: World, session_id: str, data: bytes, filter: ImportFilter, warnings: list[str]
+def _from_journal(
+    world: SessionHost, session_id: str, data: bytes, filter: ImportFilter, warnings: list[str]
 ) -> Session | None:
     """Return a session with the entries of a compactd journal, under the new id `session_id`. Return None if
     the journal is damaged, so that only its messages can be read.
@@ -190,7 +194,7 @@ def _own(
         return None
     try:
         steps = FORMAT.steps_from(version_of(found.records[0]).v)
-        records = upgraded([bare(record) for record in found.records], steps)
+        records = upgrade([as_appended(record) for record in found.records], steps)
         entries = filter.entries(decode_entries(records), session_id)
         if not _is_numbered(entries):
             return None
@@ -216,8 +220,13 @@ def _is_numbered(entries: Sequence[Entry]) -> bool:
 # --- other programs' sessions -----------------------------------------------------------------------
 
 
-def _foreign(
-    world: World, session_id: str, file: SessionFile, filter: ImportFilter, warnings: list[str], tell: Tell
+def _from_other_program(
+    world: SessionHost,
+    session_id: str,
+    file: SessionFile,
+    filter: ImportFilter,
+    warnings: list[str],
+    tell: TellProgress,
 ) -> Session:
     """Return a compactd session with another program's messages.
 
@@ -257,7 +266,7 @@ def _foreign(
             kept = first_kept.get(place, -1) - prompts
             stayed = [ids[at - prompts] for at in pinned.get(place, ()) if prompts <= at < place]
             first = ids[kept] if 0 <= kept < len(ids) else None
-            entry = _compacted(session, batch[0][0], count, first, stayed)
+            entry = _compaction_of(session, batch[0][0], count, first, stayed)
             _add(session, entry)
             ids.append(entry.id)
             batch = batch[1:]
@@ -269,12 +278,12 @@ def _foreign(
             "messages that were summarised are in the history, but not in the context. session/undo restores "
             "them to the context"
         )
-    session.pending = Pending(session.fold.path_items())
-    session.handed_epoch = session.fold.epoch
+    session.pending = Pending(session.state.path_items())
+    session.last_sent_epoch = session.state.epoch
     return session
 
 
-def _model_of(world: World, file: SessionFile, warnings: list[str]) -> ModelSet:
+def _model_of(world: SessionHost, file: SessionFile, warnings: list[str]) -> ModelSet:
     """Return the entry that sets the file's model, with the context window that the file records for it."""
     found = world.lookup(file.model, None)
     accepted = accepted_sizes(message for message, _ in file.messages[file.model_from :])
@@ -289,24 +298,24 @@ def _model_of(world: World, file: SessionFile, warnings: list[str]) -> ModelSet:
 
 
 def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:
-    """Split the messages into batches of at most `_TOLD_EVERY`. A summary always begins a batch."""
+    """Split the messages into batches of at most `_MESSAGES_PER_REPORT`. A summary always begins a batch."""
     starts = [i for i, (message, _, _) in enumerate(lines) if is_summary(message)]
-    cuts = sorted({0, *starts, *range(0, len(lines), _TOLD_EVERY)})
+    cuts = sorted({0, *starts, *range(0, len(lines), _MESSAGES_PER_REPORT)})
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
 def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[EntryId, ...]:
     reports: list[Report | None] = [report for _, _, report in lines]
-    intake = take(
-        session.fold,
-        New(
+    intake = plan_append(
+        session.state,
+        AppendRequest(
             read=[(message, raw) for message, raw, _ in lines],
             tokens=messages_tokens([message for message, _, _ in lines], session.counter),
             own_reports=reports,
         ),
         at=now,
         estimator=session.counter.name,
-        handed_epoch=session.fold.epoch,
+        handed_epoch=session.state.epoch,
     )
     messages = iter(intake.messages)
     for entry in intake.entries:
@@ -320,16 +329,16 @@ def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[En
 
 def _add(session: Session, entry: Entry, message: Message | None = None) -> None:
     session.entries.append(entry)
-    session.fold.apply(entry, message)
+    session.state.apply(entry, message)
 
 
-def _compacted(
+def _compaction_of(
     session: Session, message: Message, number: int, first_kept: EntryId | None, stayed: Sequence[EntryId]
 ) -> Compacted:
     """Return a compaction entry for the summary `message` of another program. `first_kept` is the first
     message that its compaction kept in the view, `stayed` are older messages that it kept as well.
     """
-    state = session.fold
+    state = session.state
     start = state.path.index(first_kept) if first_kept in state.originals else len(state.path)
     tail = [state.originals[i] for i in state.path[start:] if i in state.originals]
     older = set(state.path[:start])
@@ -338,7 +347,7 @@ def _compacted(
     meta = message.meta
     entry = Compacted(
         id=state.next_id,
-        at=message.created_at or session.world.now(),
+        at=message.created_at or session.host.now(),
         compaction_id=f"imported-{number}",
         epoch=state.epoch + 1,
         summary="\n\n".join(block.text for block in message.content if isinstance(block, Text)),
@@ -360,9 +369,9 @@ def _compacted(
         messages_before=len(state.items),
         messages_after=1 + len(kept),
         messages_removed=max(0, len(state.items) - len(kept)),
-        tokens_before=state.estimated,
+        tokens_before=state.estimated_size,
         tokens_after=after,
-        tokens_saved=max(0, state.estimated - after),
+        tokens_saved=max(0, state.estimated_size - after),
         first_kept_entry_id=entry.first_kept,
         kept_messages=len(tail),
         pinned_entry_ids=entry.pinned,

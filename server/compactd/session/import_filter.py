@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import is_typed
 from compactd.core.budget.limits import Window
-from compactd.core.budget.untrusted import UntrustedSettings, harmless, resolve
+from compactd.core.budget.untrusted import UntrustedSettings, resolve, split_untrusted
 from compactd.core.budget.usage_report import known_window
 from compactd.core.history.entries import (
     NULL,
@@ -30,11 +30,11 @@ from compactd.core.history.entries import (
     Snapshot,
     Unqueued,
 )
-from compactd.formats.files.session_file import Line
+from compactd.formats.files.session_file import MessageLine
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
-from compactd.session.host import World
+from compactd.session.host import SessionHost
 from compactd.session.manager import VERSION
 
 SOURCE = "session/import"
@@ -46,7 +46,7 @@ class ImportFilter:
     what it removed.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SessionHost) -> None:
         self._world = world
         self._ignored: dict[str, IgnoredSetting] = {}
         self._unpinned = 0
@@ -116,7 +116,7 @@ class ImportFilter:
                 case SettingsSet():
                     kept.append(self._settings(entry, model))
                 case Appended():
-                    kept.append(self._appended(entry))
+                    kept.append(self._filter_message(entry))
                 case PinSet(pinned=True):
                     kept.append(self._pins(entry, messages))
                 case Snapshot():
@@ -131,7 +131,7 @@ class ImportFilter:
         self._dropped_prompts = len(waiting)
         return kept
 
-    def lines(self, lines: Sequence[Line]) -> list[Line]:
+    def lines(self, lines: Sequence[MessageLine]) -> list[MessageLine]:
         """Return the filtered messages of another program's session. O(messages)."""
         return [self._line(message, raw) for message, raw in lines]
 
@@ -147,13 +147,13 @@ class ImportFilter:
         if entry.base_url is not None:
             reason = "it decides to which server the conversation is sent; give `base_url` at session/start"
             self._ignore(IgnoredSetting(name="base_url", source=SOURCE, reason=reason))
-        window = self._bounded(GivenSettings(context_window=entry.context_window), entry.model).context_window
+        window = self._bound(GivenSettings(context_window=entry.context_window), entry.model).context_window
         recorded = GivenSettings(context_window=entry.recorded_window)
         return msgspec.structs.replace(
             entry,
             base_url=None,
             context_window=window,
-            recorded_window=self._bounded(recorded, entry.model).context_window,
+            recorded_window=self._bound(recorded, entry.model).context_window,
         )
 
     def _settings(self, entry: SettingsSet, model: str | None) -> SettingsSet:
@@ -162,14 +162,14 @@ class ImportFilter:
         entry = msgspec.structs.replace(entry, snapshots=None)
         if entry.compaction == NULL:
             return entry
-        given = self._bounded(msgspec.json.decode(entry.compaction, type=GivenSettings), model)
+        given = self._bound(msgspec.json.decode(entry.compaction, type=GivenSettings), model)
         return msgspec.structs.replace(entry, compaction=Raw(msgspec.json.encode(given)))
 
-    def _bounded(self, given: GivenSettings, model: str | None) -> UntrustedSettings:
+    def _bound(self, given: GivenSettings, model: str | None) -> UntrustedSettings:
         """Return those of the settings `given` that an imported file may set for this model. The others are
         noted as ignored.
         """
-        kept, ignored = harmless(given, SOURCE)
+        kept, ignored = split_untrusted(given, SOURCE)
         found = self._world.lookup(model, None)
         window = Window(source="no model is named") if found is None else known_window(found, None)
         _, raised = resolve(((SOURCE, kept), *self._world.layers(None)), window)
@@ -180,7 +180,7 @@ class ImportFilter:
     def _ignore(self, setting: IgnoredSetting) -> None:
         self._ignored[setting.name] = setting
 
-    def _appended(self, entry: Appended) -> Appended:
+    def _filter_message(self, entry: Appended) -> Appended:
         # Only a message with `pinned` in its JSON, perhaps written with escapes, must be decoded.
         text = bytes(entry.message)
         if b"pinned" not in text and b"\\u" not in text:
@@ -188,13 +188,13 @@ class ImportFilter:
         message = decode_message(entry.message)
         if not self._is_false_pin(message):
             return entry
-        return msgspec.structs.replace(entry, message=_unpinned(entry.message))
+        return msgspec.structs.replace(entry, message=_unpin(entry.message))
 
-    def _line(self, message: Message, raw: Raw) -> Line:
+    def _line(self, message: Message, raw: Raw) -> MessageLine:
         if message.meta is None or not self._is_false_pin(message):
             return message, raw
         message = msgspec.structs.replace(message, meta=msgspec.structs.replace(message.meta, pinned=False))
-        return message, _unpinned(raw)
+        return message, _unpin(raw)
 
     def _is_false_pin(self, message: Message) -> bool:
         if message.meta is None or not message.meta.pinned or is_typed(message):
@@ -212,7 +212,7 @@ class ImportFilter:
         return msgspec.structs.replace(entry, entry_ids=typed)
 
 
-def _unpinned(raw: Raw) -> Raw:
+def _unpin(raw: Raw) -> Raw:
     """Return the message without `pinned` in its `meta`, and otherwise unchanged."""
     fields = msgspec.json.decode(raw, type=dict[str, Raw])
     meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])

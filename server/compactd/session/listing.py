@@ -7,14 +7,14 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from compactd.core.history.state import Fold, fold
+from compactd.core.history.state import SessionState, replay
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import CompactdError
 from compactd.session.follower import decode_entries
 from compactd.storage.protocols import Store
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class ListedSession(Struct, frozen=True, kw_only=True):
     """What `session/list` shows about a session's content."""
 
     title: str | None
@@ -23,20 +23,20 @@ class Listed(Struct, frozen=True, kw_only=True):
     compactions: int
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class SessionRow(Struct, frozen=True, kw_only=True):
     """One session in the list. Times are Unix seconds."""
 
     session_id: str
-    listed: Listed
+    listed: ListedSession
     size_bytes: int
     updated_at: float
     is_open: bool
     working_dir: str | None = None
 
 
-def listed_of(state: Fold) -> Listed:
+def listed_of(state: SessionState) -> ListedSession:
     """Return the list's facts about a session that is open in this process. O(compactions)."""
-    return Listed(
+    return ListedSession(
         title=state.shown_title,
         model=state.model.model,
         message_count=len(state.items),
@@ -44,7 +44,7 @@ def listed_of(state: Fold) -> Listed:
     )
 
 
-def read_listed(store: Store, session_id: str) -> Listed:
+def read_listing(store: Store, session_id: str) -> ListedSession:
     """Return the list's facts about a session that is not open in this process: from its info file, or else
     from its journal.
 
@@ -55,9 +55,9 @@ def read_listed(store: Store, session_id: str) -> Listed:
     if info is not None:
         # An info file of another version is ignored: its content can be derived from the journal.
         with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(info, type=Listed)
+            return msgspec.json.decode(info, type=ListedSession)
     try:
-        return listed_of(fold(decode_entries(store.salvage(session_id)), decode_message))
+        return listed_of(replay(decode_entries(store.salvage(session_id)), decode_message))
     except (CompactdError, LookupError, ValueError, TypeError, RecursionError):
         # The list still shows it; session/start says what is wrong.
-        return Listed(title=None, model=None, message_count=0, compactions=0)
+        return ListedSession(title=None, model=None, message_count=0, compactions=0)

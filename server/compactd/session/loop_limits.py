@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.storage.settings_files import FILE_LIMIT_BYTES, PREFIX
-from compactd.storage.settings_reader import READ_S, in_own_thread
+from compactd.storage.settings_reader import READ_S, run_in_own_thread
 
 _log = logging.getLogger("compactd.loop")
 
@@ -31,7 +31,7 @@ async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float
     """
     try:
         async with asyncio.timeout(read_s):
-            return await in_own_thread(lambda: limits_from(environ, user_file))
+            return await run_in_own_thread(lambda: limits_from(environ, user_file))
     except TimeoutError:
         _log.warning(
             "%s could not be read within %g seconds, so its [loop] table is ignored", user_file.name, read_s

@@ -18,10 +18,10 @@ from compactd.core.models.observed import recorded_window
 from compactd.protocol.errors import Detail, SessionCorrupt, SessionLocked, SessionNotFound, StorageFailed
 from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
 from compactd.protocol.settings import GivenSettings
-from compactd.session.follower import Following, decode_entries, fitting
-from compactd.session.host import World
-from compactd.session.listing import Row, listed_of, read_listed
-from compactd.session.queue import InOrder
+from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
+from compactd.session.host import SessionHost
+from compactd.session.listing import SessionRow, listed_of, read_listing
+from compactd.session.queue import SerialQueue
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
 from compactd.storage.paths import real_folder
@@ -65,7 +65,7 @@ class Start(Struct, frozen=True, kw_only=True):
     """True if an editor's command opens the session for its own use."""
 
 
-class Started(Struct, frozen=True):
+class StartedSession(Struct, frozen=True):
     """The result of `Sessions.start`: the open session, `resumed` (true if the session existed before), and
     warnings for the client.
     """
@@ -78,13 +78,13 @@ class Started(Struct, frozen=True):
 class Sessions:
     """All sessions that are open in this process, and the store that keeps them."""
 
-    def __init__(self, world: World, store: Store, trees: Trees) -> None:
+    def __init__(self, world: SessionHost, store: Store, trees: Trees) -> None:
         self.world = world
         self.store = store
         self._trees = trees
         self.open: dict[str, Session] = {}
-        self._followings: dict[str, Following] = {}
-        self._lines: dict[str, InOrder] = {}
+        self._followings: dict[str, SessionFollower] = {}
+        self._lines: dict[str, SerialQueue] = {}
 
     def get(self, session_id: str) -> Session:
         """Return the open session with this id.
@@ -111,7 +111,7 @@ class Sessions:
 
     # --- starting -------------------------------------------------------------------------------------
 
-    async def start(self, want: Start) -> Started:
+    async def start(self, want: Start) -> StartedSession:
         """Open or resume a session and apply the values in `want`. Everything is on disk when this returns.
 
         Raises `SessionCorrupt`, `StorageFailed`, and `FormatNotSupported` for a file of a newer version. If
@@ -119,31 +119,31 @@ class Sessions:
         """
         session_id = want.session_id or secrets.token_hex(8)
         try:
-            return await self._in_line(session_id, lambda: self._start(session_id, want))
+            return await self._run_in_queue(session_id, lambda: self._start(session_id, want))
         except SessionCorrupt as damaged:
             damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
             raise
 
-    def opening(self, session_id: str) -> InOrder | None:
+    def opening_queue(self, session_id: str) -> SerialQueue | None:
         """Return the queue of the requests that open, close or delete this session, or None if none of them
         is running. Other requests for the session wait in it.
         """
         return self._lines.get(session_id)
 
-    async def _in_line(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
-        line = self._lines.setdefault(session_id, InOrder())
+    async def _run_in_queue(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        line = self._lines.setdefault(session_id, SerialQueue())
         try:
             return await line.run(work)
         finally:
             if line.is_idle:
                 self._lines.pop(session_id, None)
 
-    async def _start(self, session_id: str, want: Start) -> Started:
+    async def _start(self, session_id: str, want: Start) -> StartedSession:
         session = self.open.get(session_id)
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
         if session is not None and session.journal is None:
-            await self._let_go(session)
+            await self._close_journal(session)
             session, was_open = None, False
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)
@@ -165,30 +165,30 @@ class Sessions:
             session.working_dir = want.working_dir
             await self.world.read_settings(session.working_dir)
             session.refresh()
-        state = session.fold
+        state = session.state
         if session.snapshots is None and (want.snapshots or state.takes_snapshots or state.snapshots):
             made = partial(_snapshots_of, self._trees, session_id)
             snapshots = session.snapshots = await self.world.in_worker(made)
             if not resumed:
                 # An earlier session with this id may have left snapshots: its deletion was interrupted.
                 await snapshots.forget()
-        session.has_hook = want.compaction_hook
+        session.has_compaction_hook = want.compaction_hook
         session.client = want.client or session.client
         if session.journal is None:
-            return Started(session, resumed, _read_only_warnings(session, want))
+            return StartedSession(session, resumed, _read_only_warnings(session, want))
         if was_followed and resumed:
             session.emit(WriterChanged(owner="this"))
         number = self._apply(session, want)
         if number is not None:
-            await session.durable(number)
+            await session.wait_durable(number)
         if not was_open:
-            session.handed_epoch = session.fold.epoch
-        warnings = (*session.standing().warnings, *_learned_warnings(session))
+            session.last_sent_epoch = session.state.epoch
+        warnings = (*session.budget_status().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:
             text = f"the last {torn} bytes of the session's file are an incomplete record and are ignored"
             warnings = (text, *warnings)
-        return Started(session, resumed, warnings)
+        return StartedSession(session, resumed, warnings)
 
     def _look_up(self, model: str, base_url: str | None) -> None:
         """Look the model up once in a worker, so that later look-ups on the event loop are fast. The first
@@ -196,7 +196,7 @@ class Sessions:
         """
         found = self.world.lookup(model, base_url)
         if found is not None:
-            self.world.observed(found, base_url)
+            self.world.observed_window(found, base_url)
 
     async def _create(self, session_id: str, want: Start) -> Session:
         folder = want.working_dir
@@ -217,7 +217,7 @@ class Sessions:
         journal = await self.world.in_worker(lambda: self.store.create(session_id, record, want.durability))
         try:
             session = Session(self.world, session_id, journal, (first,))
-            await session.durable(journal.last)
+            await session.wait_durable(journal.last)
         except BaseException:
             await journal.close()  # otherwise this process would keep its lock
             raise
@@ -266,7 +266,7 @@ class Sessions:
         journal, follower, is_owned, records = await self.world.in_worker(read)
 
         def folded() -> Session:
-            with without_collector(), fitting():
+            with without_collector(), refuse_misfits():
                 return Session(self.world, session_id, journal, decode_entries(records))
 
         try:
@@ -282,11 +282,11 @@ class Sessions:
             raise
         if follower is not None:
             session.writer = owner
-            deleted = partial(self._deleted_elsewhere, session)
-            self._followings[session_id] = Following(session, follower, is_owned, deleted)
+            deleted = partial(self._close_deleted, session)
+            self._followings[session_id] = SessionFollower(session, follower, is_owned, deleted)
         return session
 
-    def _deleted_elsewhere(self, session: Session) -> None:
+    def _close_deleted(self, session: Session) -> None:
         """Close a followed session that another process has deleted."""
         if self.open.get(session.id) is session:
             del self.open[session.id]
@@ -301,19 +301,19 @@ class Sessions:
         wait for, or None if nothing changed.
         """
         number: int | None = None
-        old = session.fold.model
+        old = session.state.model
         model = old.model if want.model is None else want.model
         stays = model == old.model
         window = old.context_window if stays and want.context_window is None else want.context_window
         base_url = want.base_url or (old.base_url if stays else None)
         if (model, base_url, window) != (old.model, old.base_url, old.context_window):
             number = session.set_model(model, base_url, window)
-        prompt = want.system_prompt if want.system_prompt != session.fold.system_prompt else None
+        prompt = want.system_prompt if want.system_prompt != session.state.system_prompt else None
         changed = session.configure(
             "start", compaction=want.compaction, system_prompt=prompt, tools=want.tools, title=want.title
         )
         number = number if changed is None else changed
-        if want.snapshots is not None and want.snapshots != session.fold.takes_snapshots:
+        if want.snapshots is not None and want.snapshots != session.state.takes_snapshots:
             number = session.write(SettingsSet(at=self.world.now(), snapshots=want.snapshots))
         return number
 
@@ -326,26 +326,26 @@ class Sessions:
         session = self.get(session_id)
 
         async def work() -> None:
-            await _line_ended(session)
-            if session.agent is not None:
-                await session.agent.abort()
-            if session.running is not None:
-                await session.running.cancel()
-            await self._let_go(session)
+            await _wait_queue_idle(session)
+            if session.agent_loop is not None:
+                await session.agent_loop.abort()
+            if session.operation is not None:
+                await session.operation.cancel()
+            await self._close_journal(session)
             session.emit(SessionClosed(reason=reason))
 
-        await self._in_line(session_id, work)
+        await self._run_in_queue(session_id, work)
 
     async def close_all(self) -> None:
         """Close every session without sending events."""
         for session in tuple(self.open.values()):
-            if session.agent is not None:
-                await session.agent.abort()
+            if session.agent_loop is not None:
+                await session.agent_loop.abort()
             # The client already got the error about a full disk. The other sessions must still be written.
             with suppress(StorageFailed):
-                await self._let_go(session)
+                await self._close_journal(session)
 
-    async def _let_go(self, session: Session) -> None:
+    async def _close_journal(self, session: Session) -> None:
         self.open.pop(session.id, None)
         session.is_closed = True
         following = self._followings.pop(session.id, None)
@@ -356,7 +356,7 @@ class Sessions:
             return
         await journal.close()
         if session.persistent and journal.size_bytes is not None:
-            info = msgspec.json.encode(listed_of(session.fold))
+            info = msgspec.json.encode(listed_of(session.state))
             await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
         await self.world.in_worker(session.release)
 
@@ -367,17 +367,17 @@ class Sessions:
         """
         session = self.open.get(session_id)
         if session is not None:
-            session.free()
-        await self._in_line(session_id, lambda: self._delete(session_id))
+            session.require_idle()
+        await self._run_in_queue(session_id, lambda: self._delete(session_id))
 
     async def _delete(self, session_id: str) -> None:
         session = self.open.get(session_id)
         if session is not None:
-            await _line_ended(session)
-            session.free()
+            await _wait_queue_idle(session)
+            session.require_idle()
             if session.persistent:
-                session.writable()
-            await self._let_go(session)
+                session.require_journal()
+            await self._close_journal(session)
             session.emit(SessionClosed(reason="deleted"))
             if not session.persistent:
                 return
@@ -389,7 +389,7 @@ class Sessions:
 
     # --- listing --------------------------------------------------------------------------------------
 
-    async def list(self) -> tuple[Row, ...]:
+    async def list(self) -> tuple[SessionRow, ...]:
         """Return every session, stored or open, newest first."""
         stored = await self.world.in_worker(self.store.list)
         rows = [await self._row(one) for one in stored]
@@ -398,9 +398,9 @@ class Sessions:
             # A followed session that is no longer stored was just deleted by another process.
             if session.id not in known and session.journal is not None:
                 rows.append(
-                    Row(
+                    SessionRow(
                         session_id=session.id,
-                        listed=listed_of(session.fold),
+                        listed=listed_of(session.state),
                         size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
                         updated_at=session.touched_at,
                         is_open=True,
@@ -409,13 +409,13 @@ class Sessions:
                 )
         return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
 
-    async def _row(self, stored: Stored) -> Row:
+    async def _row(self, stored: Stored) -> SessionRow:
         session = self.open.get(stored.session_id)
         if session is not None:
-            listed = listed_of(session.fold)
+            listed = listed_of(session.state)
         else:
-            listed = await self.world.in_worker(partial(read_listed, self.store, stored.session_id))
-        return Row(
+            listed = await self.world.in_worker(partial(read_listing, self.store, stored.session_id))
+        return SessionRow(
             session_id=stored.session_id,
             listed=listed,
             size_bytes=stored.size_bytes,
@@ -467,7 +467,7 @@ def _learned_warnings(session: Session) -> tuple[str, ...]:
     known = None if found is None else recorded_window(found)
     if found is None or learned is None or known is None or learned.window >= known:
         return ()
-    if session.standing().window != learned.window:
+    if session.budget_status().window != learned.window:
         return ()
     on = datetime.fromtimestamp(learned.at, UTC).date().isoformat()
     where = f" --base-url {learned.base_url}" if learned.base_url else ""
@@ -478,13 +478,13 @@ def _learned_warnings(session: Session) -> tuple[str, ...]:
     )
 
 
-async def _line_ended(session: Session) -> None:
+async def _wait_queue_idle(session: Session) -> None:
     # After this, earlier requests have left the queue. One of them may have started a compaction.
     if not session.queue.is_idle:
-        await session.queue.run(_nothing)
+        await session.queue.run(_do_nothing)
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     return None
 
 

@@ -1,7 +1,7 @@
 """Free memory after a compaction: drop decoded messages and return free heap memory to the system.
 
 Messages that the next request does not contain become bytes again. The next compaction decodes them in a
-worker. The heap functions work only with glibc; elsewhere `give_back` does nothing.
+worker. The heap functions work only with glibc; elsewhere `release_free_memory` does nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from msgspec import Struct
 
 from compactd.core.extract.facts import FactCache
-from compactd.core.history.lazy_message import OnDemand
+from compactd.core.history.lazy_message import LazyMessage
 from compactd.session.session import Session
 
 PIECE = 500
@@ -26,10 +26,10 @@ millisecond."""
 
 WORKERS = 4
 """The number of worker threads. Each has its own heap."""
-MEETING_S = 0.005
-"""Seconds that an idle worker waits for the other workers in `give_back`. It is short, because another
-session may need the worker."""
-EVERY_S = 5.0
+WORKER_WAIT_S = 0.005
+"""Seconds that an idle worker waits for the other workers in `release_free_memory`. It is short, because
+another session may need the worker."""
+MIN_RELEASE_INTERVAL_S = 5.0
 """The least seconds between two returns of memory to the system. Each return delays other requests by 5 to 20
 ms (measured 2026-11)."""
 MEETINGS, PAUSE_S = 8, 0.1
@@ -40,30 +40,30 @@ PIECE_BYTES = 100_000
 top, small enough that malloc takes it from the heap."""
 TRIM_THRESHOLD = -1
 """The number of the parameter `M_TRIM_THRESHOLD` of mallopt(3)."""
-KEPT_BYTES = 64 << 20
-"""The trim threshold except during `give_back`. A lower one slows compactions, which free and allocate large
-arrays."""
+USUAL_TRIM_BYTES = 64 << 20
+"""The trim threshold except during `release_free_memory`. A lower one slows compactions, which free and
+allocate large arrays."""
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
 _threshold = threading.Lock()
 """A lock for changes of the C library's trim threshold, which applies to all heaps."""
 _resting: set[asyncio.Task[None]] = set()
-"""The running `rest` tasks, referenced so that they are not garbage-collected."""
+"""The running `free_memory` tasks, referenced so that they are not garbage-collected."""
 _next_at: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 """For each event loop, the earliest time (by its clock) of the next return of memory."""
 _waiting: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 """The event loops in which a task already waits for the time in `_next_at`."""
 
 
-def rest_soon(session: Session) -> None:
-    """Start `rest` as a background task, which runs after the waiting requests."""
-    task = asyncio.get_running_loop().create_task(rest(session))
+def release_memory_soon(session: Session) -> None:
+    """Start `free_memory` as a background task, which runs after the waiting requests."""
+    task = asyncio.get_running_loop().create_task(free_memory(session))
     _resting.add(task)
     task.add_done_callback(_resting.discard)
 
 
-async def rest(session: Session) -> None:
+async def free_memory(session: Session) -> None:
     """Free memory that the session does not need until its next compaction.
 
     Packs the facts that were found in messages, turns messages that the next request does not contain into
@@ -72,25 +72,25 @@ async def rest(session: Session) -> None:
     """
     # Free first, so that the packed facts fill the gaps.
     with suppress(RuntimeError):  # the workers are gone if the process is ending
-        await session.world.in_worker(partial(settle, session.facts))
-    state = session.fold
+        await session.host.in_worker(partial(settle, session.facts))
+    state = session.state
     shown = frozenset(item.entry_id for item in state.items)
     ids = tuple(state.originals)
     for start in range(0, len(ids), PIECE):
         await asyncio.sleep(0)
-        if session.fold is not state or session.is_closed:
+        if session.state is not state or session.is_closed:
             return
         for entry_id in ids[start : start + PIECE]:
             item = state.originals[entry_id]
-            if entry_id not in shown and isinstance(item.body, OnDemand):
+            if entry_id not in shown and isinstance(item.body, LazyMessage):
                 # Change the object in place: new small objects between freed ones would pin their memory.
-                item.body.let_go()
-    await _give_back_in_time(session.world.in_worker)
+                item.body.drop_decoded()
+    await _release_at_interval(session.host.in_worker)
 
 
-async def _give_back_in_time(in_worker: InWorker) -> None:
-    """Call `give_all_back`, at most once per `EVERY_S`. If the last call is too recent, wait. If another task
-    already waits, return at once.
+async def _release_at_interval(in_worker: InWorker) -> None:
+    """Call `release_all_memory`, at most once per `MIN_RELEASE_INTERVAL_S`. If the last call is too recent,
+    wait. If another task already waits, return at once.
     """
     loop = asyncio.get_running_loop()
     if loop in _waiting:
@@ -100,16 +100,16 @@ async def _give_back_in_time(in_worker: InWorker) -> None:
         await asyncio.sleep(max(0.0, _next_at.get(loop, 0.0) - loop.time()))
     finally:
         _waiting.discard(loop)
-    _next_at[loop] = loop.time() + EVERY_S
-    await give_all_back(in_worker)
+    _next_at[loop] = loop.time() + MIN_RELEASE_INTERVAL_S
+    await release_all_memory(in_worker)
 
 
-async def give_all_back(in_worker: InWorker) -> None:
+async def release_all_memory(in_worker: InWorker) -> None:
     """Return free memory to the system, including that of each worker's heap."""
     reached: set[int | None] = set()
     with suppress(RuntimeError):  # the workers are gone if the process is ending
         for _ in range(MEETINGS):
-            work = partial(give_back, threading.Barrier(WORKERS), reached)
+            work = partial(release_free_memory, threading.Barrier(WORKERS), reached)
             await asyncio.gather(*(in_worker(work) for _ in range(WORKERS)))
             if len(reached) >= WORKERS or threading.main_thread().ident in reached:
                 break
@@ -126,7 +126,7 @@ def settle(facts: FactCache | None) -> None:
             facts.settle()
 
 
-def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
+def release_free_memory(meeting: threading.Barrier, reached: set[int | None]) -> None:
     """Return free memory to the system if the C library is glibc. Takes milliseconds and releases the GIL.
 
     `malloc_trim` does not trim the top of each thread's own heap (glibc 2.36, seen 2026-11). So each worker
@@ -142,13 +142,13 @@ def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
     place = 0
     if threading.current_thread() is not threading.main_thread():
         with suppress(threading.BrokenBarrierError):
-            place = meeting.wait(MEETING_S)
+            place = meeting.wait(WORKER_WAIT_S)
     if place == 0:
         drop_spares()
     with _threshold:
         heap.adjust(TRIM_THRESHOLD, 0)
         heap.free(heap.allocate(PIECE_BYTES))
-        heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
+        heap.adjust(TRIM_THRESHOLD, USUAL_TRIM_BYTES)
     if place == 0:
         # Also return free pages between used ones.
         heap.trim(0)

@@ -12,37 +12,37 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactd.core.history.lazy_message import OnDemand
-from compactd.formats.files.journal import decoder_of
+from compactd.core.history.lazy_message import LazyMessage
+from compactd.formats.files.journal_messages import decoder_of
 from compactd.session.session import Session
 
-MOST_TOKENS = 600_000
+MAX_DECODED_TOKENS = 600_000
 """The most tokens that stay decoded in all views together: about three large sessions."""
 
 PIECE = 400
 """The number of messages that are processed before the event loop gets a turn. They take less than a
 millisecond."""
 
-LOOKS = frozenset(("session/context", "agent/prompt", "session/expand", "session/export"))
+DECODING_METHODS = frozenset(("session/context", "agent/prompt", "session/expand", "session/export"))
 """The methods whose handlers decode all messages of a session's view."""
-ENDS = frozenset(("session/close", "session/delete"))
+ENDING_METHODS = frozenset(("session/close", "session/delete"))
 
 
-class Cooler:
+class DecodedMessageCache:
     """The LRU cache of the decoded messages in the views of all sessions. It turns messages back into bytes,
     those of the least recently used session first.
     """
 
-    def __init__(self, sessions: Mapping[str, Session], most_tokens: int = MOST_TOKENS) -> None:
+    def __init__(self, sessions: Mapping[str, Session], most_tokens: int = MAX_DECODED_TOKENS) -> None:
         self._sessions = sessions
         self._most = most_tokens
-        self._views: dict[str, _Seen] = {}
+        self._views: dict[str, _DecodedRange] = {}
         """By session id, how much of the session's view is decoded; least recently used first."""
         self._warm = 0
         """The sum of `warm` over `_views`."""
         self._task: asyncio.Task[None] | None = None
 
-    def asked(self, method: str, session_id: str) -> None:
+    def note_request(self, method: str, session_id: str) -> None:
         """Note a request: its session becomes the most recently used one. Call this before the request is
         handled. O(1).
         """
@@ -50,17 +50,17 @@ class Cooler:
         for last in (next(reversed(self._views), session_id), session_id):
             seen, session = self._views.pop(last, None), self._sessions.get(last)
             self._warm -= 0 if seen is None else seen.warm
-            if session is None or session.is_closed or (last == session_id and method in ENDS):
+            if session is None or session.is_closed or (last == session_id and method in ENDING_METHODS):
                 continue
-            if seen is None or (last == session_id and method in LOOKS):
-                seen = _Seen()
+            if seen is None or (last == session_id and method in DECODING_METHODS):
+                seen = _DecodedRange()
             seen.look(session)
             self._warm += seen.warm
             self._views[last] = seen
         if self._warm > self._most and (self._task is None or self._task.done()):
             self._task = asyncio.ensure_future(self._run())
 
-    async def rested(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until the running work, which turns messages into bytes, is done."""
         if self._task is not None:
             await self._task
@@ -85,14 +85,14 @@ class Cooler:
                     del self._views[session_id]
                     self._warm -= before
                     break
-                more = seen.cool(session, before + self._most // 2 - self._warm)
+                more = seen.drop_oldest(session, before + self._most // 2 - self._warm)
                 self._warm += seen.warm - before
                 await asyncio.sleep(0)
                 if not more:
                     break
 
 
-class _Seen:
+class _DecodedRange:
     """The count of a view's tokens that may be decoded. Messages at the view's beginning become
     bytes first.
     """
@@ -107,24 +107,24 @@ class _Seen:
 
     def look(self, session: Session) -> None:
         """Update `warm` to the view's current length. O(1)."""
-        state = session.fold
+        state = session.state
         if state.epoch != self._epoch or self._cold > len(state.items):
             self._epoch, self._cold, self._cold_tokens = state.epoch, 0, 0
         self.warm = max(0, state.items_tokens - self._cold_tokens)
 
-    def cool(self, session: Session, most: int) -> bool:
+    def drop_oldest(self, session: Session, most: int) -> bool:
         """Turn up to `PIECE` messages into bytes, oldest first. Return false if nothing is left to do: at
         most `most` tokens are decoded, or the view has no more messages.
         """
         self.look(session)
-        state, decode = session.fold, decoder_of(session.entries)
+        state, decode = session.state, decoder_of(session.entries)
         items = state.items
         for at in range(self._cold, min(len(items), self._cold + PIECE)):
             if self.warm <= most:
                 return False
             item = items[at]
             if item.is_decoded and item.source is not None and state.originals.get(item.entry_id) is item:
-                state.exchange(at, msgspec.structs.replace(item, body=OnDemand(item.source, decode)))
+                state.replace_item(at, msgspec.structs.replace(item, body=LazyMessage(item.source, decode)))
             self._cold = at + 1
             self._cold_tokens += item.tokens
             self.warm = max(0, self.warm - item.tokens)

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class InOrder:
+class SerialQueue:
     """A work queue: each item runs after the one before it has ended."""
 
     def __init__(self) -> None:

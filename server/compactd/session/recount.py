@@ -17,7 +17,7 @@ TOGETHER = 500
 """How many messages are counted in one call."""
 
 
-class Recounting:
+class RecountCache:
     """The token counts of messages by `counter`. The caller is expected to ask for the messages of `items`,
     in their order.
     """

@@ -1,8 +1,8 @@
 """Redaction: remove a secret from a session, from its history, and from every file of compactd that contains
 it.
 
-This is the one exception to "nothing is deleted" (protocol.md, "session/redact"). `storage/holders.py` lists
-what happens to each kind of file.
+This is the one exception to "nothing is deleted" (protocol.md, "session/redact"). `storage/word_holders.py`
+lists what happens to each kind of file.
 """
 
 from __future__ import annotations
@@ -18,34 +18,36 @@ import msgspec
 from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Appended, Compacted, Entry, EntryId, Redacted
 from compactd.core.history.projection import Pending
-from compactd.core.history.state import Fold, fold
-from compactd.core.redaction.redaction import Cleaned, Codec, Left, Redaction
+from compactd.core.history.state import SessionState, replay
+from compactd.core.redaction.redaction import CleanedPlace, Codec, Redaction, RemainingPlace
 from compactd.core.redaction.redaction import redact as cleaned_of
-from compactd.formats.files.journal import decoder_of
+from compactd.formats.files.journal_messages import decoder_of
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import InvalidParams, SessionBusy
 from compactd.session.follower import decode_entries
 from compactd.session.session import Session
-from compactd.session.slot import Running
+from compactd.session.slot import ExclusiveOperation
 from compactd.storage import files
-from compactd.storage.copies import copies_of
-from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror, key_of, remember_redacted
+from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror, message_key, remember_redacted
+from compactd.storage.outside_copies import copies_of
 
 _log = logging.getLogger("compactd.redacting")
 
 _FORKED = "another session of this agent (a fork) contains the same messages; redact them there too"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RedactionOutcome(msgspec.Struct, frozen=True):
     """The result of a redaction."""
 
     count: int
     """The number of redacted messages."""
-    cleaned: tuple[Cleaned, ...]
-    left: tuple[Left, ...]
+    cleaned: tuple[CleanedPlace, ...]
+    left: tuple[RemainingPlace, ...]
 
 
-async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> Outcome:
+async def redact(
+    session: Session, entry_ids: Sequence[EntryId], home: Path | None = None
+) -> RedactionOutcome:
     """Replace the content of these messages by a marker text, in memory and on disk.
 
     Returns which files and texts were cleaned, and which could not be. `home` is the data folder, where
@@ -56,12 +58,12 @@ async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | No
     begun, it runs to its end even if the caller is cancelled. Raises `SessionBusy`, `SessionLocked`,
     `StorageFailed` (then the messages are unchanged), and `InvalidParams` for an id that is not a message.
     """
-    session.free()
-    session.writable()
+    session.require_idle()
+    session.require_journal()
     _check(session, entry_ids)
     # No compaction may begin meanwhile: its summary could repeat the redacted content.
-    running = session.running = Running(session.emit, "", None)
-    task = asyncio.ensure_future(_carried_out(session, running, tuple(dict.fromkeys(entry_ids)), home))
+    running = session.operation = ExclusiveOperation(session.emit, "", None)
+    task = asyncio.ensure_future(_carry_out(session, running, tuple(dict.fromkeys(entry_ids)), home))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -70,10 +72,10 @@ async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | No
         raise
 
 
-async def _carried_out(
-    session: Session, running: Running, entry_ids: tuple[EntryId, ...], home: Path | None
-) -> Outcome:
-    journal, world = session.writable(), session.world
+async def _carry_out(
+    session: Session, running: ExclusiveOperation, entry_ids: tuple[EntryId, ...], home: Path | None
+) -> RedactionOutcome:
+    journal, world = session.require_journal(), session.host
     entries, counter = tuple(session.entries), session.counter
     codec = Codec(decoder_of(entries), encode_message, session.count_message, counter.name)
     home = home if session.persistent else None
@@ -95,21 +97,21 @@ async def _carried_out(
             await session.snapshots.forget()
         await journal.replace(records)
         if home is not None:
-            await world.in_worker(partial(_remembered, home, done))
+            await world.in_worker(partial(_remember, home, done))
         for seq, entry in done.changes.items():
             session.entries[seq] = entry
-        await _fold_again(session)
-        marker = Redacted(at=world.now(), entry_ids=entry_ids, epoch=session.fold.epoch + 1)
-        await session.durable(session.write(marker))
+        await _rebuild_state(session)
+        marker = Redacted(at=world.now(), entry_ids=entry_ids, epoch=session.state.epoch + 1)
+        await session.wait_durable(session.write(marker))
     finally:
-        session.running = None
+        session.operation = None
         running.end()
-    session.tell_usage()
+    session.emit_usage()
     outside = () if home is None else await world.in_worker(lambda: copies_of(home, session.id))
-    return Outcome(
+    return RedactionOutcome(
         len(entry_ids),
-        (*done.cleaned, *_removed(session, hook is not None)),
-        (*done.left, *(Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)),
+        (*done.cleaned, *_removed_stores(session, hook is not None)),
+        (*done.left, *(RemainingPlace(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)),
     )
 
 
@@ -120,12 +122,12 @@ def _with_hook(
     entries. Raises `SessionBusy`, `StorageFailed`.
     """
     try:
-        with hook.locked():
-            waiting = hook.waiting()
+        with hook.lock():
+            waiting = hook.waiting_records()
             # Waiting entries get new ids when the journal gets them, so `entry_ids` cannot mean them.
             records = decode_entries(waiting)
             done = cleaned_of(entries, entry_ids, codec, [_with_id(one, "waiting") for one in records])
-            keys = [key_of(one) for one in done.known_by]
+            keys = [message_key(one) for one in done.fingerprints]
             hook.redact(
                 keys,
                 {
@@ -133,7 +135,10 @@ def _with_hook(
                     for at, entry in done.waiting.items()
                 },
             )
-            others = tuple(Left(where="mirror", why=_FORKED, path=str(path)) for path in hook.others(keys))
+            others = tuple(
+                RemainingPlace(where="mirror", why=_FORKED, path=str(path))
+                for path in hook.other_journals(keys)
+            )
             done = msgspec.structs.replace(done, left=(*done.left, *others))
     except HookIsBusy:
         raise SessionBusy(
@@ -146,12 +151,12 @@ def _with_hook(
     return done
 
 
-def _remembered(home: Path, done: Redaction) -> None:
+def _remember(home: Path, done: Redaction) -> None:
     """Store hashes of the redacted content, so that a later import of the same content gives a warning. A
     failure is only logged.
     """
     try:
-        remember_redacted(home, [key_of(one) for one in done.known_by])
+        remember_redacted(home, [message_key(one) for one in done.fingerprints])
     except (HookIsBusy, OSError) as failed:
         _log.warning(
             "the hashes of the redacted messages could not be stored, so importing them again will give no "
@@ -173,43 +178,45 @@ def _id_of(entry: Entry) -> EntryId:
     return entry.id if isinstance(entry, Appended | Compacted) else ""
 
 
-def _removed(session: Session, has_hook: bool) -> tuple[Cleaned, ...]:
+def _removed_stores(session: Session, has_hook: bool) -> tuple[CleanedPlace, ...]:
     """Return the files that were removed as a whole, whether they contained the redacted content or not."""
     names = ("index",) if session.persistent else ()
     names = (*names, "hook") if has_hook else names
-    return tuple(Cleaned(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ())))
+    return tuple(
+        CleanedPlace(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ()))
+    )
 
 
 def _check(session: Session, entry_ids: Sequence[EntryId]) -> None:
     if not entry_ids:
         raise InvalidParams("entry_ids is empty; name the messages to redact", "$.entry_ids")
     for index, entry_id in enumerate(entry_ids):
-        if entry_id not in session.fold.originals:
+        if entry_id not in session.state.originals:
             raise InvalidParams(
                 f"{entry_id!r} is not a message of this session; session/history lists them",
                 f"$.entry_ids[{index}]",
             )
 
 
-async def _fold_again(session: Session) -> None:
+async def _rebuild_state(session: Session) -> None:
     """Rebuild the session's state in a worker, then apply the entries that were written meanwhile."""
     entries, counter = tuple(session.entries), session.counter
 
-    def folded() -> tuple[Fold, Pending]:
+    def folded() -> tuple[SessionState, Pending]:
         with without_collector():
-            state = fold(entries, decoder_of(entries))
+            state = replay(entries, decoder_of(entries))
             state.recount(counter.name, session.count_message)
             return state, Pending(state.path_items())
 
-    state, pending = await session.world.in_worker(folded)
-    before, facts = session.fold, session.facts
-    session.fold, session.pending, session.facts = state, pending, None
+    state, pending = await session.host.in_worker(folded)
+    before, facts = session.state, session.facts
+    session.state, session.pending, session.facts = state, pending, None
     for entry in session.entries[len(entries) :]:
-        session.fold.apply(entry)
+        session.state.apply(entry)
         if isinstance(entry, Appended):
             pending.add(state.originals[entry.id].message)
-    session.handed_epoch = min(session.handed_epoch, session.fold.epoch)
+    session.last_sent_epoch = min(session.last_sent_epoch, session.state.epoch)
     session.refresh()
-    await session.world.in_worker(before.release)
+    await session.host.in_worker(before.release)
     if facts is not None:
-        await session.world.in_worker(facts.release)
+        await session.host.in_worker(facts.release)

@@ -13,7 +13,7 @@ SNIPPET_CHARS = 160
 """The length of a snippet in code points, including the found text."""
 
 
-class Found(Struct, frozen=True):
+class FoundMessage(Struct, frozen=True):
     """A message that contains the searched text."""
 
     item: Item
@@ -21,7 +21,7 @@ class Found(Struct, frozen=True):
     """The found text and the text around it, white space collapsed. About `SNIPPET_CHARS` code points."""
 
 
-def texts_of(blocks: Sequence[Block]) -> Iterator[str]:
+def searchable_texts(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield the texts of a message that can be searched: text, reasoning, tool calls with arguments, tool
     results and text documents. No base64 data.
     """
@@ -34,24 +34,24 @@ def texts_of(blocks: Sequence[Block]) -> Iterator[str]:
             case ToolResult(content=str() as text):
                 yield text
             case ToolResult(content=tuple() as inner):
-                yield from texts_of(inner)
+                yield from searchable_texts(inner)
             case Document(text=str() as text):
                 yield text
             case _:
                 pass
 
 
-def search(items: Sequence[Item], query: str, limit: int) -> tuple[Found, ...]:
+def search(items: Sequence[Item], query: str, limit: int) -> tuple[FoundMessage, ...]:
     """Return at most `limit` messages that contain `query`, newest first. Ignores case. O(length of the
     texts).
     """
     wanted = query.casefold()
-    found: list[Found] = []
+    found: list[FoundMessage] = []
     for item in reversed(items):
-        for text in texts_of(item.message.content):
+        for text in searchable_texts(item.message.content):
             at = _find(text, wanted)
             if at is not None:
-                found.append(Found(item, _snippet(text, at, len(query))))
+                found.append(FoundMessage(item, _snippet(text, at, len(query))))
                 break
         if len(found) == limit:
             break

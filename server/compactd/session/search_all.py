@@ -9,17 +9,17 @@ from msgspec import Raw, Struct
 
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams
-from compactd.session.search import texts_of
-from compactd.storage.protocols import Index, IndexHit, Said
+from compactd.session.search import searchable_texts
+from compactd.storage.protocols import Index, IndexHit, SearchableText
 
-PATIENCE_S = 20.0
+MAX_INDEXING_S = 20.0
 """Seconds that one search may spend on indexing new records. The next search continues from there."""
 
 _MESSAGE = b'"type":"message"'
 _HEAD_BYTES = 64
 
 
-class Everywhere(Struct, frozen=True):
+class AllSessionsHits(Struct, frozen=True):
     """The result of a search in all sessions."""
 
     hits: tuple[IndexHit, ...]
@@ -36,7 +36,9 @@ class _Record(Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Record).decode
 
 
-def search_everywhere(index: Index, query: str, limit: int, patience_s: float = PATIENCE_S) -> Everywhere:
+def search_everywhere(
+    index: Index, query: str, limit: int, patience_s: float = MAX_INDEXING_S
+) -> AllSessionsHits:
     """Return at most `limit` messages of all stored sessions that contain every word of `query`, best first.
 
     Blocks. Takes O(bytes added since the last search), then O(hits). Raises `OSError` if the index cannot
@@ -44,14 +46,14 @@ def search_everywhere(index: Index, query: str, limit: int, patience_s: float = 
     """
     until = monotonic() + patience_s
     try:
-        is_complete = all(monotonic() < until for _ in index.catch_up(said_of))
+        is_complete = all(monotonic() < until for _ in index.catch_up(searchable_text))
     except OSError:
         # Another process may be indexing. Search what is indexed so far.
         is_complete = False
-    return Everywhere(index.find(query, limit), is_complete)
+    return AllSessionsHits(index.find(query, limit), is_complete)
 
 
-def said_of(record: memoryview) -> Said | None:
+def searchable_text(record: memoryview) -> SearchableText | None:
     """Return the searchable content of a journal record, or None if the record is not a message."""
     if _MESSAGE not in bytes(record[:_HEAD_BYTES]):
         return None
@@ -60,4 +62,4 @@ def said_of(record: memoryview) -> Said | None:
         message = decode_message(found.message)
     except (msgspec.MsgspecError, InvalidParams, UnicodeDecodeError):
         return None
-    return Said(found.id, message.role, found.at, "\n".join(texts_of(message.content)))
+    return SearchableText(found.id, message.role, found.at, "\n".join(searchable_texts(message.content)))

@@ -1,9 +1,9 @@
 """One open conversation: its entries, journal, settings, token counts and events.
 
 A method that changes the session changes its state in memory at once and queues records for the journal,
-without waiting. It returns the number of the last record; `durable(number)` waits until that record is on
-disk. So requests take effect in the order in which they came, and a request is answered only when its effect
-is on disk.
+without waiting. It returns the number of the last record; `wait_durable(commit_id)` waits until that record
+is on disk. So requests take effect in the order in which they came, and a request is answered only when its
+effect is on disk.
 
 At most one compaction runs per session (`session/slot.py`, `compaction/run.py`).
 """
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from compactd.core.budget.budget import Size, Standing, Window, stand
+from compactd.core.budget.budget import BudgetStatus, RequestSize, Window, compute_budget
 from compactd.core.budget.settings import Resolved
 from compactd.core.budget.untrusted import resolve
 from compactd.core.budget.usage_report import context_usage, scale_of, size_of, token_usage, window_of
-from compactd.core.history.append import Intake, New, take
+from compactd.core.history.append import AppendPlan, AppendRequest, plan_append
 from compactd.core.history.entries import (
     NULL,
     Appended,
@@ -32,12 +32,12 @@ from compactd.core.history.entries import (
     UsageReported,
 )
 from compactd.core.history.projection import Pending
-from compactd.core.history.state import Fold, fold
+from compactd.core.history.state import SessionState, replay
 from compactd.core.models.lookup import Lookup
-from compactd.core.models.observed import Observed, held, observation_of
+from compactd.core.models.observed import Observed, counting_window, observation_of
 from compactd.core.text.slices import release
 from compactd.core.tokens.counting import Counter, message_tokens, system_tokens, tool_tokens
-from compactd.formats.files.journal import decoder_of
+from compactd.formats.files.journal_messages import decoder_of
 from compactd.models.tokenizers.counters import counter_for, is_loaded
 from compactd.protocol.errors import Detail, InvalidParams, SessionBusy, SessionLocked
 from compactd.protocol.messages import (
@@ -55,20 +55,20 @@ from compactd.protocol.messages import (
     UsageUpdate,
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
-from compactd.session.host import AgentGate, World
-from compactd.session.queue import InOrder
-from compactd.session.recount import Recounting
+from compactd.session.host import AgentGate, SessionHost
+from compactd.session.queue import SerialQueue
+from compactd.session.recount import RecountCache
 from compactd.storage.protocols import Journal, RecordsLost
 from compactd.storage.settings_files import overlay
 
 if TYPE_CHECKING:
     from compactd.core.extract.facts import FactCache
     from compactd.session.git.difference import Difference
-    from compactd.session.slot import Running
+    from compactd.session.slot import ExclusiveOperation
 
 T = TypeVar("T")
 
-OWN = ("system_prompt", "tools", "title")
+UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 """What `Session.configure` can remove from a session with `unset`, besides settings."""
 
 INLINE_BYTES = 48 * 1024
@@ -76,12 +76,12 @@ INLINE_BYTES = 48 * 1024
 larger ones."""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class AppendOutcome(Struct, frozen=True, kw_only=True):
     """The result of an append."""
 
-    intake: Intake
-    number: int
-    """The journal record to wait for, with `Session.durable`."""
+    intake: AppendPlan
+    commit_id: int
+    """The journal record to wait for, with `Session.wait_durable`."""
 
     @property
     def appended(self) -> tuple[tuple[EntryId, Message], ...]:
@@ -95,7 +95,7 @@ class Taken(Struct, frozen=True, kw_only=True):
         return next((i for i, message in reversed(self.appended) if message.role == "assistant"), None)
 
 
-class Following(Protocol):
+class FollowerStatus(Protocol):
     """The part of `session/follower.py` that a session needs: it follows the session while another process
     writes it.
     """
@@ -135,54 +135,54 @@ class Session:
 
     def __init__(
         self,
-        world: World,
+        world: SessionHost,
         session_id: str,
         journal: Journal | None,
         entries: Sequence[Entry] = (),
         *,
         persistent: bool = True,
     ) -> None:
-        self.world = world
+        self.host = world
         self.id = session_id
         self.journal = journal
         """The journal to write. None if this process has opened the session only to read and follow it."""
         self.owner: Owner = "none" if journal is None else "this"
         """Which process has the session open for writing, as far as this process knows: `this`, `other` or
         `none`."""
-        self.following: Following | None = None
+        self.following: FollowerStatus | None = None
         """The follower of the journal that another process writes, or None if this process writes the
         session."""
         self.entries: list[Entry] = list(entries)
-        """All entries of the journal. An entry's index is the `seq` of its record."""
+        """All entries of the journal. An entry's index is the `event_seq` of its record."""
         self.writer: dict[str, Detail] = {}
         """Facts about the process that held the lock when the session was opened in this process, as in
         `SessionLocked.data`."""
-        self.fold: Fold = fold(self.entries, decoder_of(self.entries))
-        self.pending = Pending(self.fold.path_items())
-        self.seq = 0
-        self.handed_epoch = self.fold.epoch
+        self.state: SessionState = replay(self.entries, decoder_of(self.entries))
+        self.pending = Pending(self.state.path_items())
+        self.event_seq = 0
+        self.last_sent_epoch = self.state.epoch
         """The epoch of the newest context that the client has or knows. A usage report without `epoch` is
         about it."""
         self.awaits_answer = False
         """True if the client was given a context and has not yet appended the model's answer."""
-        self.running: Running | None = None
+        self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. None until a
         compaction needs it."""
-        self.has_hook = False
+        self.has_compaction_hook = False
         """True if the client has a compaction hook: it is asked before each compaction
         (`session/compacting`)."""
         self.client: str | None = None
         """The name of the client that opened the session in this process."""
         self.prompters: dict[str, str] = {}
         """By the turn id of a queued prompt, the name of the client that sent it."""
-        self.agent: AgentGate | None = None
+        self.agent_loop: AgentGate | None = None
         """The agent loop; None until a client sends a prompt."""
-        self.recoveries = 0
+        self.overflow_attempts = 0
         """The number of model requests that were rejected since the last answer was appended."""
         self.silent_overflow = False
         """True if the last usage report says that the window was full. The next turn then compacts first."""
-        self.queue = InOrder()
+        self.queue = SerialQueue()
         self.touched_at = world.now()
         self.persistent = persistent
         """False if the session is kept only in memory."""
@@ -190,7 +190,7 @@ class Session:
         self.is_borrowed = False
         """True if an editor's command opened the session and will close it when the command ends."""
         self.snapshots: SnapshotTaker | None = None
-        opened = self.fold.opened
+        opened = self.state.opened
         self.working_dir = opened.working_dir if opened else None
         """The folder that a client named, or None. Its settings file and its work tree are used for this
         session."""
@@ -199,12 +199,12 @@ class Session:
         self.resolved: Resolved
         self.ignored: tuple[IgnoredSetting, ...] = ()
         """Settings from untrusted sources that are ignored because they are out of bounds for the model."""
-        self._standing: Standing | None = None
+        self._standing: BudgetStatus | None = None
         self.lookup: Lookup | None
         self.learned: Observed | None = None
         """The observed window of the model, or None."""
         self.counter: Counter
-        self.counted: Recounting | None = None
+        self.counted: RecountCache | None = None
         """Token counts by the new model's tokenizer, which a model switch prepares for the next `refresh`;
         otherwise None."""
         self.refresh()
@@ -215,41 +215,41 @@ class Session:
         """Recompute settings, window, token counter and the token counts of the messages, after the model, a
         setting or something outside the session changed. O(1), or O(messages) if the token counter changes.
         """
-        model = self.fold.model
-        self.lookup = self.world.lookup(model.model, model.base_url)
-        self._look_at_window()
+        model = self.state.model
+        self.lookup = self.host.lookup(model.model, model.base_url)
+        self._update_window()
         self.counter = counter = self.counter_of(self.lookup)
         counted, self.counted = self.counted, None
         if counted is None or counted.counter != counter:
-            counted = Recounting(counter, self.fold.originals.values())
-        self.fold.recount(counter.name, counted.next)
+            counted = RecountCache(counter, self.state.originals.values())
+        self.state.recount(counter.name, counted.next)
         counted.forget()
         self._standing = None
 
-    def resolved_under(self, window: Window) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
+    def resolve_under(self, window: Window) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
         """Return (the settings that this session would have with a model of this window, the settings that
         would be ignored). O(settings).
         """
         given = tuple(
-            (f"session/{layer}", msgspec.json.decode(self.fold.given[layer], type=GivenSettings))
+            (f"session/{layer}", msgspec.json.decode(self.state.given[layer], type=GivenSettings))
             for layer in ("configure", "start")
-            if layer in self.fold.given
+            if layer in self.state.given
         )
-        named = ("session/start", GivenSettings(context_window=self.fold.model.context_window))
-        layers = (*given, named, *self.world.layers(self.working_dir))
+        named = ("session/start", GivenSettings(context_window=self.state.model.context_window))
+        layers = (*given, named, *self.host.layers(self.working_dir))
         resolved, ignored = resolve(layers, window, runs_loop=self.runs_loop)
         rules = resolved.settings.rules
         for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
-            if (by := self.world.switch(switches)) is not None:
+            if (by := self.host.switch(switches)) is not None:
                 off = msgspec.structs.replace(resolved.settings, **{name: False})
                 sources = {**resolved.sources, name: by}
                 resolved = msgspec.structs.replace(resolved, settings=off, sources=sources)
         return resolved, ignored
 
-    def _look_at_window(self) -> None:
+    def _update_window(self) -> None:
         """Recompute the model's limits, and the settings that depend on them."""
         self.window = self._window()
-        self.resolved, self.ignored = self.resolved_under(self.window)
+        self.resolved, self.ignored = self.resolve_under(self.window)
         self._standing = None
 
     def counter_of(self, found: Lookup | None) -> Counter:
@@ -261,26 +261,26 @@ class Session:
     @property
     def sighting(self) -> Observed | None:
         """The window that a doubtful rejection named, or None. It counts in this session only."""
-        found, seen = self.lookup, self.fold.sighting
+        found, seen = self.lookup, self.state.sighting
         if found is None or seen is None or seen.limit is None:
             return None
-        base_url = self.fold.model.base_url
+        base_url = self.state.model.base_url
         return observation_of(found, base_url, seen.limit, "sighting", seen.at, requested=seen.requested)
 
     def forget_sighting(self) -> int | None:
         """Stop counting the doubtful rejection, and return the number to wait for. Do nothing and return None
         if there is none, or if this process only reads the session.
         """
-        seen = self.fold.sighting
+        seen = self.state.sighting
         if seen is None or self.journal is None:
             return None
-        return self.write(msgspec.structs.replace(seen, at=self.world.now(), doubtful=False))
+        return self.write(msgspec.structs.replace(seen, at=self.host.now(), doubtful=False))
 
     def _window(self) -> Window:
-        base_url = self.fold.model.base_url
-        self.learned = None if self.lookup is None else self.world.observed(self.lookup, base_url)
-        learned = held(self.learned, self.sighting, self.fold.last_prompt_tokens)
-        return window_of(self.fold, self.lookup, learned)
+        base_url = self.state.model.base_url
+        self.learned = None if self.lookup is None else self.host.observed_window(self.lookup, base_url)
+        learned = counting_window(self.learned, self.sighting, self.state.last_prompt_tokens)
+        return window_of(self.state, self.lookup, learned)
 
     @property
     def shown_dir(self) -> str | None:
@@ -292,29 +292,29 @@ class Session:
         """True if a client has ever sent this session a prompt, so that the daemon's agent loop asks the
         session's model.
         """
-        return self.fold.prompts > 0
+        return self.state.prompts > 0
 
     # --- numbers --------------------------------------------------------------------------------------
 
     @property
-    def size(self) -> Size:
+    def size(self) -> RequestSize:
         """The size of the next request, in tokens."""
-        return size_of(self.fold, scale_of(self.fold, self.counter))
+        return size_of(self.state, scale_of(self.state, self.counter))
 
-    def standing(self) -> Standing:
+    def budget_status(self) -> BudgetStatus:
         """Return the current state of the token budget: size, cap, threshold and decision. O(1)."""
         if self._standing is None:
-            self._standing = stand(self.resolved, self.window, self.size)
+            self._standing = compute_budget(self.resolved, self.window, self.size)
         return self._standing
 
     @property
     def decision(self) -> Decision:
         """Whether the next request fits, is due for compaction, or is over the cap."""
-        return self.standing().decision
+        return self.budget_status().decision
 
     def token_usage(self) -> TokenUsage:
         """Return the token usage that clients show. O(1)."""
-        return token_usage(self.fold, self.standing())
+        return token_usage(self.state, self.budget_status())
 
     def count_message(self, message: Message) -> int:
         """Return the tokens of one message by this session's estimator. O(message)."""
@@ -329,7 +329,7 @@ class Session:
 
     # --- writing --------------------------------------------------------------------------------------
 
-    def writable(self) -> Journal:
+    def require_journal(self) -> Journal:
         """Return the journal to write. Raises `SessionLocked` if the session is open in this process only to
         be read.
         """
@@ -345,57 +345,57 @@ class Session:
             )
         return self.journal
 
-    def free(self) -> None:
+    def require_idle(self) -> None:
         """Raise `SessionBusy` if a compaction, a redaction or another caller's prompt is running.
 
         A running prompt does not count for a caller that is itself a step of that prompt.
         """
-        if self.agent is not None and self.agent.holds_others():
+        if self.agent_loop is not None and self.agent_loop.blocks_caller():
             raise SessionBusy(
                 "A prompt of this session is being answered. Wait for its `agent_end` event, or stop it with "
                 "agent/abort.",
                 holder="prompt",
-                turn_id=self.agent.turn_id,
+                turn_id=self.agent_loop.turn_id,
             )
-        if self.running is not None:
-            raise self.running.refusal()
+        if self.operation is not None:
+            raise self.operation.refusal()
 
     def write(self, *entries: Entry, messages: Sequence[Message] = ()) -> int:
         """Apply `entries` to the state and queue them for the journal. Return the number to wait for with
-        `durable`.
+        `wait_durable`.
 
         `messages` are the decoded messages of the `Appended` entries, in order.
         """
-        journal = self.writable()
+        journal = self.require_journal()
         try:
             number = journal.append([msgspec.json.encode(entry) for entry in entries])
         except RecordsLost as lost:
-            self._take_back(lost)
+            self._drop_lost_records(lost)
             raise
         decoded, ran_loop = iter(messages), self.runs_loop
         for entry in entries:
             self.entries.append(entry)
-            self.fold.apply(entry, next(decoded, None) if isinstance(entry, Appended) else None)
-        self.touched_at = self.world.now()
+            self.state.apply(entry, next(decoded, None) if isinstance(entry, Appended) else None)
+        self.touched_at = self.host.now()
         self._standing = None
         if self.runs_loop != ran_loop:
             # From now on the session's own model writes summaries, and untrusted settings must not make
             # them more frequent.
-            self._look_at_window()
+            self._update_window()
         return number
 
-    async def durable(self, number: int) -> None:
+    async def wait_durable(self, commit_id: int) -> None:
         """Wait until the record with this number is on disk. If it could not be stored, rebuild the state
         without the lost entries and raise `RecordsLost`.
         """
-        journal = self.writable()
+        journal = self.require_journal()
         try:
-            await journal.durable(number)
+            await journal.durable(commit_id)
         except RecordsLost as lost:
-            self._take_back(lost)
+            self._drop_lost_records(lost)
             raise
 
-    def _take_back(self, lost: RecordsLost) -> None:
+    def _drop_lost_records(self, lost: RecordsLost) -> None:
         if self.journal is None:
             return
         if lost.is_broken:
@@ -413,19 +413,19 @@ class Session:
         """
         for entry in entries:
             self.entries.append(entry)
-            self.fold.apply(entry)
+            self.state.apply(entry)
             if isinstance(entry, Appended):
-                self.pending.add(self.fold.originals[entry.id].message)
+                self.pending.add(self.state.originals[entry.id].message)
         self._standing = None
 
     def reload(self) -> None:
         """Rebuild the state from `self.entries`, after some of them were lost, or replaced by the process
         that writes the session.
         """
-        self.fold = fold(self.entries, decoder_of(self.entries))
+        self.state = replay(self.entries, decoder_of(self.entries))
         self.facts = None  # the ids of its messages may be used again for other messages
-        self.pending = Pending(self.fold.path_items())
-        self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
+        self.pending = Pending(self.state.path_items())
+        self.last_sent_epoch = min(self.last_sent_epoch, self.state.epoch)
         self.refresh()
 
     def release(self) -> None:
@@ -433,7 +433,7 @@ class Session:
         need not wait.
         """
         release(self.entries)
-        self.fold.release()
+        self.state.release()
         if self.facts is not None:
             self.facts.release()
 
@@ -441,15 +441,17 @@ class Session:
 
     def emit(self, event: Event) -> None:
         """Send `event` to the client with this session's next sequence number."""
-        self.seq += 1
-        self.world.emit(self.id, self.seq, event)
+        self.event_seq += 1
+        self.host.emit(self.id, self.event_seq, event)
 
-    def tell_usage(self) -> None:
+    def emit_usage(self) -> None:
         """Send the current token usage as `usage_update`."""
         usage = self.token_usage()
         self.emit(UsageUpdate(usage=usage, context_window=usage.context_window))
 
-    def tell_turn_end(self, taken: Taken | None, usage: Usage | None, turn_id: str | None = None) -> None:
+    def emit_turn_end(
+        self, taken: AppendOutcome | None, usage: Usage | None, turn_id: str | None = None
+    ) -> None:
         """Send `turn_end`, with the model's answer that `taken` has appended, or without an answer if `taken`
         is None.
         """
@@ -458,57 +460,63 @@ class Session:
             TurnEnd(
                 message=NULL if answer is None else answer,
                 usage=usage,
-                context_usage=context_usage(self.standing()),
+                context_usage=context_usage(self.budget_status()),
                 turn_id=turn_id,
                 entry_id=None if taken is None else taken.answer_id,
             )
         )
 
-    def tell_appended(self, taken: Taken, *, client: str | None = None, turn_id: str | None = None) -> None:
+    def emit_appended(
+        self, taken: AppendOutcome, *, client: str | None = None, turn_id: str | None = None
+    ) -> None:
         """Send one `message_appended` event for each new message."""
         turn = UNSET if turn_id is None else turn_id
         for entry_id, message in taken.appended:
             self.emit(MessageAppended(entry_id=entry_id, role=message.role, client=client, turn_id=turn))
 
-    def tell_changed(self, what: Change, *entry_ids: EntryId) -> None:
+    def emit_changed(self, what: Change, *entry_ids: EntryId) -> None:
         """Send `session_changed`: something other than a message changed."""
         self.emit(SessionChanged(what=what, entry_ids=entry_ids))
 
     # --- appending ------------------------------------------------------------------------------------
 
-    def append(self, new: New) -> Taken:
+    def append(self, new: AppendRequest) -> AppendOutcome:
         """Append messages, and the usage reports that came with them. O(new messages), however long the
         history is.
 
         Raises `InvalidParams` if a message id belongs to an earlier, different message, or if the session
         never had the epoch. Then nothing is appended.
         """
-        journal = self.writable()
-        intake = take(
-            self.fold, new, at=self.world.now(), estimator=self.counter.name, handed_epoch=self.handed_epoch
+        journal = self.require_journal()
+        intake = plan_append(
+            self.state,
+            new,
+            at=self.host.now(),
+            estimator=self.counter.name,
+            handed_epoch=self.last_sent_epoch,
         )
         number = self.write(*intake.entries, messages=intake.messages) if intake.entries else journal.last
         for message in intake.messages:
             self.pending.add(message)
         if intake.answer is not None:
-            self.recoveries, self.awaits_answer = 0, False
+            self.overflow_attempts, self.awaits_answer = 0, False
             self._catch_up()
         if intake.report is not None:
             if self._window() != self.window:
-                self._look_at_window()
+                self._update_window()
             self._standing = None
-        return Taken(intake=intake, number=number)
+        return AppendOutcome(intake=intake, commit_id=number)
 
-    def bill(self, usage: Usage, epoch: int | None) -> int:
+    def count_usage(self, usage: Usage, epoch: int | None) -> int:
         """Record the usage report of a failed model request. It adds to the cost but is not used to compute
         the current size.
 
         Returns the number to wait for.
         """
         report = UsageReported(
-            at=self.world.now(),
+            at=self.host.now(),
             usage=usage,
-            epoch=self.handed_epoch if epoch is None else epoch,
+            epoch=self.last_sent_epoch if epoch is None else epoch,
             is_base=False,
         )
         return self.write(report)
@@ -529,7 +537,7 @@ class Session:
 
         `layer` is `start` or `configure`, the place that gave the settings; `configure` has priority. The
         values in `compaction` replace the layer's earlier values one by one. First, what `unset` names is
-        removed: settings in both layers, or one of `OWN`.
+        removed: settings in both layers, or one of `UNSETTABLE_FIELDS`.
 
         If there are messages, another system prompt or tool list begins a new epoch, because a usage report
         of an earlier request does not predict the size of the next one. Returns the number to wait for, or
@@ -544,20 +552,20 @@ class Session:
         forgotten = self._unset(unset)
         if compaction is None and system_prompt is None and tools is None and title is None:
             return forgotten
-        before, sources = self.fold.given.get(layer, NULL), None
+        before, sources = self.state.given.get(layer, NULL), None
         if tools is not None:
             sources = tuple(source for _, source in tools)
-        is_other = system_prompt is not None and system_prompt != (self.fold.system_prompt or "")
-        is_other = is_other or (sources is not None and sources != self.fold.tools)
+        is_other = system_prompt is not None and system_prompt != (self.state.system_prompt or "")
+        is_other = is_other or (sources is not None and sources != self.state.tools)
         number = self.write(
             SettingsSet(
-                at=self.world.now(),
+                at=self.host.now(),
                 layer=layer,
                 compaction=NULL if compaction is None else overlay(before, compaction),
                 system_prompt=system_prompt,
                 tools=sources,
                 title=title,
-                epoch=self.fold.epoch + 1 if is_other and self.fold.originals else None,
+                epoch=self.state.epoch + 1 if is_other and self.state.originals else None,
             )
         )
         self._catch_up()
@@ -569,57 +577,57 @@ class Session:
         if not names:
             return None
         entries: list[Entry] = []
-        at, model = self.world.now(), self.fold.model
-        for layer, given in self.fold.given.items():
+        at, model = self.host.now(), self.state.model
+        for layer, given in self.state.given.items():
             left = overlay(given, GivenSettings(), without=names)
             if left != given:
                 entries.append(SettingsSet(at=at, layer=layer, compaction=left))
         if "context_window" in names and model.context_window is not None:
-            entries.append(msgspec.structs.replace(model, at=at, context_window=None, epoch=self.fold.epoch))
+            entries.append(msgspec.structs.replace(model, at=at, context_window=None, epoch=self.state.epoch))
         if not entries:
             return None
         number = self.write(*entries)
         self.refresh()
         return self._count_fixed() or number
 
-    def hand_out(self, epoch: int) -> None:
+    def note_sent_epoch(self, epoch: int) -> None:
         """Note that the client gets a context of this epoch for its next model request."""
-        self.handed_epoch, self.awaits_answer = epoch, True
+        self.last_sent_epoch, self.awaits_answer = epoch, True
 
     def _catch_up(self) -> None:
-        """Set `handed_epoch` to the current epoch, if the client has the current view and does not wait for
-        the model's answer to an earlier context.
+        """Set `last_sent_epoch` to the current epoch, if the client has the current view and does not wait
+        for the model's answer to an earlier context.
 
         So a system prompt or tool list that the client has set counts as known to the client. Many clients
         never ask for a context.
         """
-        if not self.awaits_answer and self.handed_epoch >= self.fold.view_epoch:
-            self.handed_epoch = self.fold.epoch
+        if not self.awaits_answer and self.last_sent_epoch >= self.state.view_epoch:
+            self.last_sent_epoch = self.state.epoch
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools that a request offers to the model."""
-        return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.fold.tools)
+        return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.state.tools)
 
     def _count_fixed(self) -> int | None:
         """Count the tokens of the system prompt and the tools, and record them if they changed. Return the
         number to wait for, or None.
         """
         fixed = (
-            system_tokens(self.fold.system_prompt, self.counter),
+            system_tokens(self.state.system_prompt, self.counter),
             sum(tool_tokens(tool, self.counter) for tool in self.tools()),
         )
-        if fixed == self.fold.fixed:
+        if fixed == self.state.fixed:
             return None
-        return self.write(SettingsSet(at=self.world.now(), fixed_tokens=fixed))
+        return self.write(SettingsSet(at=self.host.now(), fixed_tokens=fixed))
 
     def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
         """Switch the session to another model, and return the number to wait for.
 
         The epoch rises, unless the session had no model and no messages.
         """
-        is_first = self.fold.model.model is None and not self.fold.originals
-        epoch = self.fold.epoch if is_first else self.fold.epoch + 1
-        at = self.world.now()
+        is_first = self.state.model.model is None and not self.state.originals
+        epoch = self.state.epoch if is_first else self.state.epoch + 1
+        at = self.host.now()
         number = self.write(
             ModelSet(at=at, model=model, base_url=base_url, context_window=context_window, epoch=epoch)
         )
@@ -631,12 +639,12 @@ class Session:
         not a message of this session.
         """
         for index, entry_id in enumerate(entry_ids):
-            if entry_id not in self.fold.originals:
+            if entry_id not in self.state.originals:
                 raise InvalidParams(
                     f"{entry_id!r} is not a message of this session; session/history lists them",
                     f"$.entry_ids[{index}]",
                 )
-        return self.write(PinSet(at=self.world.now(), entry_ids=tuple(entry_ids), pinned=pinned))
+        return self.write(PinSet(at=self.host.now(), entry_ids=tuple(entry_ids), pinned=pinned))
 
 
 def changes_in(entry: SettingsSet) -> tuple[Change, ...]:

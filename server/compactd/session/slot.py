@@ -19,7 +19,7 @@ T = TypeVar("T")
 Progress = Callable[[float, str | None], None]
 """A function that is called with the share that is done (0 to 1) and the phase's name."""
 
-TELL_S = 0.1
+MIN_REPORT_INTERVAL_S = 0.1
 """The least seconds between two progress reports. A new phase is always reported."""
 
 ASKED, WRITTEN = 0.1, 0.8
@@ -29,7 +29,7 @@ TOKEN_CHARS = 4
 """The expected number of characters per token of a summary."""
 
 
-class Running:
+class ExclusiveOperation:
     """The compaction or redaction that occupies a session's slot."""
 
     def __init__(self, emit: Callable[[Event], None], compaction_id: str, progress: Progress | None) -> None:
@@ -69,14 +69,14 @@ class Running:
             compaction_id=self.compaction_id,
         )
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until the compaction or redaction has ended: done, failed or cancelled."""
         await self._ended.wait()
 
     async def cancel(self) -> None:
         """Stop the compaction at its next step, and wait until it has ended."""
         self.stop()
-        await self.ended()
+        await self.wait_ended()
 
     def stop(self) -> None:
         """Stop the compaction at its next step. Does not wait."""
@@ -84,7 +84,7 @@ class Running:
         self._stopped.set()
 
     def end(self) -> None:
-        """Mark the compaction or redaction as ended, and wake the callers that wait in `ended`."""
+        """Mark the compaction or redaction as ended, and wake the callers that wait in `wait_ended`."""
         self._ended.set()
 
     def check(self, phase: str, fraction: float) -> None:
@@ -94,15 +94,15 @@ class Running:
         if self._is_cancelled.is_set():
             raise Cancelled("The compaction was cancelled; nothing was changed.")
         now = self._loop.time()
-        if phase != self._told_phase or now - self._told_at >= TELL_S:
+        if phase != self._told_phase or now - self._told_at >= MIN_REPORT_INTERVAL_S:
             self._told_at, self._told_phase = now, phase
-            self._loop.call_soon_threadsafe(self._tell, phase, fraction)
+            self._loop.call_soon_threadsafe(self._report, phase, fraction)
 
     def expect(self, most_tokens: int) -> None:
-        """Set the most tokens that the model may write, from which `tell_text` computes the progress."""
+        """Set the most tokens that the model may write, from which `report_text` computes the progress."""
         self._expected_chars, self._received_chars = max(1, most_tokens * TOKEN_CHARS), 0
 
-    def tell_text(self, text: str) -> None:
+    def report_text(self, text: str) -> None:
         """Send a piece of the summary that the model is writing to the client, with the progress. Call this
         on the event loop.
         """
@@ -110,17 +110,17 @@ class Running:
             return
         self._received_chars += len(text)
         share = min(1.0, self._received_chars / self._expected_chars)
-        fraction = self._raised(round(ASKED + (WRITTEN - ASKED) * share, 3))
+        fraction = self._never_lower(round(ASKED + (WRITTEN - ASKED) * share, 3))
         self._emit(
             CompactionProgress(
                 compaction_id=self.compaction_id, phase="summarize", fraction=fraction, delta=text
             )
         )
-        if self._progress is not None and (now := self._loop.time()) - self._told_at >= TELL_S:
+        if self._progress is not None and (now := self._loop.time()) - self._told_at >= MIN_REPORT_INTERVAL_S:
             self._told_at = now
             self._progress(fraction, "summarize")
 
-    async def unless_stopped(self, work: Coroutine[object, object, T]) -> T:
+    async def run_unless_stopped(self, work: Coroutine[object, object, T]) -> T:
         """Return the result of `work`. If the compaction is stopped, cancel `work` at once and raise
         `Cancelled`.
         """
@@ -135,15 +135,15 @@ class Running:
             stopped.cancel()
             task.cancel()
 
-    def _tell(self, phase: str, fraction: float) -> None:
+    def _report(self, phase: str, fraction: float) -> None:
         if self._ended.is_set():
             return
-        fraction = self._raised(fraction)
+        fraction = self._never_lower(fraction)
         self._emit(CompactionProgress(compaction_id=self.compaction_id, phase=phase, fraction=fraction))
         if self._progress is not None:
             self._progress(fraction, phase)
 
-    def _raised(self, fraction: float) -> float:
+    def _never_lower(self, fraction: float) -> float:
         """Return `fraction`, or the last reported one if that is larger: progress never goes back."""
         self._fraction = max(self._fraction, fraction)
         return self._fraction

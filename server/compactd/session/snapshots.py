@@ -38,7 +38,7 @@ class Snapshots:
         snapshot. Never raises.
         """
         working_dir = session.working_dir
-        if not session.fold.takes_snapshots or not session.persistent or working_dir is None:
+        if not session.state.takes_snapshots or not session.persistent or working_dir is None:
             return
         entry_id, forgotten = _newest_request(session), self._times_forgotten
         try:
@@ -47,14 +47,14 @@ class Snapshots:
             self._failed = none.reason
             return
         self._failed = None
-        last = session.fold.snapshots[-1:]
+        last = session.state.snapshots[-1:]
         if session.is_closed or forgotten != self._times_forgotten:
             return
         if last and (last[0].tree, last[0].entry_id) == (tree, entry_id):
             return
-        taken = Snapshot(at=session.world.now(), moment=moment, tree=tree, entry_id=entry_id)
+        taken = Snapshot(at=session.host.now(), moment=moment, tree=tree, entry_id=entry_id)
         try:
-            await session.durable(session.write(taken))
+            await session.wait_durable(session.write(taken))
         except CompactdError as error:
             self._failed = error.message
 
@@ -69,7 +69,7 @@ class Snapshots:
             _check(session, name, entry_id)
         if first is not None and last is not None and _number(last) < _number(first):
             raise InvalidParams(f"`to` {last!r} is older than `from` {first!r}; swap them", "$.to")
-        working_dir, taken = session.working_dir, tuple(session.fold.snapshots)
+        working_dir, taken = session.working_dir, tuple(session.state.snapshots)
         if working_dir is None or not taken:
             return Difference(reason=await asyncio.to_thread(self._why_none, session))
         span = _span(taken, first, last)
@@ -98,7 +98,7 @@ class Snapshots:
         await asyncio.to_thread(lambda: self._trees.forget(for_good=for_good))
 
     def _why_none(self, session: Session) -> str:
-        if not session.fold.takes_snapshots:
+        if not session.state.takes_snapshots:
             return "the session was started without `snapshots`"
         if not session.persistent:
             return "the session is kept only in memory, so no snapshots of its files are kept either"
@@ -110,7 +110,7 @@ class Snapshots:
             work_tree_of(session.working_dir)
         except NoTree as none:
             return none.reason
-        if session.fold.redacted:
+        if session.state.redacted:
             return "no snapshot was taken since session/redact, which deletes earlier ones"
         return "no snapshot was taken yet; they are taken at turn/begin and turn/end"
 
@@ -140,7 +140,7 @@ def _number(entry_id: EntryId | None) -> int:
 
 
 def _check(session: Session, name: str, entry_id: EntryId | None) -> None:
-    item = None if entry_id is None else session.fold.originals.get(entry_id)
+    item = None if entry_id is None else session.state.originals.get(entry_id)
     if entry_id is not None and (item is None or not is_request(item.message)):
         raise InvalidParams(
             f"{entry_id!r} is not a user's message of this session; session/history lists them", f"$.{name}"
@@ -148,7 +148,7 @@ def _check(session: Session, name: str, entry_id: EntryId | None) -> None:
 
 
 def _newest_request(session: Session) -> EntryId | None:
-    state = session.fold
+    state = session.state
     for entry_id in reversed(state.path):
         item = state.originals.get(entry_id)
         if item is not None and is_request(item.message):

@@ -13,19 +13,19 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST, refusal
+from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST, untrusted_reason
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.settings import GivenSettings
 from compactd.storage.settings_files import (
     WORKSPACE_FILE,
     WORKSPACE_LIMIT_BYTES,
-    bytes_of,
     digest_of,
     from_bytes,
+    read_settings_bytes,
 )
 from compactd.storage.trusted_folders import Trust, TrustFile
 
-State = Literal["trusted", "changed", "missing"]
+TrustState = Literal["trusted", "changed", "missing"]
 
 
 class TrustedValue(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class TrustedValue(Struct, frozen=True, kw_only=True):
     """What trusting this setting allows, or None if an untrusted file may set it as well."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class TrustChange(Struct, frozen=True, kw_only=True):
     """The result of trusting a folder, or of taking the trust back."""
 
     path: str
@@ -48,14 +48,14 @@ class Change(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class ListedFolder(Struct, frozen=True, kw_only=True):
     """A trusted folder and the current state of its file."""
 
     trust: Trust
-    state: State
+    state: TrustState
 
 
-def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
+def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustChange:
     """Trust the current content of `.compactd.toml` in the folder `path`. The trust is on disk when this
     returns.
 
@@ -63,7 +63,9 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
     `InvalidParams` if the folder has no such file that can be read.
     """
     folder = _folder(path)
-    found, warnings = bytes_of(Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
+    found, warnings = read_settings_bytes(
+        Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES
+    )
     if found is None:
         raise InvalidParams(warnings[0] if warnings else f"{path!r} contains no {WORKSPACE_FILE}", "$.path")
     given, warnings = from_bytes(found, WORKSPACE_FILE)
@@ -71,35 +73,35 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
         raise InvalidParams(warnings[0], "$.path")
     digest = digest_of(found)
     changed = not dry_run and TrustFile(data).set(folder, digest, at)
-    return Change(
+    return TrustChange(
         path=folder,
         trusted=not dry_run,
         changed=changed,
         sha256=digest,
-        settings=values_of(given),
+        settings=allowed_values(given),
         warnings=warnings,
     )
 
 
-def untrust(data: Path, path: str) -> Change:
+def untrust(data: Path, path: str) -> TrustChange:
     """Take the trust in the folder `path` back, even if the folder no longer exists. The change is on disk
     when this returns.
 
     Raises `StorageFailed`, and `InvalidParams` if the path is not absolute.
     """
     folder = _folder(path)
-    return Change(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
+    return TrustChange(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
 
 
-def trusted(data: Path) -> tuple[tuple[Listed, ...], str | None]:
+def list_trusted(data: Path) -> tuple[tuple[ListedFolder, ...], str | None]:
     """Return (every trusted folder, sorted by path; why the list cannot be used, or None). Reads each
     folder's file.
     """
     known = TrustFile(data).read()
-    return tuple(Listed(trust=one, state=_state(one)) for one in known.by_path.values()), known.problem
+    return tuple(ListedFolder(trust=one, state=_state(one)) for one in known.by_path.values()), known.problem
 
 
-def values_of(given: GivenSettings) -> tuple[TrustedValue, ...]:
+def allowed_values(given: GivenSettings) -> tuple[TrustedValue, ...]:
     """Return the settings in a file, each with what trusting it allows."""
     return tuple(
         TrustedValue(name=name, value=Raw(msgspec.json.encode(value)), allows=_allows(name, value))
@@ -113,7 +115,7 @@ def _allows(name: str, value: object) -> str | None:
         return NEEDS_TRUST[name]
     return (
         None
-        if refusal(name, value) is None
+        if untrusted_reason(name, value) is None
         else f"it is outside the bounds for untrusted files: {ALLOWED[name].rule}"
     )
 
@@ -124,8 +126,10 @@ def _folder(path: str) -> str:
     return os.path.realpath(path)
 
 
-def _state(trust: Trust) -> State:
-    found, warnings = bytes_of(Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
+def _state(trust: Trust) -> TrustState:
+    found, warnings = read_settings_bytes(
+        Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES
+    )
     if found is None:
         return "changed" if warnings else "missing"
     return "trusted" if digest_of(found) == trust.sha256 else "changed"

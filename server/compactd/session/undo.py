@@ -5,30 +5,30 @@ Each of these operations appends a marker entry to the journal. Nothing is delet
 
 from __future__ import annotations
 
-from compactd.core.budget.budget import stand
-from compactd.core.budget.usage_report import scale_of, unreported
+from compactd.core.budget.budget import compute_budget
+from compactd.core.budget.usage_report import estimated_size, scale_of
+from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Branched, EntryId, Redone, Undone
 from compactd.core.history.projection import Pending
-from compactd.core.history.undo import Step
 from compactd.protocol.errors import CannotFit, InvalidParams, NothingToUndo
 from compactd.session.session import Session
 
 
-def undo(session: Session, *, force: bool = False) -> tuple[Step, int]:
+def undo(session: Session, *, force: bool = False) -> tuple[ViewStep, int]:
     """Undo the last compaction or prune; later messages stay. Return (the step, the number to wait for).
 
     Refuses (`CannotFit`) if the next request would then be over the cap. With `force` it does not refuse, and
     the next `turn/begin` makes the request fit. Raises `SessionBusy`, `SessionLocked`, `NothingToUndo`,
     `CannotFit`.
     """
-    return _rewind(session, session.fold.last_step(), Undone, "undo", force)
+    return _rewind(session, session.state.last_step(), Undone, "undo", force)
 
 
-def redo(session: Session) -> tuple[Step, int]:
+def redo(session: Session) -> tuple[ViewStep, int]:
     """Redo the compaction or prune that was undone last. Return (the step, the number to wait for). Raises
     the errors of `undo`.
     """
-    return _rewind(session, session.fold.last_undone(), Redone, "redo")
+    return _rewind(session, session.state.last_undone(), Redone, "redo")
 
 
 def branch(session: Session, entry_id: EntryId) -> int:
@@ -37,27 +37,31 @@ def branch(session: Session, entry_id: EntryId) -> int:
     The entries after `entry_id` stay in the history, on the old branch. Raises `SessionBusy`,
     `SessionLocked`, and `InvalidParams` for an id that is not an entry.
     """
-    session.free()
-    session.writable()
-    if not session.fold.has_entry(entry_id):
+    session.require_idle()
+    session.require_journal()
+    if not session.state.has_entry(entry_id):
         raise InvalidParams(
             f"{entry_id!r} is not an entry of this session; session/history lists them", "$.entry_id"
         )
-    number = session.write(Branched(at=session.world.now(), entry_id=entry_id, epoch=session.fold.epoch + 1))
-    session.pending = Pending(session.fold.path_items())
+    number = session.write(Branched(at=session.host.now(), entry_id=entry_id, epoch=session.state.epoch + 1))
+    session.pending = Pending(session.state.path_items())
     return number
 
 
 def _rewind(
-    session: Session, step: Step | None, marker: type[Undone] | type[Redone], word: str, force: bool = False
-) -> tuple[Step, int]:
-    session.free()
-    session.writable()
+    session: Session,
+    step: ViewStep | None,
+    marker: type[Undone] | type[Redone],
+    word: str,
+    force: bool = False,
+) -> tuple[ViewStep, int]:
+    session.require_idle()
+    session.require_journal()
     if step is None:
         raise NothingToUndo(
             f"There is no compaction or prune to {word} in this session.", session_id=session.id
         )
-    entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
+    entry = marker(at=session.host.now(), target=step.id, epoch=session.state.epoch + 1)
     if not force:
         _refuse_if_over(session, entry)
     # The path's messages do not change, so the calls that wait for results stay the same too.
@@ -67,8 +71,8 @@ def _rewind(
 def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
     if not session.resolved.settings.enabled:
         return
-    size = unreported(session.fold.estimated_after(entry), scale_of(session.fold, session.counter))
-    after = stand(session.resolved, session.window, size)
+    size = estimated_size(session.state.estimated_after(entry), scale_of(session.state, session.counter))
+    after = compute_budget(session.resolved, session.window, size)
     if after.decision.kind == "over":
         raise CannotFit(
             f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "

@@ -12,7 +12,7 @@ from compactd.protocol.errors import StorageFailed
 from compactd.storage.os_files import APPEND as APPEND
 from compactd.storage.os_files import CREATE_NEW as CREATE_NEW
 from compactd.storage.os_files import READ as READ
-from compactd.storage.os_files import SYSTEM, WRITE_ANEW, Chunk, Disk
+from compactd.storage.os_files import SYSTEM, WRITE_TRUNCATED, Chunk, Disk
 
 _GROUP_BYTES = 262_144
 """The most bytes to which small pieces are joined for one `write` call. Larger pieces are written
@@ -98,14 +98,14 @@ sync = SYSTEM.sync
 sync_folder = SYSTEM.sync_folder
 
 
-def write_beside(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Disk = SYSTEM) -> None:
+def replace_file(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Disk = SYSTEM) -> None:
     """Replace the file at `path` atomically: write a new file next to it, then rename the new file to `path`.
 
     With `durable`, the new content is on disk before the rename. Sync the folder to make the rename durable
     too. After an error, the old file is unchanged.
     """
     beside = path.with_name(path.name + ".new")
-    fd = disk.open(beside, WRITE_ANEW)
+    fd = disk.open(beside, WRITE_TRUNCATED)
     try:
         try:
             write_all(fd, chunks, disk)
@@ -123,7 +123,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def refusal(doing: str, number: int | None) -> str:
+def refusal_sentence(doing: str, number: int | None) -> str:
     """Return an error message for the user: what failed, why the operating system refused it, and what to do.
     It contains no path.
 
@@ -140,13 +140,13 @@ def refusal(doing: str, number: int | None) -> str:
     return f"{doing}: {reason}. Earlier requests that succeeded are stored; check the disk, then try again."
 
 
-def name_of(number: int | None) -> str | None:
+def error_name(number: int | None) -> str | None:
     """Return the system's name of an error number, for example `ENOSPC`."""
     return None if number is None else errno.errorcode.get(number)
 
 
 def storage_failed(doing: str, refused: OSError) -> StorageFailed:
     """Return the `StorageFailed` error for an error of the operating system. `doing` says what failed, as for
-    `refusal`.
+    `refusal_sentence`.
     """
-    return StorageFailed(refusal(doing, refused.errno), reason=name_of(refused.errno))
+    return StorageFailed(refusal_sentence(doing, refused.errno), reason=error_name(refused.errno))

@@ -18,21 +18,21 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from compactd.storage.copies import copies_of
-from compactd.storage.holders import Holder, claims
+from compactd.storage.decode_journal import id_of
+from compactd.storage.journal_records import scan
+from compactd.storage.outside_copies import copies_of
 from compactd.storage.paths import index_file
-from compactd.storage.reading import id_of
-from compactd.storage.records import scan
-from compactd.storage.search_index import written
+from compactd.storage.search_index import index_text
+from compactd.storage.word_holders import Holder, files_with_holder
 
 UNKNOWN: Final = "unknown"
-"""The name in `Place.where` for a file that no row of `HOLDERS` describes."""
+"""The name in `TextPlace.where` for a file that no row of `HOLDERS` describes."""
 _PACKS: Final = (".pack", ".idx")
-_MOST_OBJECT: Final = 64 << 20
+_MAX_OBJECT_BYTES: Final = 64 << 20
 """The most bytes of a decompressed git object that are searched. Snapshots contain no file above 5 MiB."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class TextPlace(Struct, frozen=True, kw_only=True):
     """A file, or a record in a file, that contains the text."""
 
     where: str
@@ -52,10 +52,10 @@ class Unseen(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class TextFindings(Struct, frozen=True, kw_only=True):
     """The result of a search."""
 
-    places: tuple[Place, ...]
+    places: tuple[TextPlace, ...]
     unseen: tuple[Unseen, ...]
     files: int
     """The number of files that were searched."""
@@ -69,7 +69,7 @@ class _Record(Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Record).decode
 
 
-def spellings(text: str) -> tuple[bytes, ...]:
+def byte_spellings(text: str) -> tuple[bytes, ...]:
     """Return `text` as UTF-8 and as it is spelled in JSON and in JSON within JSON, with and without
     escapes.
     """
@@ -82,14 +82,14 @@ def spellings(text: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(one.encode("utf-8", "surrogatepass") for one in made))
 
 
-def find(home: Path, text: str) -> Found:
+def find(home: Path, text: str) -> TextFindings:
     """Return every place that contains `text` (not empty), by path. Blocks. O(bytes below `home`)."""
-    wanted = spellings(text)
-    places: list[Place] = []
+    wanted = byte_spellings(text)
+    places: list[TextPlace] = []
     unseen: list[Unseen] = []
     names: dict[str, str] = {}
     count = 0
-    for path, holder in claims(home):
+    for path, holder in files_with_holder(home):
         count += 1
         try:
             places += _in_file(path, holder, wanted, unseen, names)
@@ -100,14 +100,14 @@ def find(home: Path, text: str) -> Found:
         for copy in copies_of(home, session_id):
             count += 1
             try:
-                if _holds(Path(copy.path).read_bytes(), wanted):
-                    places.append(Place(where=copy.kind, path=copy.path, session_id=session_id))
+                if _contains_any(Path(copy.path).read_bytes(), wanted):
+                    places.append(TextPlace(where=copy.kind, path=copy.path, session_id=session_id))
             except OSError as refused:
                 unseen.append(Unseen(path=copy.path, why=refused.strerror or "it could not be read"))
-    return Found(places=_named(places, names), unseen=tuple(unseen), files=count)
+    return TextFindings(places=_name_sessions(places, names), unseen=tuple(unseen), files=count)
 
 
-def _named(places: Sequence[Place], names: dict[str, str]) -> tuple[Place, ...]:
+def _name_sessions(places: Sequence[TextPlace], names: dict[str, str]) -> tuple[TextPlace, ...]:
     """Return `places` without duplicates, each with its session id if the file's name is that of a session.
     `names` maps file names to session ids.
     """
@@ -123,7 +123,7 @@ def _session_of(path: str, names: dict[str, str]) -> str | None:
     )
 
 
-def _holds(data: bytes, wanted: Sequence[bytes]) -> bool:
+def _contains_any(data: bytes, wanted: Sequence[bytes]) -> bool:
     return any(one in data for one in wanted)
 
 
@@ -133,7 +133,7 @@ def _in_file(
     wanted: Sequence[bytes],
     unseen: list[Unseen],
     names: dict[str, str],
-) -> Iterator[Place]:
+) -> Iterator[TextPlace]:
     where = UNKNOWN if holder is None else holder.name
     if path.is_symlink() or not path.is_file():
         unseen.append(Unseen(path=str(path), why="it is a link or not a regular file, and was not followed"))
@@ -141,15 +141,15 @@ def _in_file(
     data = path.read_bytes()
     if holder is not None and holder.kind == "journal":
         yield from _in_journal(path, where, data, wanted, names)
-    elif _holds(data, wanted):
-        yield Place(where=where, path=str(path))
+    elif _contains_any(data, wanted):
+        yield TextPlace(where=where, path=str(path))
     elif holder is not None and holder.kind == "git":
         yield from _in_object(path, where, data, wanted, unseen)
 
 
 def _in_journal(
     path: Path, where: str, data: bytes, wanted: Sequence[bytes], names: dict[str, str]
-) -> Iterator[Place]:
+) -> Iterator[TextPlace]:
     found = scan(data)
     records = (*found.records, *(found.damage.after if found.damage is not None else ()))
     session_id = id_of(found.records[0]) if found.records else None
@@ -157,25 +157,25 @@ def _in_journal(
         names[path.name.partition(".")[0]] = session_id
     is_found = False
     for record in records:
-        if _holds(bytes(record), wanted):
+        if _contains_any(bytes(record), wanted):
             is_found = True
             known = _decode(record)
             is_entry = known.type in ("message", "compaction", "prune")
-            yield Place(
+            yield TextPlace(
                 where=where,
                 path=str(path),
                 session_id=session_id,
                 entry_id=known.id if is_entry else None,
                 record=known.type,
             )
-    if not is_found and _holds(data, wanted):
+    if not is_found and _contains_any(data, wanted):
         # The text is in a line that is not a whole record: cut off, or damaged.
-        yield Place(where=where, path=str(path), session_id=session_id)
+        yield TextPlace(where=where, path=str(path), session_id=session_id)
 
 
 def _in_object(
     path: Path, where: str, data: bytes, wanted: Sequence[bytes], unseen: list[Unseen]
-) -> Iterator[Place]:
+) -> Iterator[TextPlace]:
     if path.suffix in _PACKS:
         unseen.append(
             Unseen(
@@ -188,17 +188,17 @@ def _in_object(
         return
     try:
         inflate = zlib.decompressobj()
-        content = inflate.decompress(data, _MOST_OBJECT)
+        content = inflate.decompress(data, _MAX_OBJECT_BYTES)
         is_whole = inflate.eof
     except zlib.error:
         content, is_whole = b"", False
-    if _holds(content, wanted):
-        yield Place(where=where, path=str(path))
+    if _contains_any(content, wanted):
+        yield TextPlace(where=where, path=str(path))
     elif not is_whole:
         unseen.append(Unseen(path=str(path), why="it is an incomplete git object, or too large"))
 
 
-def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
+def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[TextPlace]:
     """Yield the rows of the search index that contain `text`. In the file, a text can be spread over several
     pages, so searching its bytes is not enough.
     """
@@ -211,8 +211,8 @@ def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
     )
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-            for session_id, entry_id in database.execute(asked, (text, written(text))).fetchall():
-                yield Place(where="index", path=str(path), session_id=session_id, entry_id=entry_id)
+            for session_id, entry_id in database.execute(asked, (text, index_text(text))).fetchall():
+                yield TextPlace(where="index", path=str(path), session_id=session_id, entry_id=entry_id)
     except (sqlite3.Error, UnicodeEncodeError) as refused:
         unseen.append(
             Unseen(path=str(path), why=f"the rows of the search index could not be read: {refused}")

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from compactd.protocol.errors import SessionBusy, SessionLocked
 from compactd.storage import files, locks, sidecar
+from compactd.storage.decode_journal import content_of, id_of, not_found_error, working_dir_of
 from compactd.storage.follower import FileFollower
-from compactd.storage.holders import files_of
 from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror
 from compactd.storage.journal import FileJournal
 from compactd.storage.journal_file import JournalFile
-from compactd.storage.migrate import FORMAT, Format
+from compactd.storage.journal_records import as_appended, check_record, scan
+from compactd.storage.migrate import FORMAT, JournalFormat
 from compactd.storage.os_files import SYSTEM, Disk, exists
 from compactd.storage.paths import file_stem, index_file
 from compactd.storage.protocols import Durability, Stored
-from compactd.storage.reading import content_of, id_of, not_found, working_dir_of
-from compactd.storage.records import bare, check, scan
+from compactd.storage.word_holders import files_of
 
 if TYPE_CHECKING:
     from compactd.storage.search_index import FileIndex
@@ -44,7 +44,7 @@ class FolderStore:
     def __init__(
         self,
         home: Path,
-        format_: Format = FORMAT,
+        format_: JournalFormat = FORMAT,
         *,
         disk: Disk = SYSTEM,
         workers: Executor | None = None,
@@ -67,13 +67,13 @@ class FolderStore:
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> FileJournal:
         """Create a new session and return its open journal. See `Store.create`."""
-        check(first)
+        check_record(first)
         path = self._path(session_id)
         try:
             made = files.make_folder(self._folder, self._disk)
             lock = self._take_lock(path)
             try:
-                journal = self._created(path, lock, durability, made)
+                journal = self._create_journal(path, lock, durability, made)
             except BaseException:
                 lock.release()
                 raise
@@ -84,7 +84,7 @@ class FolderStore:
         journal.add([first])
         return journal
 
-    def _created(
+    def _create_journal(
         self, path: Path, lock: locks.Lock, durability: Durability, made: tuple[Path, ...]
     ) -> FileJournal:
         fd = files.open_private(path, files.APPEND | os.O_CREAT, self._disk)
@@ -100,7 +100,7 @@ class FolderStore:
             fd,
             size_bytes=0,
             sync=self._disk.sync if durability == "disk" else None,
-            unsynced_folders=self._unsynced(durability, made),
+            unsynced_folders=self._folders_to_sync(durability, made),
             disk=self._disk,
         )
         return FileJournal(file, lock, self._workers, seq=0)
@@ -110,21 +110,21 @@ class FolderStore:
         path = self._path(session_id)
         try:
             if not exists(path, self._disk):
-                raise not_found(session_id)
+                raise not_found_error(session_id)
             lock = self._take_lock(path)
             try:
-                return self._opened(path, lock, session_id, durability)
+                return self._open_journal(path, lock, session_id, durability)
             except FileNotFoundError:
                 # The session was deleted while the lock was taken. Remove the lock file again.
                 lock.release(remove=True)
-                raise not_found(session_id) from None
+                raise not_found_error(session_id) from None
             except BaseException:
                 lock.release()
                 raise
         except OSError as refused:
             raise files.storage_failed(_NOT_OPENED, refused) from refused
 
-    def _opened(
+    def _open_journal(
         self, path: Path, lock: locks.Lock, session_id: str, durability: Durability
     ) -> tuple[FileJournal, list[memoryview]]:
         fd = self._disk.open(path, files.APPEND)
@@ -142,8 +142,8 @@ class FolderStore:
             size_bytes=content.end,
             needs_newline=content.needs_newline,
             sync=self._disk.sync if durability == "disk" else None,
-            unsynced_folders=self._unsynced(durability),
-            upgraded=[bare(record) for record in content.records] if is_older else None,
+            unsynced_folders=self._folders_to_sync(durability),
+            upgraded=[as_appended(record) for record in content.records] if is_older else None,
             disk=self._disk,
         )
         torn_bytes = len(data) - content.end
@@ -173,11 +173,11 @@ class FolderStore:
         try:
             found = scan(files.read_whole(self._path(session_id), self._disk))
         except FileNotFoundError:
-            raise not_found(session_id) from None
+            raise not_found_error(session_id) from None
         except OSError as refused:
             raise files.storage_failed(_NOT_READ, refused) from refused
         after = found.damage.after if found.damage is not None else ()
-        return [bare(record) for record in (*found.records, *after)]
+        return [as_appended(record) for record in (*found.records, *after)]
 
     def exists(self, session_id: str) -> bool:
         """Return true if the session is stored, damaged or not."""
@@ -195,12 +195,12 @@ class FolderStore:
         """Return every stored session whose first record can be read, last changed first."""
         try:
             names = self._disk.names(self._folder)
-            found = [self._stored(self._folder / name) for name in names if name.endswith(".jsonl")]
+            found = [self._read_stored(self._folder / name) for name in names if name.endswith(".jsonl")]
         except OSError as refused:
             raise files.storage_failed("The sessions could not be listed", refused) from refused
         return sorted((one for one in found if one is not None), key=lambda one: one.updated_at, reverse=True)
 
-    def _stored(self, path: Path) -> Stored | None:
+    def _read_stored(self, path: Path) -> Stored | None:
         try:
             first = _first_record(path, self._disk)
             facts = self._disk.stat(path)
@@ -226,7 +226,7 @@ class FolderStore:
         path = self._path(session_id)
         try:
             if not exists(path, self._disk):
-                raise not_found(session_id)
+                raise not_found_error(session_id)
             lock = self._take_lock(path)
             try:
                 if exists(index_file(self._folder), self._disk):
@@ -245,7 +245,7 @@ class FolderStore:
             raise files.storage_failed(_NOT_DELETED, refused) from refused
 
     def _remove_files(self, session_id: str) -> None:
-        """Remove the session's files, as `HOLDERS` (`storage/holders.py`) says, the journal last.
+        """Remove the session's files, as `HOLDERS` (`storage/word_holders.py`) says, the journal last.
 
         If this fails halfway, the journal still exists and the session can be deleted again. The hook's files
         are removed under the hook's lock.
@@ -254,7 +254,7 @@ class FolderStore:
         shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
         hook = HookFiles(home, session_id) if is_mirror(session_id) else None
         if hook is not None and hook.is_there():
-            with hook.locked():
+            with hook.lock():
                 hook.forget()
         for path in reversed(files_of(home, session_id)):
             self._disk.remove(path)
@@ -288,7 +288,7 @@ class FolderStore:
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{file_stem(session_id)}.jsonl"
 
-    def _unsynced(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    def _folders_to_sync(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
         """Return the folders to sync when the first record is written. `made` are folders in which a folder
         was just created.
         """
@@ -300,13 +300,13 @@ class FolderStore:
         return (*(folder for folder in made if folder not in usual), *usual)
 
     def _take_lock(self, path: Path) -> locks.Lock:
-        lock = locks.take(path.with_suffix(".lock"), self._disk)
-        if isinstance(lock, locks.Held):
-            raise _locked(lock.pid)
+        lock = locks.take_lock(path.with_suffix(".lock"), self._disk)
+        if isinstance(lock, locks.LockHeld):
+            raise _locked_error(lock.pid)
         return lock
 
 
-def _locked(pid: int | None) -> SessionLocked:
+def _locked_error(pid: int | None) -> SessionLocked:
     holder = f"Process {pid}" if pid is not None else "Another process"
     return SessionLocked(
         f"{holder} has this session open for writing. It can be opened to read; to write, end that process.",

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from compactd.storage import files, locks
-from compactd.storage.migrate import Format, upgraded
+from compactd.storage.decode_journal import content_of, not_found_error
+from compactd.storage.journal_records import as_appended, scan
+from compactd.storage.migrate import JournalFormat, upgrade
 from compactd.storage.os_files import SYSTEM, Disk
-from compactd.storage.protocols import News
-from compactd.storage.reading import content_of, not_found
-from compactd.storage.records import bare, scan
+from compactd.storage.protocols import FollowerNews
 
 _SEAL_BYTES = 32
 """The bytes at the end of the last read record that are kept for comparison. They contain the record's
@@ -23,7 +23,7 @@ class FileFollower:
     """
 
     def __init__(
-        self, session_id: str, path: Path, lock_path: Path, format_: Format, disk: Disk = SYSTEM
+        self, session_id: str, path: Path, lock_path: Path, format_: JournalFormat, disk: Disk = SYSTEM
     ) -> None:
         self._session_id = session_id
         self._path = path
@@ -42,12 +42,12 @@ class FileFollower:
         """The number of bytes of the records read so far."""
         return self._end
 
-    def poll(self) -> News:
+    def poll(self) -> FollowerNews:
         """Return the complete records that were added since the last call. See `Follower.poll`."""
         try:
             return self._read_on() if self._is_same() else self._read_again()
         except FileNotFoundError:
-            raise not_found(self._session_id) from None
+            raise not_found_error(self._session_id) from None
         except OSError as refused:
             raise files.storage_failed("The session could not be read", refused) from refused
 
@@ -71,7 +71,7 @@ class FileFollower:
         self._disk.seek(self._fd, self._end - len(self._seal))
         return self._disk.read(self._fd, len(self._seal)) == self._seal
 
-    def _read_again(self) -> News:
+    def _read_again(self) -> FollowerNews:
         self.close()
         self._fd = self._disk.open(self._path, files.READ)
         try:
@@ -84,9 +84,9 @@ class FileFollower:
         self._version = content.version
         self._seen = len(content.records)
         self._note(data, content.end, content.needs_newline)
-        return News(first_seq=0, records=content.records)
+        return FollowerNews(first_seq=0, records=content.records)
 
-    def _read_on(self) -> News:
+    def _read_on(self) -> FollowerNews:
         data = files.read_from(self._fd, self._end, self._disk)
         if self._needs_newline and data.startswith(b"\n"):
             self._end += 1
@@ -104,8 +104,8 @@ class FileFollower:
         steps = self._format.steps_from(self._version)
         records = found.records
         if steps:
-            records = tuple(map(memoryview, upgraded([bare(record) for record in records], steps)))
-        return News(first_seq=first_seq, records=records)
+            records = tuple(map(memoryview, upgrade([as_appended(record) for record in records], steps)))
+        return FollowerNews(first_seq=first_seq, records=records)
 
     def _note(self, data: bytes, end: int, needs_newline: bool) -> None:
         self._end += end

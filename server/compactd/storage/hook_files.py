@@ -1,8 +1,8 @@
 """The files that an agent's hook keeps about a session, as `session/redact` and `session/delete` clean them.
 
-The hook reads and writes these files (`integrations/hooks/state.py`). This module cleans them while it holds
-the hook's lock. It also keeps lists of redacted content, as hashes: one per session and one per agent, so
-that the hook does not add redacted content again when it reads the transcript again, and one for all
+The hook reads and writes these files (`integrations/hooks/hook_state.py`). This module cleans them while it
+holds the hook's lock. It also keeps lists of redacted content, as hashes: one per session and one per agent,
+so that the hook does not add redacted content again when it reads the transcript again, and one for all
 sessions, so that an import can give a warning.
 """
 
@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.storage import files
-from compactd.storage.locks import Lock, take
+from compactd.storage.locks import Lock, take_lock
 from compactd.storage.paths import file_stem
 
 FOLDER: Final = "hooks"
@@ -47,8 +47,8 @@ class Redactions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A list of redacted content that must not come back. It contains hashes, not the content."""
 
     keys: tuple[int, ...] = ()
-    """Hashes (`key_of`) of the ids, bytes and contents of redacted messages and summaries. Only lists that
-    earlier versions wrote have them."""
+    """Hashes (`message_key`) of the ids, bytes and contents of redacted messages and summaries. Only lists
+    that earlier versions wrote have them."""
     keyed: tuple[int, ...] = ()
     """Keyed hashes (`with_key`) of the same, so that a short secret cannot be guessed from the list alone."""
     transcript: str = ""
@@ -62,8 +62,8 @@ class Hashed(Struct, frozen=True):
     keyed: frozenset[int] = frozenset()
     secret: bytes = b""
 
-    def holds(self, key: int) -> bool:
-        """Return true if the content whose hash (`key_of`) is `key` was redacted. O(1)."""
+    def contains(self, key: int) -> bool:
+        """Return true if the content whose hash (`message_key`) is `key` was redacted. O(1)."""
         return key in self.keys or (bool(self.keyed) and with_key(key, self.secret) in self.keyed)
 
     def __bool__(self) -> bool:
@@ -82,14 +82,14 @@ class HookIsBusy(Exception):
     """Another process has held the hook's lock for longer than a hook may run."""
 
 
-def key_of(of: str | bytes) -> int:
+def message_key(of: str | bytes) -> int:
     """Return a 64-bit hash of some content, by which the content can be recognised without being stored."""
     data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 def with_key(key: int, secret: bytes) -> int:
-    """Return the keyed hash of a `key_of` hash. `secret` is the folder's random key."""
+    """Return the keyed hash of a `message_key` hash. `secret` is the folder's random key."""
     hashed = blake2b(key.to_bytes(8, "little"), digest_size=8, key=secret)
     return int.from_bytes(hashed.digest(), "little")
 
@@ -113,16 +113,16 @@ class HookFiles:
         return self._folder / (self._stem + ending)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the hook's lock in this context, so that no hook of the session runs. Blocks. Raises
         `HookIsBusy`, `OSError`.
         """
         files.make_folder(self._folder)
-        with _locked(self.path(".lock")):
+        with _lock(self.path(".lock")):
             yield
 
     def forget(self) -> None:
-        """Remove the conversation's content from the hook's files. Call this inside `locked`. Raises
+        """Remove the conversation's content from the hook's files. Call this inside `lock`. Raises
         `OSError`.
 
         Hashes and the position in the transcript stay, so that the hook does not add the old content again
@@ -132,30 +132,30 @@ class HookFiles:
             self.path(ending).unlink(missing_ok=True)
         known = _ids_in(self.path(IDS))
         if known or self.path(REDACTED).exists():
-            self._add(self.path(REDACTED), known.difference(self.redacted().keyed), self.transcript())
+            self._add(self.path(REDACTED), known.difference(self.redactions().keyed), self.transcript())
             self._key_ids(known)
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             state = msgspec.json.decode(self.path(STATE).read_bytes(), type=dict[str, Raw])
             numbers = {name: value for name, value in state.items() if name in _NUMBERS}
-            files.write_beside(self.path(STATE), (msgspec.json.encode(numbers),), durable=True)
+            files.replace_file(self.path(STATE), (msgspec.json.encode(numbers),), durable=True)
         files.sync_folder(self._folder)
 
     def is_there(self) -> bool:
         """Return true if any hook has ever kept files in this data folder."""
         return self._folder.is_dir()
 
-    def waiting(self) -> list[bytes]:
+    def waiting_records(self) -> list[bytes]:
         """Return the records that wait to be written to the journal, oldest first."""
         try:
             return [line for line in self.path(WAIT).read_bytes().split(b"\n") if line]
         except OSError:
             return []
 
-    def redacted(self) -> Redactions:
+    def redactions(self) -> Redactions:
         """Return the session's list of redacted content."""
         return read_redactions(self.path(REDACTED))
 
-    def others(self, keys: Sequence[int]) -> list[Path]:
+    def other_journals(self, keys: Sequence[int]) -> list[Path]:
         """Return the journals of this agent's other sessions that contain the content with the hashes `keys`,
         not redacted. Such a session is, for example, a fork. O(bytes of the agent's lists of hashes).
         """
@@ -164,8 +164,8 @@ class HookFiles:
             journal = self._home / "sessions" / f"{path.stem}.jsonl"
             is_of_agent = path.stem.startswith(f"{self._agent}-") and path.stem != self._stem
             if is_of_agent and journal.exists():
-                redacted = hashed(self._folder, path.with_suffix(REDACTED))
-                if not _ids_in(path).isdisjoint(key for key in keys if not redacted.holds(key)):
+                redacted = read_hashed(self._folder, path.with_suffix(REDACTED))
+                if not _ids_in(path).isdisjoint(key for key in keys if not redacted.contains(key)):
                     found.append(journal)
         return found
 
@@ -175,29 +175,30 @@ class HookFiles:
             found = msgspec.json.decode(self.path(STATE).read_bytes(), type=_State).place.path
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = ""
-        return found or self.redacted().transcript
+        return found or self.redactions().transcript
 
     def redact(self, keys: Sequence[int], waiting: Mapping[int, bytes]) -> None:
         """Remove copies of messages from the hook's files, and make the hook ignore the content with the
         hashes `keys` later. The changes are on disk when this returns.
 
-        `waiting` has new bytes for records that wait for the journal, by their position; other waiting
-        records stay. At its next event, the hook reads the whole transcript again. Call this inside `locked`.
+        `waiting_records` has new bytes for records that wait for the journal, by their position; other
+        waiting records stay. At its next event, the hook reads the whole transcript again. Call this inside
+        `lock`.
         Raises `OSError`, `HookIsBusy`.
         """
         # Do this first: no hook adds the content again after this, even if this process is killed.
         of_agent = of_all_sessions(self._folder, self._agent)
-        with _locked(of_agent.with_suffix(".lock")):
+        with _lock(of_agent.with_suffix(".lock")):
             self._add(of_agent, keys, "")
         self._add(self.path(REDACTED), keys, self.transcript())
         self._key_ids(keys)
         if self.path(STATE).exists():
-            files.write_beside(self.path(STATE), (b"{}",), durable=True)
+            files.replace_file(self.path(STATE), (b"{}",), durable=True)
         for ending in (STRETCH, GONE, STATE + ".new"):
             self.path(ending).unlink(missing_ok=True)
         if waiting:
-            records = [waiting.get(at, record) for at, record in enumerate(self.waiting())]
-            files.write_beside(self.path(WAIT), (record + b"\n" for record in records), durable=True)
+            records = [waiting.get(at, record) for at, record in enumerate(self.waiting_records())]
+            files.replace_file(self.path(WAIT), (record + b"\n" for record in records), durable=True)
         files.sync_folder(self._folder)
 
     def _add(self, path: Path, keys: Collection[int], transcript: str) -> None:
@@ -207,12 +208,12 @@ class HookFiles:
         """In the hook's list of known messages, replace the hashes in `keys`, which are of redacted messages,
         by keyed hashes.
         """
-        path, secret = self.path(IDS), _made_key(self._folder)
+        path, secret = self.path(IDS), _ensure_key(self._folder)
         known = _ids_in(path)
-        wanted = {key for key in keys if key in known and key not in self.redacted().keyed}
+        wanted = {key for key in keys if key in known and key not in self.redactions().keyed}
         if wanted:
             ids = array("Q", [with_key(key, secret) if key in wanted else key for key in known])
-            files.write_beside(path, (ids.tobytes(),), durable=True)
+            files.replace_file(path, (ids.tobytes(),), durable=True)
 
 
 def remember_redacted(home: Path, keys: Collection[int]) -> None:
@@ -223,19 +224,19 @@ def remember_redacted(home: Path, keys: Collection[int]) -> None:
     """
     folder = home / REDACTIONS
     files.make_folder(folder)
-    with _locked(folder / (ALL + ".lock")):
+    with _lock(folder / (ALL + ".lock")):
         _add_to(folder, folder / (ALL + REDACTED), keys, "")
 
 
-def redacted_here(home: Path) -> Hashed:
+def read_redacted(home: Path) -> Hashed:
     """Return the list of what was redacted in any session of the data folder. Blocks.
     O(redacted messages).
     """
     folder = home / REDACTIONS
-    return hashed(folder, folder / (ALL + REDACTED))
+    return read_hashed(folder, folder / (ALL + REDACTED))
 
 
-def hashed(folder: Path, *paths: Path) -> Hashed:
+def read_hashed(folder: Path, *paths: Path) -> Hashed:
     """Read the lists of redactions at `paths`, and return their combined content. `folder` contains the key
     of their hashes.
     """
@@ -251,11 +252,11 @@ def _add_to(folder: Path, path: Path, keys: Collection[int], transcript: str) ->
     """Add hashes to the list of redactions at `path`, as keyed hashes. Hashes in the list that an earlier
     version wrote become keyed hashes too.
     """
-    secret = _made_key(folder)
+    secret = _ensure_key(folder)
     before = read_redactions(path)
     added = (with_key(key, secret) for key in (*before.keys, *keys))
     all_ = Redactions(keyed=tuple(dict.fromkeys((*before.keyed, *added))), transcript=transcript)
-    files.write_beside(path, (msgspec.json.encode(all_),), durable=True)
+    files.replace_file(path, (msgspec.json.encode(all_),), durable=True)
 
 
 def _key_in(folder: Path) -> bytes:
@@ -265,12 +266,12 @@ def _key_in(folder: Path) -> bytes:
         return b""
 
 
-def _made_key(folder: Path) -> bytes:
+def _ensure_key(folder: Path) -> bytes:
     """Return the random key in `folder`, and create it at the first use. Raises `HookIsBusy`, `OSError`."""
     if not _key_in(folder):
-        with _locked((folder / KEY).with_suffix(".lock")):
+        with _lock((folder / KEY).with_suffix(".lock")):
             if not _key_in(folder):
-                files.write_beside(folder / KEY, (os.urandom(KEY_BYTES),), durable=True)
+                files.replace_file(folder / KEY, (os.urandom(KEY_BYTES),), durable=True)
                 files.sync_folder(folder)
     return _key_in(folder)
 
@@ -281,9 +282,9 @@ def of_all_sessions(folder: Path, agent: str) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     end = time.monotonic() + LOCK_S
-    while not isinstance(lock := take(path), Lock):
+    while not isinstance(lock := take_lock(path), Lock):
         if time.monotonic() > end:
             raise HookIsBusy
         time.sleep(LOCK_STEP_S)

@@ -2,7 +2,7 @@
 
 Records are added to a batch. A worker thread writes the whole batch and syncs once, while the next batch
 fills. After a failed write, all records that are not stored yet are lost. All methods are called on the event
-loop; only `_do` and `_let_go` run in a worker.
+loop; only `_write_batch` and `_close_files` run in a worker.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from concurrent.futures import Executor
 
 from compactd.protocol.errors import StorageFailed
 from compactd.storage import files
-from compactd.storage.journal_file import Failure, JournalFile
+from compactd.storage.journal_file import DiskFailure, JournalFile
+from compactd.storage.journal_records import check_record
 from compactd.storage.locks import Lock
 from compactd.storage.protocols import RecordsLost
-from compactd.storage.records import check
 
 _NOT_WRITTEN = "The session could not be written"
 _NOT_REPLACED = "The records could not be replaced"
@@ -33,9 +33,9 @@ class _Batch:
         self.records: list[bytes] = []
         self.last = 0
         """The number of the last record in `records`."""
-        self.waiters: list[asyncio.Future[Failure | None]] = []
+        self.waiters: list[asyncio.Future[DiskFailure | None]] = []
 
-    def wake(self, outcome: Failure | None) -> None:
+    def wake(self, outcome: DiskFailure | None) -> None:
         """Give the outcome (None for success) to all callers that wait for this batch."""
         for waiter in self.waiters:
             if not waiter.done():
@@ -70,9 +70,9 @@ class FileJournal:
         """The highest number up to which every record is stored or lost."""
         self._queue: deque[_Batch] = deque()
         self._working: _Batch | None = None
-        self._lost: list[tuple[int, int, Failure, int]] = []
+        self._lost: list[tuple[int, int, DiskFailure, int]] = []
         """For each failed write, (first lost number, last lost number, failure, `lost_from`)."""
-        self._halted: tuple[Failure, int] | None = None
+        self._halted: tuple[DiskFailure, int] | None = None
         """(the failure, its `lost_from`) because of which no records are accepted until `resume`, or None."""
         self._is_closed = False
         self._is_let_go = False
@@ -101,7 +101,7 @@ class FileJournal:
         """Append records and return the number to wait for. See `Journal.append`."""
         loop = asyncio.get_running_loop()
         self.add(records)
-        self._work(loop)
+        self._start_batch(loop)
         return self._last
 
     def add(self, records: Sequence[bytes]) -> None:
@@ -110,7 +110,7 @@ class FileJournal:
         """
         self._refuse_if_halted()
         for record in records:
-            check(record)
+            check_record(record)
         if not records:
             return
         if not self._queue or self._queue[-1].changes is not None:
@@ -130,13 +130,13 @@ class FileJournal:
             batch = self._next_batch()
         failure = None
         if batch is not None:
-            self._work(loop)
+            self._start_batch(loop)
             failure = await self._wait(batch, loop)
         for first, last, lost, lost_from in self._lost:
             if first <= number <= last:
-                raise _records_lost(lost, lost_from)
+                raise _lost_records(lost, lost_from)
         if failure is not None and is_older:
-            raise _records_lost(failure, self._kept_seq)
+            raise _lost_records(failure, self._kept_seq)
 
     def resume(self) -> int | None:
         """Accept records again after a failure. See `Journal.resume`."""
@@ -144,7 +144,7 @@ class FileJournal:
             return None
         failure, lost_from = self._halted
         if failure.is_broken:
-            raise _records_lost(failure, lost_from)
+            raise _lost_records(failure, lost_from)
         self._halted = None
         return lost_from
 
@@ -153,16 +153,16 @@ class FileJournal:
         loop = asyncio.get_running_loop()
         self._refuse_if_halted()
         for seq, record in changes.items():
-            check(record)
+            check_record(record)
             if not 0 <= seq < self._next_seq:
                 raise ValueError(f"there is no record {seq}")
         batch = _Batch(self._next_seq, dict(changes))
         self._queue.append(batch)
-        self._work(loop)
+        self._start_batch(loop)
         failure = await self._wait(batch, loop)
         if failure is not None:
             raise StorageFailed(
-                files.refusal(_NOT_REPLACED, failure.errno), reason=files.name_of(failure.errno)
+                files.refusal_sentence(_NOT_REPLACED, failure.errno), reason=files.error_name(failure.errno)
             )
 
     async def close(self) -> None:
@@ -172,18 +172,18 @@ class FileJournal:
         loop = asyncio.get_running_loop()
         if not self._is_closed:
             self._is_closed = True
-            self._work(loop)
-            self._let_go_if_done(loop)
+            self._start_batch(loop)
+            self._close_files_if_done(loop)
         if not self._is_let_go:
             closer = loop.create_future()
             self._closers.append(closer)
             await closer
         if self._lost_in_closing and self._halted is not None:
-            raise _records_lost(*self._halted)
+            raise _lost_records(*self._halted)
 
     def _refuse_if_halted(self) -> None:
         if self._halted is not None:
-            raise _records_lost(*self._halted)
+            raise _lost_records(*self._halted)
         if self._is_closed:
             raise RuntimeError("the journal is closed")
 
@@ -206,31 +206,31 @@ class FileJournal:
             self._queue[-1].last = self._last
         return self._queue[0]
 
-    async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> Failure | None:
-        waiter: asyncio.Future[Failure | None] = loop.create_future()
+    async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> DiskFailure | None:
+        waiter: asyncio.Future[DiskFailure | None] = loop.create_future()
         batch.waiters.append(waiter)
         return await waiter
 
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start_batch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Give the next batch to a worker thread, unless a batch is being written."""
         # Use a callback, not a task: an event loop that shuts down cancels its tasks, and then the outcome
         # of the batch would be unknown.
         if self._working is not None or not self._queue:
             return
         batch = self._working = self._queue.popleft()
-        loop.run_in_executor(self._workers, self._do, batch).add_done_callback(self._worked)
+        loop.run_in_executor(self._workers, self._write_batch, batch).add_done_callback(self._on_batch_done)
 
-    def _do(self, batch: _Batch) -> Failure | None:
+    def _write_batch(self, batch: _Batch) -> DiskFailure | None:
         if batch.changes is not None:
             return self._file.replace(batch.changes)
         return self._file.write(batch.first_seq, batch.records)
 
-    def _worked(self, done: asyncio.Future[Failure | None]) -> None:
+    def _on_batch_done(self, done: asyncio.Future[DiskFailure | None]) -> None:
         batch = self._working
         if batch is None:
             return
         if done.cancelled() or done.exception() is not None:
-            failure: Failure | None = Failure(errno=errno.EIO, is_broken=True)
+            failure: DiskFailure | None = DiskFailure(errno=errno.EIO, is_broken=True)
         else:
             failure = done.result()
         self._working = None
@@ -243,11 +243,11 @@ class FileJournal:
         elif batch.changes is not None and not failure.is_broken:
             batch.wake(failure)
         else:
-            self._give_up(batch, failure)
-        self._work(done.get_loop())
-        self._let_go_if_done(done.get_loop())
+            self._mark_lost(batch, failure)
+        self._start_batch(done.get_loop())
+        self._close_files_if_done(done.get_loop())
 
-    def _give_up(self, batch: _Batch, failure: Failure) -> None:
+    def _mark_lost(self, batch: _Batch, failure: DiskFailure) -> None:
         """Count the records of `batch` and of all later batches as lost. Records are accepted again only
         after `resume`.
         """
@@ -260,18 +260,18 @@ class FileJournal:
         self._halted = (failure, self._kept_seq)
         self._lost_in_closing = self._is_closed
         if failure.is_broken:
-            self._let_go()  # before the waiters wake, because they may open the session again
+            self._close_files()  # before the waiters wake, because they may open the session again
             self._is_let_go = True
         for one in given_up:
             one.wake(failure)
 
-    def _let_go_if_done(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_files_if_done(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_closed and self._working is None and not self._is_let_go:
-            loop.run_in_executor(self._workers, self._let_go).add_done_callback(self._closed)
+            loop.run_in_executor(self._workers, self._close_files).add_done_callback(self._on_closed)
         elif self._is_let_go:
             self._wake_closers()
 
-    def _let_go(self) -> None:
+    def _close_files(self) -> None:
         # If not even the first record was stored, the session does not exist. Remove its files.
         never_was = self._kept_seq == 0
         try:
@@ -279,7 +279,7 @@ class FileJournal:
         finally:
             self._lock.release(remove=never_was)
 
-    def _closed(self, done: asyncio.Future[None]) -> None:
+    def _on_closed(self, done: asyncio.Future[None]) -> None:
         # An error of close or unlink does not matter: the outcome of every record is known.
         done.exception()
         self._is_let_go = True
@@ -292,13 +292,13 @@ class FileJournal:
         self._closers.clear()
 
 
-def _records_lost(failure: Failure, lost_from: int) -> RecordsLost:
-    sentence = files.refusal(_NOT_WRITTEN, failure.errno)
+def _lost_records(failure: DiskFailure, lost_from: int) -> RecordsLost:
+    sentence = files.refusal_sentence(_NOT_WRITTEN, failure.errno)
     if failure.is_broken:
         sentence += " The session was closed; open it again with session/start."
     return RecordsLost(
         sentence,
         lost_from=lost_from,
         is_broken=failure.is_broken,
-        reason=files.name_of(failure.errno),
+        reason=files.error_name(failure.errno),
     )

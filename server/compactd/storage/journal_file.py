@@ -11,14 +11,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from compactd.storage import files, records
+from compactd.storage import files, journal_records
 from compactd.storage.os_files import SYSTEM, Chunk, Disk
 from compactd.storage.paths import drop_index
 
 Sync = Callable[[int], None]
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class DiskFailure(Struct, frozen=True, kw_only=True):
     """A write that the operating system refused. The stored records are unchanged, unless `is_broken`."""
 
     errno: int | None
@@ -59,18 +59,18 @@ class JournalFile:
         file with them."""
         self._is_trimmed = False
 
-    def write(self, first_seq: int, appended: Sequence[bytes]) -> Failure | None:
+    def write(self, first_seq: int, appended: Sequence[bytes]) -> DiskFailure | None:
         """Append records, all or none, and sync. Return the failure, or None. O(bytes) and one sync."""
         try:
             if self._upgraded is not None:
-                self._rewrite(records.lines(self._upgraded))
+                self._rewrite(journal_records.encode_journal(self._upgraded))
                 self._upgraded = None
             if not self._is_trimmed:
                 self._disk.truncate(self._fd, self.size_bytes)
                 self._is_trimmed = True
             written = files.write_all(self._fd, self._pieces(first_seq, appended), self._disk)
         except OSError as refused:
-            return Failure(errno=refused.errno, is_broken=not self._cut_back())
+            return DiskFailure(errno=refused.errno, is_broken=not self._cut_back())
         try:
             if self._sync is not None:
                 self._sync(self._fd)
@@ -81,28 +81,30 @@ class JournalFile:
             # After a failed sync, a second one can succeed although the first dropped pages (fsyncgate,
             # 2018). So cut off what was written, and do not sync again.
             self._cut_back()
-            return Failure(errno=refused.errno, is_broken=True)
+            return DiskFailure(errno=refused.errno, is_broken=True)
         self.size_bytes += written
         self._needs_newline = False
         return None
 
-    def replace(self, changes: Mapping[int, bytes]) -> Failure | None:
+    def replace(self, changes: Mapping[int, bytes]) -> DiskFailure | None:
         """Replace the bytes of records, by their `seq`, all or none. Return the failure, or None. Rewrites
         the file and removes the info file and the search index, which may contain the old bytes too. O(file).
         """
         try:
             old = self._upgraded if self._upgraded is not None else self._read()
             if old is None:
-                return Failure(errno=errno.EIO, is_broken=True)
+                return DiskFailure(errno=errno.EIO, is_broken=True)
             # The info file and the index may contain the old bytes too.
             for name in (".info", ".info.new"):  # `.new` is left if a process was killed while writing it
                 self._disk.remove(self._path.with_suffix(name))
             if drop_index(self._path.parent, self._disk):
                 self._disk.sync_folder(self._path.parent.parent)
-            self._rewrite(records.line(seq, changes.get(seq, record)) for seq, record in enumerate(old))
+            self._rewrite(
+                journal_records.encode_record(seq, changes.get(seq, record)) for seq, record in enumerate(old)
+            )
             self._upgraded = None
         except OSError as refused:
-            return Failure(errno=refused.errno, is_broken=self._fd < 0)
+            return DiskFailure(errno=refused.errno, is_broken=self._fd < 0)
         return None
 
     def close(self, *, remove: bool = False) -> None:
@@ -117,14 +119,14 @@ class JournalFile:
         if self._needs_newline:
             yield b"\n"
         for seq, record in enumerate(appended, first_seq):
-            yield from records.frame(seq, record, first_seq if seq > first_seq else None)
+            yield from journal_records.frame(seq, record, first_seq if seq > first_seq else None)
 
     def _read(self) -> list[bytes] | None:
         """Return the stored records as they were appended, or None if the file is damaged."""
-        found = records.scan(files.read_from(self._fd, 0, self._disk)[: self.size_bytes])
+        found = journal_records.scan(files.read_from(self._fd, 0, self._disk)[: self.size_bytes])
         if found.damage is not None or found.end != self.size_bytes:
             return None
-        return [records.bare(record) for record in found.records]
+        return [journal_records.as_appended(record) for record in found.records]
 
     def _rewrite(self, lines: Iterable[bytes]) -> None:
         """Replace the file by a new one with these lines, and open that. If syncing the folder fails, no file
@@ -133,7 +135,7 @@ class JournalFile:
         if sys.platform == "win32":
             self.close()  # Windows cannot rename over an open file
         try:
-            files.write_beside(self._path, lines, durable=True, disk=self._disk)
+            files.replace_file(self._path, lines, durable=True, disk=self._disk)
         except OSError:
             if sys.platform == "win32":
                 self._fd = self._disk.open(self._path, files.APPEND)

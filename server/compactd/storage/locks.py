@@ -20,8 +20,8 @@ _TRIES = 100
 """How often to try to take a lock that only a check (`is_held`) holds. A check takes microseconds."""
 
 
-class Held(Struct, frozen=True):
-    """The result of `take` if another process, or this one, already has the lock."""
+class LockHeld(Struct, frozen=True):
+    """The result of `take_lock` if another process, or this one, already has the lock."""
 
     pid: int | None
     """The process id that the holder wrote into the lock file, or None if it is missing."""
@@ -52,8 +52,8 @@ class Lock:
             self._disk.remove(self._path)
 
 
-def take(path: Path, disk: Disk = SYSTEM) -> Lock | Held:
-    """Take the lock at `path`, and create the file if needed. Return `Held` if the lock is taken already.
+def take_lock(path: Path, disk: Disk = SYSTEM) -> Lock | LockHeld:
+    """Take the lock at `path`, and create the file if needed. Return `LockHeld` if the lock is taken already.
     Does not wait.
 
     Raises `OSError` if the file cannot be created or the file system has no locks.
@@ -69,12 +69,12 @@ def take(path: Path, disk: Disk = SYSTEM) -> Lock | Held:
                 # The file was deleted between open and lock, so the locked file is not the one at `path`.
                 continue
             if sys.platform == "win32" or not disk.is_free(fd):
-                return Held(_read_pid(fd, disk))
+                return LockHeld(_read_pid(fd, disk))
         finally:
             if fd >= 0:
                 disk.close(fd)
         time.sleep(0)  # let the thread or process that checks the lock go on
-    return Held(None)
+    return LockHeld(None)
 
 
 def is_held(path: Path, disk: Disk = SYSTEM) -> bool:

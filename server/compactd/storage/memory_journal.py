@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compactd.storage.records import check
+from compactd.storage.journal_records import check_record
 
 
 class MemoryJournal:
@@ -31,7 +31,7 @@ class MemoryJournal:
     def append(self, records: Sequence[bytes]) -> int:
         """Count `records` and return the number of the last one. The caller keeps the records."""
         for record in records:
-            check(record)
+            check_record(record)
         self._last += len(records)
         return self._last
 

@@ -1,8 +1,8 @@
 """Migration of journals: turn records of older versions into records of the current version.
 
 A journal's first record contains its version `v`. `STEPS[n]` turns one record of version n into one of
-version n + 1, and also updates `v` in the first record. The number of records never changes. tests/journals
-has journals of every version, on which each step is tested.
+version n + 1, and also updates `v` in the first record. The number of records never changes.
+tests/support/journals has journals of every version, on which each step is tested.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from msgspec import Struct
 
 from compactd.protocol.errors import FormatNotSupported
 
-Step = Callable[[bytes], bytes]
+MigrationStep = Callable[[bytes], bytes]
 """A function that turns one record, as it was appended, into the same record of the next version."""
 
-STEPS: Mapping[int, Step] = {}
+STEPS: Mapping[int, MigrationStep] = {}
 """By version, the step to the next version. It is empty, because version 1 is the only one so far."""
 
 
-class Format(Struct, frozen=True):
+class JournalFormat(Struct, frozen=True):
     """The current version, and the steps from older versions."""
 
     version: int
-    steps: Mapping[int, Step]
+    steps: Mapping[int, MigrationStep]
 
-    def steps_from(self, version: int) -> tuple[Step, ...]:
+    def steps_from(self, version: int) -> tuple[MigrationStep, ...]:
         """Return the steps that turn a record of `version` into a record of the current version. Empty if
         `version` is current.
 
@@ -43,7 +43,7 @@ class Format(Struct, frozen=True):
         )
 
 
-FORMAT = Format(version=1, steps=STEPS)
+FORMAT = JournalFormat(version=1, steps=STEPS)
 """The format that this version of compactd writes."""
 
 
@@ -56,7 +56,7 @@ version_of = msgspec.json.Decoder(_Versioned).decode
 no version."""
 
 
-def upgraded(records: Sequence[bytes], steps: Sequence[Step]) -> list[bytes]:
+def upgrade(records: Sequence[bytes], steps: Sequence[MigrationStep]) -> list[bytes]:
     """Return `records` after all `steps` were applied to each record, in order."""
     done = list(records)
     for step in steps:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from compactd.core.models.observed import Observed
-from compactd.storage.files import APPEND, make_folder, open_private, storage_failed, write_all, write_beside
+from compactd.storage.files import APPEND, make_folder, open_private, replace_file, storage_failed, write_all
 
 FILE = "observed.jsonl"
 
@@ -77,7 +77,7 @@ class Observations:
         if len(kept) == len(before):
             return 0
         try:
-            write_beside(self._path, [msgspec.json.encode(one) + b"\n" for one in kept], durable=False)
+            replace_file(self._path, [msgspec.json.encode(one) + b"\n" for one in kept], durable=False)
         except OSError as refused:
             raise storage_failed("The learned context windows could not be changed", refused) from None
         return len(before) - len(kept)

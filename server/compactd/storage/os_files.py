@@ -29,7 +29,7 @@ else:
 READ = os.O_RDONLY | BINARY
 APPEND = os.O_RDWR | os.O_APPEND | BINARY
 CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
-WRITE_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
+WRITE_TRUNCATED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
 
 
 class Disk(Protocol):

@@ -45,7 +45,7 @@ class Stored(Struct, frozen=True, kw_only=True):
     """The folder in which the session was started."""
 
 
-class News(Struct, frozen=True, kw_only=True):
+class FollowerNews(Struct, frozen=True, kw_only=True):
     """The records that a follower has read since its last `poll`."""
 
     first_seq: int
@@ -128,7 +128,7 @@ class Follower(Protocol):
         """The size in bytes of the records read so far."""
         ...
 
-    def poll(self) -> News:
+    def poll(self) -> FollowerNews:
         """Return the complete records that were added since the last call. O(new bytes).
 
         Raises `SessionNotFound` after the session was deleted, `SessionCorrupt` if it is damaged.
@@ -144,7 +144,7 @@ class Follower(Protocol):
         ...
 
 
-class Said(Struct, frozen=True):
+class SearchableText(Struct, frozen=True):
     """The searchable content of a journal record: the entry id, role, time (Unix seconds) and text of a
     message.
     """
@@ -165,7 +165,7 @@ class IndexHit(Struct, frozen=True):
     snippet: str
 
 
-ReadRecord = Callable[[memoryview], Said | None]
+ReadRecord = Callable[[memoryview], SearchableText | None]
 """A function that returns the searchable content of a journal record, or None if the record is not a
 message."""
 

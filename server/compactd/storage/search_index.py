@@ -17,12 +17,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compactd._runtime.yield_gil import breathe
+from compactd._runtime.yield_gil import yield_gil
 from compactd.storage import files
+from compactd.storage.decode_journal import id_of
+from compactd.storage.journal_records import scan
 from compactd.storage.paths import drop_index, index_file
 from compactd.storage.protocols import IndexHit, ReadRecord
-from compactd.storage.reading import id_of
-from compactd.storage.records import scan
 from compactd.storage.search_ranking import Candidate, best
 
 VERSION = 3
@@ -33,7 +33,7 @@ FIRST_BYTES = 4096
 the journal was replaced."""
 CANDIDATES = 400
 """The most matching messages that are ranked: the newest ones. It limits the cost of frequent words."""
-ROWS_A_BREATH = 20
+ROWS_PER_YIELD = 20
 """The number of rows after which a loop pauses, so that other threads get the GIL. SQLite releases it only
 for 10 to 100 µs per row."""
 
@@ -85,9 +85,9 @@ class FileIndex:
         )
         with self._open() as database:
             found = database.execute(asked, (_expression(phrases), max(limit, CANDIDATES)))
-            rows = found.fetchmany(ROWS_A_BREATH)
-            while len(rows) % ROWS_A_BREATH == 0 and (more := found.fetchmany(ROWS_A_BREATH)):
-                breathe()
+            rows = found.fetchmany(ROWS_PER_YIELD)
+            while len(rows) % ROWS_PER_YIELD == 0 and (more := found.fetchmany(ROWS_PER_YIELD)):
+                yield_gil()
                 rows += more
         return tuple(
             IndexHit(one.session_id, one.entry_id, one.role, one.at, _SPACED.sub("", snippet))
@@ -103,8 +103,8 @@ class FileIndex:
             there: set[str] = set()
             news: list[tuple[float, str]] = []
             for nth, found in enumerate(os.scandir(self._sessions), 1):
-                if nth % ROWS_A_BREATH == 0:
-                    breathe()
+                if nth % ROWS_PER_YIELD == 0:
+                    yield_gil()
                 if not found.name.endswith(".jsonl"):
                     continue
                 there.add(found.name)
@@ -115,11 +115,11 @@ class FileIndex:
             # Oldest first, so that later rows are nearly always newer messages.
             for _, path in sorted(news):
                 with contextlib.suppress(FileNotFoundError, PermissionError):
-                    with _changing(database):
-                        done = self._taken(database, Path(path), read)
+                    with _transaction(database):
+                        done = self._index_new(database, Path(path), read)
                     yield done
             for file in sizes.keys() - there:
-                with _changing(database):
+                with _transaction(database):
                     _forget(database, "file", file)
 
     def forget(self, session_id: str) -> None:
@@ -127,14 +127,14 @@ class FileIndex:
         if not self._path.exists():
             return
         with self._open() as database:
-            with _changing(database):
+            with _transaction(database):
                 if not _forget(database, "session", session_id):
                     return
                 # Words of deleted rows stay in the index's pages until they are merged.
                 database.execute("insert into said(said) values('optimize')")
             database.execute("pragma wal_checkpoint(truncate)")
 
-    def _taken(self, database: sqlite3.Connection, path: Path, read: ReadRecord) -> int:
+    def _index_new(self, database: sqlite3.Connection, path: Path, read: ReadRecord) -> int:
         """Index the records that were added to one journal, and return the number of bytes of
         these records.
         """
@@ -158,11 +158,11 @@ class FileIndex:
             added = "insert into journals(session, file, first) values(?, ?, ?)"
             number = database.execute(added, (session_id, path.name, first)).lastrowid
         for nth, record in enumerate(found.records, 1):
-            if nth % ROWS_A_BREATH == 0:
-                breathe()
+            if nth % ROWS_PER_YIELD == 0:
+                yield_gil()
             said = read(record)
             if said is not None and said.text:
-                text = written(said.text)
+                text = index_text(said.text)
                 added = "insert into entries(journal, entry, role, at, text) values(?, ?, ?, ?, ?)"
                 row = database.execute(added, (number, said.entry_id, said.role, said.at, text)).lastrowid
                 database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
@@ -178,10 +178,10 @@ class FileIndex:
         new one. Raises `OSError` if an operation in the context fails.
         """
         try:
-            database = self._connected()
+            database = self._connect()
         except sqlite3.DatabaseError:
             drop_index(self._sessions)
-            database = self._connected()
+            database = self._connect()
         try:
             yield database
         except sqlite3.OperationalError as refused:
@@ -192,7 +192,7 @@ class FileIndex:
         finally:
             database.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         os.close(files.open_private(self._path, files.APPEND | os.O_CREAT))
         database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
         try:
@@ -200,7 +200,7 @@ class FileIndex:
             database.execute("pragma secure_delete = on")
             if _version(database) == 0:
                 database.execute("pragma journal_mode = wal")
-                with _changing(database):
+                with _transaction(database):
                     if _version(database) == 0:
                         for statement in _SCHEMA:
                             database.execute(statement)
@@ -213,7 +213,7 @@ class FileIndex:
 
 
 @contextlib.contextmanager
-def _changing(database: sqlite3.Connection) -> Iterator[None]:
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     """Run this context as a transaction: all changes in it are made, or none. Only one process at a time can
     run one.
     """
@@ -246,7 +246,7 @@ def _version(database: sqlite3.Connection) -> int:
     return version
 
 
-def written(text: str) -> str:
+def index_text(text: str) -> str:
     """Return `text` as it is stored in the index: with spaces around each character of a script without
     spaces.
     """

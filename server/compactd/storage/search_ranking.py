@@ -34,7 +34,7 @@ def best(
     All candidates contain all phrases, so the rarity of a phrase does not matter. The score depends on how
     often the phrases occur, relative to the message's length. O(length of the texts).
     """
-    patterns = [re.compile(r"\W+".join(map(re.escape, words))) for words in _folded(phrases)]
+    patterns = [re.compile(r"\W+".join(map(re.escape, words))) for words in _fold_phrases(phrases)]
     mean = sum(len(one.text) for one in found) / len(found) if found else 0
     scored: list[tuple[float, float, int, int]] = []
     for number, one in enumerate(found):
@@ -69,17 +69,17 @@ def snippet(text: str, at: int) -> str:
     return " ".join(part.split())
 
 
-def _folded(phrases: Sequence[Sequence[str]]) -> list[list[str]]:
+def _fold_phrases(phrases: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[word.lower() for word in words] for words in phrases]
 
 
-MOST_COUNTED = 50
+MAX_COUNTED = 50
 """The most occurrences of a phrase that are counted in a message. More would hardly change BM25's score."""
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:
     count = 0
     for count, _ in enumerate(pattern.finditer(text), start=1):
-        if count == MOST_COUNTED:
+        if count == MAX_COUNTED:
             break
     return count

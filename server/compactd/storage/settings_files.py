@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.budget.settings import ALIASES, validate
-from compactd.core.budget.untrusted import harmless
+from compactd.core.budget.untrusted import split_untrusted
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 
@@ -33,7 +33,7 @@ WORKSPACE_LIMIT_BYTES = 16 << 10
 less space."""
 KEY_DOTS = 16
 """The most dots in one key, because the time of `tomllib` grows with their square."""
-UNKNOWN_NAMED = 20
+MAX_UNKNOWN_NAMED = 20
 """The most unknown setting names that get a warning of their own. Further names are only counted."""
 NAME_CHARS = 60
 LIKENESS = 0.6
@@ -57,7 +57,7 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]
 
     `COMPACTD_KEEP_RECENT_TOKENS=20000` sets `keep_recent_tokens`. Lists are separated by commas.
     `COMPACTD_DISABLE_AUTOCOMPACT` is not a setting but a switch, which has priority over all layers: see
-    `switch`.
+    `first_switch`.
     """
     given: dict[str, object] = {}
     warnings: list[str] = []
@@ -80,7 +80,7 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]
     return ("environment", msgspec.convert(given, GivenSettings, strict=False)), tuple(warnings)
 
 
-def switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
+def first_switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
     """Return the first of the environment variables `names` that is switched on (`is_on`), or None."""
     return next((name for name in names if is_on(environ.get(name))), None)
 
@@ -91,7 +91,7 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     It reads the table `[compaction]` and the top-level `context_window`. A missing or unreadable file gives
     None. If the file has mistakes, its valid settings are used.
     """
-    data, warnings = bytes_of(path, source)
+    data, warnings = read_settings_bytes(path, source)
     if data is None:
         return None, warnings
     given, warnings = from_bytes(data, source)
@@ -126,7 +126,7 @@ def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
     if "\0" in str(folder):
         return FromWorkspace()
     real = Path(os.path.realpath(folder))
-    data, warnings = bytes_of(real / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
+    data, warnings = read_settings_bytes(real / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
     if data is None:
         return FromWorkspace(warnings=warnings)
     given, warnings = from_bytes(data, WORKSPACE_FILE)
@@ -135,7 +135,7 @@ def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
     trusted, problem = trust_of(str(real))
     if trusted == digest_of(data):
         return FromWorkspace(layer=(WORKSPACE_FILE, given), warnings=warnings, folder=str(real))
-    kept, ignored = harmless(given, WORKSPACE_FILE)
+    kept, ignored = split_untrusted(given, WORKSPACE_FILE)
     return FromWorkspace(
         layer=(WORKSPACE_FILE, kept),
         warnings=warnings if problem is None else (*warnings, problem),
@@ -164,7 +164,9 @@ def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str
     )
 
 
-def bytes_of(path: Path, source: str, limit: int = FILE_LIMIT_BYTES) -> tuple[bytes | None, tuple[str, ...]]:
+def read_settings_bytes(
+    path: Path, source: str, limit: int = FILE_LIMIT_BYTES
+) -> tuple[bytes | None, tuple[str, ...]]:
     """Return (the bytes of a settings file, warnings). If the file does not exist: (None, no warnings). If it
     cannot be read or is larger than `limit` bytes: (None, a warning).
     """
@@ -197,10 +199,10 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:
         given.setdefault("context_window", table["context_window"])
-    return _what_can_be_taken(given, source)
+    return _valid_settings(given, source)
 
 
-def _what_can_be_taken(given: Mapping[str, object], source: str) -> tuple[GivenSettings, tuple[str, ...]]:
+def _valid_settings(given: Mapping[str, object], source: str) -> tuple[GivenSettings, tuple[str, ...]]:
     """Return (the valid settings in `given`, a warning for each wrong value and unknown name)."""
     kept: dict[str, object] = {}
     warnings = list(unknown_names([name for name in given if name not in SETTING_NAMES], source))
@@ -224,13 +226,13 @@ def unknown_names(names: Sequence[str], source: str) -> tuple[str, ...]:
     setting if there is one.
     """
     warnings = []
-    for name in names[:UNKNOWN_NAMED]:
+    for name in names[:MAX_UNKNOWN_NAMED]:
         near = nearest_setting(name)
         meant = f" (perhaps {near} is meant)" if near else ""
-        warnings.append(f"{source}: compaction.{shown_name(name)} is not a setting; it is ignored{meant}")
-    if len(names) > UNKNOWN_NAMED:
+        warnings.append(f"{source}: compaction.{printable_name(name)} is not a setting; it is ignored{meant}")
+    if len(names) > MAX_UNKNOWN_NAMED:
         warnings.append(
-            f"{source}: {len(names) - UNKNOWN_NAMED:,} more names are not settings; they are ignored"
+            f"{source}: {len(names) - MAX_UNKNOWN_NAMED:,} more names are not settings; they are ignored"
         )
     return tuple(warnings)
 
@@ -256,7 +258,7 @@ def _has_long_key(text: str) -> bool:
     return any(found.group().count(".") > KEY_DOTS for found in _DOTTED.finditer(bare))
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """Return a name from an untrusted source, shortened and with only printable characters, so that a
     terminal can show it safely.
     """
@@ -274,7 +276,7 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
         outside = [name for name in members if name in SETTING_NAMES and name != "context_window"]
         warnings = [
             f"{source}: {name} is ignored: give it inside the object `compaction`"
-            for name in outside[:UNKNOWN_NAMED]
+            for name in outside[:MAX_UNKNOWN_NAMED]
         ]
         if "compaction" not in members and "context_window" not in members:
             return None, tuple(warnings)
@@ -285,7 +287,7 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
     if given.get("context_window") is None:
         given["context_window"] = window
     given = {name: value for name, value in given.items() if value is not None}
-    taken, wrong = _what_can_be_taken(given, source)
+    taken, wrong = _valid_settings(given, source)
     return taken, (*warnings, *wrong)
 
 

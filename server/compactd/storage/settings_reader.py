@@ -40,7 +40,7 @@ UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
 this layer no model is asked."""
 
 
-class Outside:
+class SettingsSources:
     """The settings that belong to no session (from the environment, from files, from the editor), as they
     were last read."""
 
@@ -100,9 +100,9 @@ class Outside:
             async with asyncio.timeout(self._read_s):
                 self._files[path] = await reader.run(read)
         except TimeoutError:
-            self._files[path] = self._unread(path, source)
+            self._files[path] = self._timed_out(path, source)
 
-    def _unread(self, path: Path, source: str) -> FromWorkspace:
+    def _timed_out(self, path: Path, source: str) -> FromWorkspace:
         """Return the result for a file that could not be read in time.
 
         Earlier settings of a workspace file no longer apply: the file may have changed, or the trust was
@@ -137,7 +137,7 @@ class Outside:
             *(text for path in paths if path in self._files for text in self._files[path].warnings),
         )
 
-    def ignored(
+    def ignored_settings(
         self, working_dir: str | None, more: Sequence[IgnoredSetting] = ()
     ) -> tuple[tuple[IgnoredSetting, ...], tuple[str, ...]]:
         """Return (the ignored settings of the `.compactd.toml` in `working_dir`, and those in `more`; at most
@@ -169,17 +169,17 @@ class _OneAtATime(Generic[T]):
 
     async def run(self, work: Callable[[], T]) -> T:
         if self._next is None:
-            self._next = asyncio.ensure_future(self._behind(self._running, work))
+            self._next = asyncio.ensure_future(self._run_after(self._running, work))
         return await asyncio.shield(self._next)
 
-    async def _behind(self, before: asyncio.Task[T] | None, work: Callable[[], T]) -> T:
+    async def _run_after(self, before: asyncio.Task[T] | None, work: Callable[[], T]) -> T:
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._running, self._next = self._next, None
-        return await in_own_thread(work)
+        return await run_in_own_thread(work)
 
 
-async def in_own_thread(work: Callable[[], T]) -> T:
+async def run_in_own_thread(work: Callable[[], T]) -> T:
     """Run `work` in a new daemon thread. Return its result, or raise its error. The process does not wait for
     the thread at exit.
     """

@@ -20,7 +20,7 @@ def save(path: Path, info: bytes, size_bytes: int, disk: Disk = SYSTEM) -> None:
     file is not synced: a lost one is made again.
     """
     header = b"%s%d %08x\n" % (_MAGIC, size_bytes, zlib.crc32(info))
-    files.write_beside(path, (header, info), durable=False, disk=disk)
+    files.replace_file(path, (header, info), durable=False, disk=disk)
 
 
 def load(path: Path, size_bytes: int, disk: Disk = SYSTEM) -> bytes | None:

@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.protocol.errors import StorageFailed
-from compactd.storage.exposure import exposure
-from compactd.storage.files import make_folder, storage_failed, sync_folder, write_beside
-from compactd.storage.locks import Held, take
+from compactd.storage.files import make_folder, replace_file, storage_failed, sync_folder
+from compactd.storage.locks import LockHeld, take_lock
+from compactd.storage.write_access import exposure
 
 FILE = "trusted.json"
 LIMIT_BYTES = 8 << 20
@@ -90,7 +90,7 @@ class TrustFile:
                 data = file.read(LIMIT_BYTES + 1)
         except OSError as error:
             return _unusable(f"it cannot be read: {os.strerror(error.errno or 0)}")
-        return _understood(data)
+        return _parse(data)
 
     def set(self, path: str, sha256: str, at: float) -> bool:
         """Record that the user trusts the folder `path` with a `.compactd.toml` whose hash is `sha256`.
@@ -98,8 +98,8 @@ class TrustFile:
 
         A broken list is replaced by a new one, since it trusts nothing. Raises `StorageFailed`.
         """
-        with self._locked():
-            known = self._known()
+        with self._lock():
+            known = self._read()
             before = known.get(path)
             if before is not None and before.sha256 == sha256:
                 return False
@@ -111,14 +111,14 @@ class TrustFile:
         """Take the trust in the folder `path` back. Return false if it was not trusted. The change is on disk
         when this returns. Raises `StorageFailed`.
         """
-        with self._locked():
-            known = self._known()
+        with self._lock():
+            known = self._read()
             if known.pop(path, None) is None:
                 return False
             self._write(known)
             return True
 
-    def _known(self) -> dict[str, Trust]:
+    def _read(self) -> dict[str, Trust]:
         if (who := exposure(self._path.parent)) is not None:
             raise StorageFailed(
                 f"{who}, so the list of trusted folders in it is not used and was not changed. Remove that "
@@ -133,12 +133,12 @@ class TrustFile:
         return dict(found.by_path)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         try:
             make_folder(self._path.parent)
             for _ in range(_TRIES):
-                lock = take(self._path.with_name(FILE + ".lock"))
-                if not isinstance(lock, Held):
+                lock = take_lock(self._path.with_name(FILE + ".lock"))
+                if not isinstance(lock, LockHeld):
                     break
                 time.sleep(_WAIT_S)
             else:
@@ -154,13 +154,13 @@ class TrustFile:
         folders = tuple(sorted(known.values(), key=lambda one: one.path))
         data = msgspec.json.format(msgspec.json.encode(_Document(v=1, folders=folders)), indent=1)
         try:
-            write_beside(self._path, [data + b"\n"], durable=True)
+            replace_file(self._path, [data + b"\n"], durable=True)
             sync_folder(self._path.parent)
         except OSError as refused:
             raise storage_failed("The list of trusted folders could not be changed", refused) from None
 
 
-def _understood(data: bytes) -> TrustedFolders:
+def _parse(data: bytes) -> TrustedFolders:
     if len(data) > LIMIT_BYTES:
         return _unusable("it is too large")
     try:

@@ -6,8 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from editors.agents import PATIENCE_S, Json, Lines, environment, packages
-from providers.loopback import Answer, Loopback, Seen
+from tests.editors.agents import PATIENCE_S, Json, Lines, environment, packages
+from tests.support.loopback import Answer, Loopback, Seen
 
 ASKED = "Summarise the work for the one who goes on."
 """The prompt that asks for a summary. The user may set it, so that the tests can recognise these requests."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from editors.codex.driven import SUMMARY, Codex, Model, said
-from providers.loopback import Answer, Call
+from tests.editors.codex.driven import SUMMARY, Codex, Model, said
+from tests.support.loopback import Answer, Call
 
 pytestmark = pytest.mark.editor
 

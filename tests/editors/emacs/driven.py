@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from editors.driven import DrivenEditor
-from editors.terminal import PATIENCE_S, Terminal, program, wait_for
-from editors.world import EDITORS, World
+from tests.editors.driven import DrivenEditor
+from tests.editors.terminal import PATIENCE_S, Terminal, program, wait_for
+from tests.editors.world import EDITORS, World
 
 INSTALL = "tests/editors/emacs/setup.sh installs it"
 

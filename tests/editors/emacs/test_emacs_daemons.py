@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from editors.emacs.driven import batch
-from editors.world import BAD_DAEMONS, World, daemon_command, fake_daemon, make_world
+from tests.editors.emacs.driven import batch
+from tests.editors.world import BAD_DAEMONS, World, daemon_command, fake_daemon, make_world
 
 pytestmark = pytest.mark.editor
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from editors.emacs.driven import Emacs
-from editors.world import DAY, WINDOW, daemon_command, kill_and_wait, make_world, model
-from providers.loopback import Loopback
+from tests.editors.emacs.driven import Emacs
+from tests.editors.world import DAY, WINDOW, daemon_command, kill_and_wait, make_world, model
+from tests.support.loopback import Loopback
 
 pytestmark = pytest.mark.editor
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from editors.emacs.driven import INSTALL, batch, parts
-from editors.terminal import program
-from editors.world import EDITORS, ROOT, World, daemon_command, make_world
+from tests.editors.emacs.driven import INSTALL, batch, parts
+from tests.editors.terminal import program
+from tests.editors.world import EDITORS, ROOT, World, daemon_command, make_world
 
 pytestmark = pytest.mark.editor
 

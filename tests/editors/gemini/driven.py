@@ -6,8 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from editors.agents import PATIENCE_S, environment, node, packages
-from providers.loopback import Answer, Loopback, Seen
+from tests.editors.agents import PATIENCE_S, environment, node, packages
+from tests.support.loopback import Answer, Loopback, Seen
 
 SNAPSHOT = "state_snapshot"
 """A word in the requests by which Gemini CLI lets its model compress the conversation."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from editors.gemini.driven import SUMMARY, Gemini, Model, said
-from providers.loopback import Answer
+from tests.editors.gemini.driven import SUMMARY, Gemini, Model, said
+from tests.support.loopback import Answer
 
 pytestmark = pytest.mark.editor
 

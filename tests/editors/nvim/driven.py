@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from editors.driven import DrivenEditor
-from editors.terminal import PATIENCE_S, Terminal
-from editors.world import EDITORS, World
+from tests.editors.driven import DrivenEditor
+from tests.editors.terminal import PATIENCE_S, Terminal
+from tests.editors.world import EDITORS, World
 
 OLD = Path("/usr/bin/nvim")
 """The distribution's own."""

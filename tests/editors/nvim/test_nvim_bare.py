@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from editors.nvim.driven import OLD, binary, headless
-from editors.world import daemon_command, make_world
+from tests.editors.nvim.driven import OLD, binary, headless
+from tests.editors.world import daemon_command, make_world
 
 pytestmark = pytest.mark.editor
 

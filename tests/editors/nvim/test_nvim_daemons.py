@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from editors.nvim.driven import headless, install
-from editors.world import BAD_DAEMONS, World, daemon_command, fake_daemon, make_world
+from tests.editors.nvim.driven import headless, install
+from tests.editors.world import BAD_DAEMONS, World, daemon_command, fake_daemon, make_world
 
 pytestmark = pytest.mark.editor
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from editors.nvim.driven import Neovim
-from editors.world import DAY, WINDOW, daemon_command, kill_and_wait, make_world, model
-from providers.loopback import Loopback
+from tests.editors.nvim.driven import Neovim
+from tests.editors.world import DAY, WINDOW, daemon_command, kill_and_wait, make_world, model
+from tests.support.loopback import Loopback
 
 pytestmark = pytest.mark.editor
 

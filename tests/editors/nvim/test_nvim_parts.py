@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from editors.nvim.driven import OLD, binary, headless, install
-from editors.world import EDITORS, daemon_command, make_world
+from tests.editors.nvim.driven import OLD, binary, headless, install
+from tests.editors.world import EDITORS, daemon_command, make_world
 
 pytestmark = pytest.mark.editor
 

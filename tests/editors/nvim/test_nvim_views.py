@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.client import Daemon
-from e2e.talk import CHARS4, turns
-from editors.nvim.driven import Neovim, headless, install
-from editors.stored import store_hostile, store_long
-from editors.terminal import same_screen
-from editors.world import (
+from tests.editors.nvim.driven import Neovim, headless, install
+from tests.editors.stored import store_hostile, store_long
+from tests.editors.terminal import same_screen
+from tests.editors.world import (
     FLOOD,
     RIGHT_TO_LEFT,
     copied_session,
@@ -23,7 +21,9 @@ from editors.world import (
     make_world,
     model,
 )
-from providers.loopback import Answer, Loopback, Stall
+from tests.support.client import Daemon
+from tests.support.loopback import Answer, Loopback, Stall
+from tests.support.talk import CHARS4, turns
 
 pytestmark = pytest.mark.editor
 

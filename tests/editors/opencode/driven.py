@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from editors.agents import PATIENCE_S, ROOT, Json, environment, packages
-from editors.terminal import Terminal, wait_for
-from providers.loopback import Loopback
+from tests.editors.agents import PATIENCE_S, ROOT, Json, environment, packages
+from tests.editors.terminal import Terminal, wait_for
+from tests.support.loopback import Loopback
 
 PLUGIN = ROOT / "integrations" / "opencode" / "compactd.js"
 TUI_PLUGIN = PLUGIN.with_name("compactd-tui.js")

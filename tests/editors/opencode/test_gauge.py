@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from editors.agents import PATIENCE_S
-from editors.opencode.driven import OpenCode
-from editors.terminal import wait_for
-from providers.loopback import Answer, Loopback
+from tests.editors.agents import PATIENCE_S
+from tests.editors.opencode.driven import OpenCode
+from tests.editors.terminal import wait_for
+from tests.support.loopback import Answer, Loopback
 
 pytestmark = pytest.mark.editor
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from editors.daemons import DEAF, DYING, daemon
-from editors.opencode.driven import SUMMARISER, OpenCode, Session
-from providers.loopback import Answer, Call, Loopback, Overflow, Seen
+from tests.editors.daemons import DEAF, DYING, daemon
+from tests.editors.opencode.driven import SUMMARISER, OpenCode, Session
+from tests.support.loopback import Answer, Call, Loopback, Overflow, Seen
 
 pytestmark = pytest.mark.editor
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from editors.agents import PATIENCE_S, ROOT, Json, Lines, environment, node, packages
-from providers.loopback import Loopback
+from tests.editors.agents import PATIENCE_S, ROOT, Json, Lines, environment, node, packages
+from tests.support.loopback import Loopback
 
 EXTENSION = ROOT / "integrations" / "pi"
 WINDOW = 8_000

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from compactd.core.text.sanitize import CODES
-from editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
-from editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
-from providers.loopback import Answer, Call, Loopback, Overflow, Seen
+from tests.editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
+from tests.editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
+from tests.support.loopback import Answer, Call, Loopback, Overflow, Seen
 
 pytestmark = pytest.mark.editor
 

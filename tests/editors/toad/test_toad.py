@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.command_line import COMPACTD
-from e2e.own_loop import environment
-from editors.terminal import Terminal, wait_for
-from providers.loopback import Answer, Loopback
+from tests.editors.terminal import Terminal, wait_for
+from tests.support.command_line import COMPACTD
+from tests.support.loopback import Answer, Loopback
+from tests.support.own_loop import environment
 
 CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE", Path.home() / ".cache" / "compactd-tests"))
 TOAD = CACHE / "toad-0.6.20" / "bin" / "toad"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from providers.loopback import Answer, Call
-from providers.loopback.seen import Seen
+from tests.support.loopback import Answer, Call
+from tests.support.loopback.seen import Seen
 
 LOADER = "CACHE = {}\n\n\ndef write(key, value):\n    STORE[key] = value\n"
 

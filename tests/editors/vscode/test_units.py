@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from editors.vscode.house import HERE, node
+from tests.editors.vscode.house import HERE, node
 
 pytestmark = pytest.mark.editor
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from e2e.own_loop import environment
-from editors.vscode.house import BIN, HERE, ROOT, SHOTS, House, fresh, modules, package
-from editors.vscode.playing import HOSTILE, LOADER, long_session, reply
-from providers.loopback import Loopback
+from tests.editors.vscode.house import BIN, HERE, ROOT, SHOTS, House, fresh, modules, package
+from tests.editors.vscode.playing import HOSTILE, LOADER, long_session, reply
+from tests.support.loopback import Loopback
+from tests.support.own_loop import environment
 
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(900)]
 

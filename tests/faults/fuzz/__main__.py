@@ -1,4 +1,4 @@
-"""`python -m faults.fuzz --minutes 2`: each target in turn; an input that breaks one is kept in its corpus.
+"""`python -m tests.faults.fuzz --minutes 2`: each target in turn; an input that breaks one is kept.
 
 With `--guided` the inputs are chosen by what they reach (pypi.org/project/atheris, which has to be installed:
 `pip install atheris`). What reaches something new is kept in build/fuzz, where the next run goes on from;
@@ -29,7 +29,7 @@ MOST_BYTES = 20_000
 
 def main() -> int:
     """Exit code 1 where an input broke a target."""
-    asked = argparse.ArgumentParser(prog="python -m faults.fuzz", description=__doc__)
+    asked = argparse.ArgumentParser(prog="python -m tests.faults.fuzz", description=__doc__)
     asked.add_argument("--target", default=None)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--minutes", type=float, default=2.0, help="for all targets together")
@@ -38,7 +38,7 @@ def main() -> int:
     told = asked.parse_args()
     if told.guided and told.target is not None:
         return _guided(told.target, told.minutes)
-    from faults.fuzz.targets import TARGETS
+    from tests.faults.fuzz.targets import TARGETS
 
     names = [told.target] if told.target else list(TARGETS)
     if told.keep:
@@ -53,8 +53,8 @@ def main() -> int:
 
 
 def _fuzzed(name: str, seed: int, for_s: float) -> int | None:
-    from faults.fuzz.mutating import mutated
-    from faults.fuzz.targets import TARGETS, seeds
+    from tests.faults.fuzz.mutating import mutated
+    from tests.faults.fuzz.targets import TARGETS, seeds
 
     target, real, until, count = TARGETS[name], seeds(name), time.monotonic() + for_s, 0
     for one in real:
@@ -82,7 +82,7 @@ def _all_guided(names: list[str], minutes: float) -> int:
     for name in names:
         wanted = ["--guided", "--target", name, "--minutes", str(minutes)]
         ran = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "faults.fuzz", *wanted],
+            [sys.executable, "-W", "ignore", "-m", "tests.faults.fuzz", *wanted],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
@@ -110,7 +110,7 @@ def _pack(name: str) -> None:
 def _guided(name: str, minutes: float) -> int:
     atheris = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["compactd"]):
-        from faults.fuzz.targets import TARGETS, seeds
+        from tests.faults.fuzz.targets import TARGETS, seeds
 
     reached, found = REACHED / name, CORPUS / name
     for folder in (reached, found):

@@ -9,19 +9,19 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from compactd.core.overflow.classify import Failure, classify
-from compactd.daemon.rpc.envelope import Envelope, Rejected, read_envelope
+from compactd.core.overflow.classify import FailureReport, classify
+from compactd.daemon.rpc.envelope import Envelope, RejectedBody, read_envelope
 from compactd.daemon.rpc.framing import Fault, Frame, Framer
 from compactd.formats.files.detect import read
 from compactd.formats.messages.base import read_messages
 from compactd.protocol.errors import CompactdError
-from compactd.session.follower import decode_entries, fitting
+from compactd.session.follower import decode_entries, refuse_misfits
 from compactd.session.session import Session
+from compactd.storage.decode_journal import content_of, id_of
+from compactd.storage.journal_records import as_appended, encode_record, scan
 from compactd.storage.migrate import FORMAT
-from compactd.storage.reading import content_of, id_of
-from compactd.storage.records import bare, line, scan
 from compactd.storage.settings_files import from_client, from_file
-from laws.quiet_world import Quiet
+from tests.support.quiet_world import Quiet
 
 TESTS = Path(__file__).parents[2]
 PIECES = (1, 7, 64)
@@ -49,7 +49,7 @@ def _frames(data: bytes, size: int) -> list[object]:
 
 def wire(data: bytes) -> None:
     """A body of JSON-RPC: a request, or an answer that says what is wrong with it."""
-    assert isinstance(read_envelope(data), Envelope | Rejected)
+    assert isinstance(read_envelope(data), Envelope | RejectedBody)
 
 
 def messages(data: bytes) -> None:
@@ -63,17 +63,17 @@ def messages(data: bytes) -> None:
 def journal(data: bytes) -> None:
     """A session's file: opened, or refused in so many words; what opens is written back alike."""
     found = scan(data)
-    records = [bare(record) for record in found.records]
+    records = [as_appended(record) for record in found.records]
     session_id = id_of(found.records[0]) if found.records else None
     try:
         content = content_of(data, session_id or "s1", FORMAT)
         entries = decode_entries(content.records)
     except CompactdError:
         return
-    assert [bare(record) for record in content.records] == records
+    assert [as_appended(record) for record in content.records] == records
     assert content.end <= len(data)
     try:
-        with fitting():
+        with refuse_misfits():
             Session(Quiet(), session_id or "s1", None, entries)
     except CompactdError:
         # Whole records with right checksums that no daemon wrote in this order: only a forger can.
@@ -85,12 +85,12 @@ def entries(data: bytes) -> None:
     sealed, count = b"", 0
     for record in data.split(b"\n"):
         if record.startswith(b'{"type":"') and record.endswith(b"}"):
-            sealed += line(count, record)
+            sealed += encode_record(count, record)
             count += 1
     try:
         session_id = id_of(sealed.partition(b"\n")[0]) or "s1"
         found = decode_entries(content_of(sealed, session_id, FORMAT).records)
-        with fitting():
+        with refuse_misfits():
             Session(Quiet(), session_id, None, found)
     except CompactdError:
         return
@@ -101,7 +101,7 @@ def classified(data: bytes) -> None:
     status = (None, 200, 400, 413, 429, 500, 529)[data[0] % 7] if data else None
     code = (None, "context_length_exceeded", "invalid_request_error")[data[0] // 7 % 3] if data else None
     text = data[1:].decode("utf-8", "replace")
-    verdict = classify(Failure(status=status, code=code, text=text))
+    verdict = classify(FailureReport(status=status, code=code, text=text))
     assert verdict.limit is None or verdict.limit >= 64
     assert not verdict.teaches or verdict.limit is not None
 
@@ -186,15 +186,15 @@ def seeds(name: str) -> list[bytes]:
         case "entries":
             return [*kept, *(_unsealed(data) for data in _journals())]
         case "formats":
-            sessions = sorted((TESTS / "fixtures" / "sessions").glob("*.*"))
+            sessions = sorted((TESTS / "support" / "fixtures" / "sessions").glob("*.*"))
             return [*kept, *(path.read_bytes()[:8_000] for path in sessions)]
         case _:
             return [*kept, *_SETTINGS]
 
 
 def _journals() -> list[bytes]:
-    return [path.read_bytes() for path in sorted(TESTS.glob("journals/v*/*.jsonl"))]
+    return [path.read_bytes() for path in sorted(TESTS.glob("support/journals/v*/*.jsonl"))]
 
 
 def _unsealed(journal: bytes) -> bytes:
-    return b"\n".join(bare(record).replace(b"\n", b" ") for record in scan(journal).records)
+    return b"\n".join(as_appended(record).replace(b"\n", b" ") for record in scan(journal).records)

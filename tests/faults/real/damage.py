@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound
+from compactd.storage.decode_journal import content_of, id_of
+from compactd.storage.journal_records import as_appended, scan
 from compactd.storage.migrate import FORMAT
-from compactd.storage.reading import content_of, id_of
-from compactd.storage.records import bare, scan
-from e2e.client import Daemon, Refused
+from tests.support.client import Daemon, Refused
 
-JOURNALS = Path(__file__).parents[2] / "journals"
+JOURNALS = Path(__file__).parents[2] / "support" / "journals"
 BLOCK = 4096
 
 
@@ -31,7 +31,7 @@ class Journal:
 
     def _records(self, data: bytes) -> list[bytes]:
         content = content_of(data, self.session_id, FORMAT)
-        return [bare(record) for record in content.records]
+        return [as_appended(record) for record in content.records]
 
     def opened(self, data: bytes) -> list[bytes] | None:
         """Return the records of a damaged copy `data`; None if it is reported as damaged or as no session."""

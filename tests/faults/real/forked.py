@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import compactd
-from e2e.client import PATIENCE_S, Refused, environment
+from tests.support.client import PATIENCE_S, Refused, environment
 
 LEFT_OUT = (
     "compactd.cli",

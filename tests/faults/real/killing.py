@@ -1,6 +1,6 @@
 """SIGKILL at random moments of a daemon that appends, compacts, undoes, imports, indexes and redacts.
 
-`python -m faults.real.killing --seed 1 --kills 100`. The client keeps what was acknowledged; after each
+`python -m tests.faults.real.killing --seed 1 --kills 100`. The client keeps what was acknowledged; after each
 kill the next daemon is asked for all of it. `--forked`: more of them a minute, see `faults.real.forked`.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from e2e.client import Daemon, Refused
-from faults.real.forked import Forked, load
+from tests.faults.real.forked import Forked, load
+from tests.support.client import Daemon, Refused
 
 HOME_KILLS = 25
 """Kills with the same sessions. After that new ones are used, because checking takes longer and longer."""
@@ -177,7 +177,7 @@ def run(seed: int, kills: int, until: float | None = None, start: Start = Daemon
 
 def main() -> int:
     """Raises where something was lost."""
-    asked = argparse.ArgumentParser(prog="python -m faults.real.killing", description=__doc__)
+    asked = argparse.ArgumentParser(prog="python -m tests.faults.real.killing", description=__doc__)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--kills", type=int, default=100)
     asked.add_argument("--minutes", type=float, default=None)

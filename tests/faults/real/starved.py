@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from e2e.client import SERVE, Daemon, Refused
+from tests.support.client import SERVE, Daemon, Refused
 
 LIMITED = (
     "import os, resource, sys; "

@@ -1,4 +1,4 @@
-"""`python -m faults.simulation --seed 7 --steps 2000`: plays histories; a seed that fails plays again."""
+"""`python -m tests.faults.simulation --seed 7 --steps 2000` plays histories; a seed plays again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from faults.simulation.history import Counts, Failed, History, collect
+from tests.faults.simulation.history import Counts, Failed, History, collect
 
 HISTORY_STEPS = 400
 
 
 def main() -> int:
     """Exit code 1 where a seed failed: its number, the step, and the trace's hash are printed."""
-    asked = argparse.ArgumentParser(prog="python -m faults.simulation", description=__doc__)
+    asked = argparse.ArgumentParser(prog="python -m tests.faults.simulation", description=__doc__)
     asked.add_argument("--seed", type=int, default=1, help="the first seed")
     asked.add_argument("--steps", type=int, default=None, help="stop after so many steps in all")
     asked.add_argument("--minutes", type=float, default=None, help="stop after so long")
@@ -40,7 +40,7 @@ def main() -> int:
         except Failed as failed:
             traceback.print_exception(failed.__cause__)
             print(failed)
-            print(f"again: python -m faults.simulation --seed {seed} --history {told.history} --show")
+            print(f"again: python -m tests.faults.simulation --seed {seed} --history {told.history} --show")
             return 1
         seed += 1
         if seed % 20 == 0:

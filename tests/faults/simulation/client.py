@@ -11,7 +11,7 @@ from msgspec import Raw
 from compactd.agent import turns
 from compactd.compaction.run import compact, prune
 from compactd.core.budget.profiles import PROFILES
-from compactd.core.history.append import New
+from compactd.core.history.append import AppendRequest
 from compactd.core.planning.request import CompactRequest
 from compactd.formats.messages.base import read_messages
 from compactd.protocol.errors import (
@@ -28,8 +28,8 @@ from compactd.session import undo as rewinding
 from compactd.session.manager import Sessions, Start
 from compactd.session.session import Session
 from compactd.storage.protocols import Durability
-from faults.simulation.watched import Kept, Reference, must
-from laws.life import newest_stays, numbers, reopened, shown
+from tests.faults.simulation.watched import Kept, Reference, must
+from tests.properties.life import newest_stays, numbers, reopened, shown
 
 WORDS = ["so", "we", "went", "on", "and", "looked", "at", "it", "once", "more", "until", "all", "was", "well"]
 _LENGTHS = (*(3, 5, 10, 20) * 4, 40, 100, 600)
@@ -107,13 +107,13 @@ class Client:
 
     def look(self, session: Session, *, closely: bool = True) -> None:
         """Everything that was acknowledged is there, in order, byte for byte; the laws hold."""
-        originals = session.fold.originals
+        originals = session.state.originals
         for entry_id, source in self.said.items():
             assert entry_id in originals, f"{entry_id} is gone"
             assert bytes(originals[entry_id].source or b"") == source, f"{entry_id} was changed"
         order = [entry_id for entry_id in originals if entry_id in self.said]
         assert order == list(self.said), "the order was changed"
-        path = [item.entry_id for item in session.fold.path_items()]
+        path = [item.entry_id for item in session.state.path_items()]
         if self._is_path_known:
             there = set(path)
             assert [one for one in self.path if one not in there] == [], "left the branch"
@@ -129,7 +129,7 @@ class Client:
     async def ask(self, session: Session, what: str) -> None:
         """One request. A refusal that may be is an answer too."""
         self._recognise()
-        epoch, leaf = session.fold.epoch, len(session.entries)
+        epoch, leaf = session.state.epoch, len(session.entries)
         try:
             await _ASKS[what](self, session)
         except StorageFailed as error:
@@ -140,7 +140,7 @@ class Client:
         else:
             self._note(f"{self.name} {what}: done, {len(session.entries) - leaf} entries")
             if what in ("undo", "redo", "branch", "redact"):
-                assert session.fold.epoch > epoch, f"{what} left the epoch as it was"
+                assert session.state.epoch > epoch, f"{what} left the epoch as it was"
 
     async def append(self, session: Session) -> None:
         """Some messages; now and then some that were sent before and got no answer."""
@@ -150,9 +150,9 @@ class Client:
             raws = [self._message() for _ in range(self._dice.choice((1, 1, 1, 2, 3, 6)))]
         read = read_messages(raws)
         self._unanswered.append(raws)
-        new = New(read=read, tokens=tuple(session.count_message(message) for message, _ in read))
+        new = AppendRequest(read=read, tokens=tuple(session.count_message(message) for message, _ in read))
         taken = session.append(new)
-        await session.durable(taken.number)
+        await session.wait_durable(taken.commit_id)
         if raws in self._unanswered:
             self._unanswered.remove(raws)
         ids = (*taken.intake.entry_ids,)
@@ -173,19 +173,19 @@ class Client:
                 CompactRequest(force=True),
             )
         )
-        epoch = session.fold.epoch
+        epoch = session.state.epoch
         result = await compact(session, request)
         if result.compacted:
-            assert session.fold.epoch > epoch
+            assert session.state.epoch > epoch
             assert result.tokens_after < result.tokens_before
 
     async def undo(self, session: Session) -> None:
         """See `session/undo`."""
-        await session.durable(rewinding.undo(session)[1])
+        await session.wait_durable(rewinding.undo(session)[1])
 
     async def redo(self, session: Session) -> None:
         """See `session/redo`."""
-        await session.durable(rewinding.redo(session)[1])
+        await session.wait_durable(rewinding.redo(session)[1])
 
     async def prune(self, session: Session) -> None:
         """See `session/prune`."""
@@ -201,12 +201,12 @@ class Client:
         prompt = self._dice.choice((None, "be brief", "be thorough " * 20))
         number = session.configure("configure", compaction=given, system_prompt=prompt)
         if number is not None:
-            await session.durable(number)
+            await session.wait_durable(number)
 
     async def pin(self, session: Session) -> None:
         """Any message."""
         if self.said:
-            await session.durable(
+            await session.wait_durable(
                 session.pin([self._dice.choice(list(self.said))], self._dice.random() < 0.7)
             )
 
@@ -216,7 +216,7 @@ class Client:
             raise NothingToUndo("no message to go back to")
         at = int(self._dice.random() * len(self.path))
         self._is_path_known = False
-        await session.durable(rewinding.branch(session, self.path[at]))
+        await session.wait_durable(rewinding.branch(session, self.path[at]))
 
     async def redact(self, session: Session) -> None:
         """Some message's words leave the disk."""

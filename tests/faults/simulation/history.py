@@ -17,16 +17,16 @@ from msgspec import Struct
 
 from compactd.protocol.errors import SessionLocked, StorageFailed
 from compactd.session.manager import Sessions
-from compactd.session.memory import give_back, settle
+from compactd.session.memory import release_free_memory, settle
 from compactd.session.session import Session
 from compactd.storage.folder import FolderStore
 from compactd.storage.paths import INDEX
-from faults.simulation.client import Client
-from faults.simulation.loop import Loop
-from faults.simulation.machine import Death, Died, Machine
-from faults.simulation.platter import Folder, Platter
-from faults.simulation.watched import Reference, WatchedStore, must
-from laws.quiet_world import Quiet
+from tests.faults.simulation.client import Client
+from tests.faults.simulation.loop import Loop
+from tests.faults.simulation.machine import Death, Died, Machine
+from tests.faults.simulation.platter import Folder, Platter
+from tests.faults.simulation.watched import Reference, WatchedStore, must
+from tests.support.quiet_world import Quiet
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class World(Quiet):
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """Run `work` in the simulation's order."""
-        if isinstance(work, partial) and work.func in (settle, give_back):
+        if isinstance(work, partial) and work.func in (settle, release_free_memory):
             raise RuntimeError("nothing of this process's memory is the simulation's")
         return await self._loop.run_in_executor(None, work)
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal
 
 from compactd.storage.os_files import Chunk
-from faults.simulation.platter import File, Folder, Platter
+from tests.faults.simulation.platter import File, Folder, Platter
 
 Death = Literal["kill", "power"]
 

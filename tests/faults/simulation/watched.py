@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compactd.storage.folder import FolderStore
+from compactd.storage.journal_records import as_appended
 from compactd.storage.protocols import Durability, Journal, RecordsLost
-from compactd.storage.records import bare
 from compactd.storage.search_index import FileIndex
-from faults.simulation.machine import Machine
+from tests.faults.simulation.machine import Machine
 
 
 def must(holds: bool, why: str) -> None:
@@ -193,7 +193,7 @@ class WatchedStore:
     def open(self, session_id: str, *, durability: Durability) -> tuple[Journal, list[memoryview]]:
         """See `Store.open`."""
         inner, found = self._inner.open(session_id, durability=durability)
-        records = [bare(record) for record in found]
+        records = [as_appended(record) for record in found]
         kept = self._reference.sessions.setdefault(session_id, Kept(durability))
         while kept.before is not None and not kept.is_of(records):
             kept = self._reference.sessions[session_id] = kept.before

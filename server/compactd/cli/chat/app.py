@@ -15,17 +15,17 @@ from textual.widgets import TextArea
 from textual.worker import Worker
 
 from compactd.cli.chat.base_app import ChatApp
-from compactd.cli.chat.commands import Doing, told
-from compactd.cli.chat.conversation import Conversation
+from compactd.cli.chat.chat_session import ChatSession
+from compactd.cli.chat.commands import CommandRunner, error_line
+from compactd.cli.chat.conversation import ConversationPane
 from compactd.cli.chat.folds import Rule
-from compactd.cli.chat.input import own_command
+from compactd.cli.chat.input import parse_own_command
 from compactd.cli.chat.panel import Panel
 from compactd.cli.chat.picker import ContextScreen
-from compactd.cli.chat.plain import Talk
-from compactd.cli.chat.prompt import Hints, Prompting
-from compactd.cli.chat.status_bar import Running, Standing, gauge_look
+from compactd.cli.chat.pieces import pieces_of
+from compactd.cli.chat.prompt import Hints, PromptInput
+from compactd.cli.chat.status_bar import RunningCompaction, StatusBar, gauge_look
 from compactd.cli.chat.styles import DARK, LIGHT
-from compactd.cli.chat.widgets import pieces_of
 from compactd.cli.framework.page import Look
 from compactd.client import DaemonGone, Event, RpcError
 from compactd.client.events import RESUMED
@@ -34,7 +34,7 @@ from compactd.protocol.messages import TokenUsage
 ROOM_FOR_PANEL = 110
 """The least number of columns at which the context panel is next to the conversation."""
 
-LOOK_S = 2.0
+PING_INTERVAL_S = 2.0
 """Seconds between two checks that the daemon still runs, while an answer from it is expected."""
 
 KEYS = ("/help · Esc stops · Ctrl-C twice quits", "/help · Ctrl-C twice quits", "/help")
@@ -47,15 +47,15 @@ class Chat(ChatApp):
     TITLE = "compactd chat"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    Conversation, Panel, Prompting, OptionList {
+    ConversationPane, Panel, PromptInput, OptionList {
         scrollbar-color: $quiet; scrollbar-background: $background;
         scrollbar-background-hover: $background; scrollbar-background-active: $background;
     }
     #main { height: 1fr; }
     #left { width: 1fr; }
-    #left > Conversation { height: 1fr; }
+    #left > ConversationPane { height: 1fr; }
     #main > Panel { width: 32%; min-width: 48; max-width: 64; }
-    Standing { dock: bottom; }
+    StatusBar { dock: bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True),
@@ -66,22 +66,22 @@ class Chat(ChatApp):
         Binding("pagedown", "page(1)", show=False, priority=True),
     ]
 
-    def __init__(self, talk: Talk, *, theme: str = DARK.name, look_s: float = LOOK_S) -> None:
+    def __init__(self, talk: ChatSession, *, theme: str = DARK.name, look_s: float = PING_INTERVAL_S) -> None:
         super().__init__()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = theme
         self.talk = talk
-        self.conversation = Conversation()
+        self.conversation = ConversationPane()
         self.panel = Panel(talk.originals)
-        self.prompting = Prompting()
+        self.prompting = PromptInput()
         self.is_busy = False
         """True while a prompt is being answered."""
         self._look_s = look_s
-        self._progress = Running()
-        self._standing = Standing()
+        self._progress = RunningCompaction()
+        self._standing = StatusBar()
         self._hints = Hints()
-        self._doing = Doing(self)
+        self._doing = CommandRunner(self)
         self._asking: Worker[None] | None = None
         self._settling = asyncio.Lock()
         self._left: frozenset[str] = frozenset()
@@ -113,13 +113,13 @@ class Chat(ChatApp):
         self.prompting.focus()
         await self.show_session()
         self.run_worker(self._listen(), name="events")
-        self.set_interval(self._look_s, self._look)
+        self.set_interval(self._look_s, self._ping_daemon)
 
     # --- what is seen ---------------------------------------------------------------------------------
 
     async def show_session(self) -> None:
         """Show the whole session as it was last read."""
-        self._left = self.talk.left_behind()
+        self._left = self.talk.read_left_behind()
         await self.conversation.show(tuple(pieces_of(self.talk.entries.values(), self._left)))
         for warning in self.talk.started.warnings:
             await self.conversation.note(warning, "due")
@@ -129,9 +129,9 @@ class Chat(ChatApp):
                 " end that process and open the session again.",
                 "due",
             )
-        await self._tell()
+        await self._update_widgets()
 
-    async def settle(self) -> None:
+    async def show_stored(self) -> None:
         """Read the new entries of the session, and show them instead of the text that was streamed."""
         async with self._settling:
             if not self.conversation.is_attached:
@@ -140,9 +140,9 @@ class Chat(ChatApp):
             try:
                 is_anew = await self.talk.refresh()
             except (RpcError, DaemonGone, TimeoutError) as error:
-                await self.note(*told(error))
+                await self.note(*error_line(error))
                 return
-            left = self.talk.left_behind()
+            left = self.talk.read_left_behind()
             if is_anew and left != self._left:
                 await self.show_session()
                 return
@@ -150,29 +150,29 @@ class Chat(ChatApp):
             entries = tuple(self.talk.entries.values())
             begin = next((at + 1 for at, e in enumerate(entries) if e.entry_id == newest), 0)
             await self.conversation.add(pieces_of(entries[begin:], left))
-            self.conversation.forces(
+            self.conversation.mark_in_force(
                 [str(e.compaction.compaction_id) for e in entries if e.compaction and e.in_context]
             )
-        await self._tell()
+        await self._update_widgets()
 
     async def note(self, text: str, look: Look = "") -> None:
         """Add a message of the app itself to the end of the conversation."""
         await self.conversation.note(text, look)
 
-    async def _tell(self) -> None:
+    async def _update_widgets(self) -> None:
         if not self.conversation.is_attached:
             return
-        self._tell_standing()
+        self._update_status_bar()
         if self.panel.display:
-            await self.panel.tell(self.talk)
+            await self.panel.show_state(self.talk)
         if self.screen_stack and isinstance(self.screen, ContextScreen):
-            await self.screen.tell()
+            await self.screen.show_state()
 
-    def _tell_standing(self) -> None:
+    def _update_status_bar(self) -> None:
         state = self.talk.state
         model = state.model or "no model"
         over = state.budget.get("over")
-        self._standing.tell(
+        self._standing.show_state(
             model=f"echo ({model})" if self.talk.is_echo else model,
             usage=self.talk.usage,
             look=gauge_look(
@@ -191,22 +191,22 @@ class Chat(ChatApp):
     async def _listen(self) -> None:
         async for event in self.talk.client.events():
             if event.session_id == self.talk.id:
-                await self.heard(event)
+                await self.show_event(event)
 
-    async def heard(self, event: Event) -> None:
+    async def show_event(self, event: Event) -> None:
         """Handle one event of the session."""
         fields, conversation = event.fields, self.conversation
         match event.type:
             case "agent_start":
-                self._be_busy(True)
+                self._set_busy(True)
             case "message_delta":
-                await conversation.said(str(fields["delta"]))
+                await conversation.add_text(str(fields["delta"]))
             case "thinking_delta":
-                await conversation.thought(str(fields["delta"]))
+                await conversation.add_thinking(str(fields["delta"]))
             case "message_end":
-                conversation.ended()
+                conversation.end_answer()
             case "tool_execution_start":
-                await conversation.calls(str(fields["call_id"]), str(fields["name"]))
+                await conversation.add_call(str(fields["call_id"]), str(fields["name"]))
             case "retry":
                 text = f"{fields['reason']}; trying again in {fields['delay_s']:g} s"
                 await conversation.note(text, "due", is_passing=True)
@@ -214,23 +214,23 @@ class Chat(ChatApp):
                 text = "the request was too large for the model"
                 await conversation.note(text, "due", is_passing=True)
             case "agent_end":
-                await self.answered()
+                await self.end_answer()
                 if fields.get("stop_reason") == "aborted":
                     await self.note("stopped; the text so far is kept")
             case "error":
-                await self.answered()
+                await self.end_answer()
                 await self.note(f"{fields['message']} ({fields['code']})", "bad")
             case "compaction_start" | "compaction_progress" | "compaction_end":
-                await self._heard_of_compaction(event)
+                await self._show_compaction_event(event)
             case "usage_update":
-                self.talk.heard(msgspec.convert(fields["usage"], TokenUsage))
-                await self._settle_if_idle()
+                self.talk.note_usage(msgspec.convert(fields["usage"], TokenUsage))
+                await self._show_stored_if_idle()
             case "model_changed":
-                await self._settle_if_idle()
+                await self._show_stored_if_idle()
             case kind if kind == RESUMED:
-                self._be_busy(False)
-                self._compacts(False)
-                await self.settle()
+                self._set_busy(False)
+                self._set_compacting(False)
+                await self.show_stored()
                 await self.note(
                     "the daemon stopped and was restarted. Nothing that it had stored is lost. If an answer"
                     " was interrupted, ask again.",
@@ -241,50 +241,50 @@ class Chat(ChatApp):
             case _:
                 pass
 
-    async def answered(self) -> None:
+    async def end_answer(self) -> None:
         """Show that the prompt has ended, successfully or not."""
-        self._be_busy(False)
-        await self.settle()
+        self._set_busy(False)
+        await self.show_stored()
 
-    async def _heard_of_compaction(self, event: Event) -> None:
+    async def _show_compaction_event(self, event: Event) -> None:
         fields = event.fields
         if event.type == "compaction_start":
             self._trigger = str(fields["trigger"])
             self._progress.begin(fields["message_count"], fields["tokens_before"])
-            self._compacts(True)
+            self._set_compacting(True)
         elif event.type == "compaction_progress":
-            self._progress.go(fields["fraction"], fields["phase"])
+            self._progress.show_progress(fields["fraction"], fields["phase"])
             if delta := str(fields.get("delta") or ""):
-                self.panel.writes(delta)
+                self.panel.append_summary(delta)
                 if not self.panel.display:
-                    await self.conversation.summarises(delta)
+                    await self.conversation.add_summary_text(delta)
         else:
-            self._compacts(False)
-            await self.settle()
+            self._set_compacting(False)
+            await self.show_stored()
             error = fields.get("error")
             if fields["status"] == "cancelled":
                 await self.note("the compaction was cancelled; nothing was changed")
             elif fields["status"] == "failed" and self._trigger != "manual" and isinstance(error, dict):
                 await self.note(f"a compaction failed: {error.get('message')} ({error.get('code')})", "bad")
 
-    def _be_busy(self, is_busy: bool) -> None:
+    def _set_busy(self, is_busy: bool) -> None:
         self.is_busy = is_busy
-        self._tell_standing()
+        self._update_status_bar()
 
-    def _compacts(self, is_compacting: bool) -> None:
+    def _set_compacting(self, is_compacting: bool) -> None:
         self.is_compacting = is_compacting
         if not is_compacting:
             self._progress.end()
-            self.panel.written()
-        self._tell_standing()
+            self.panel.end_summary()
+        self._update_status_bar()
 
-    async def _settle_if_idle(self) -> None:
+    async def _show_stored_if_idle(self) -> None:
         if self.is_busy:
-            self._tell_standing()
+            self._update_status_bar()
         else:
-            await self.settle()
+            await self.show_stored()
 
-    async def _look(self) -> None:
+    async def _ping_daemon(self) -> None:
         """Ping the daemon if an answer is expected from it, because a daemon that died sends nothing."""
         if self._is_gone or not (self.is_busy or self.is_compacting or self.talk.started.read_only):
             return
@@ -292,17 +292,17 @@ class Chat(ChatApp):
             await self.talk.client.daemon_ping()
         except (RpcError, DaemonGone, TimeoutError) as error:
             self._is_gone = True
-            self._be_busy(False)
-            self._compacts(False)
-            await self.note(*told(error))
+            self._set_busy(False)
+            self._set_compacting(False)
+            await self.note(*error_line(error))
 
     # --- what a person does ---------------------------------------------------------------------------
 
-    async def on_prompting_sent(self, sent: Prompting.Sent) -> None:
+    async def on_prompt_input_sent(self, sent: PromptInput.Sent) -> None:
         """Handle a prompt or a command."""
-        self._hints.hint("")
+        self._hints.show_hints("")
         try:
-            own = own_command(sent.text)
+            own = parse_own_command(sent.text)
         except ValueError as error:
             await self.note(str(error), "bad")
             return
@@ -310,16 +310,16 @@ class Chat(ChatApp):
         if own is None:
             self._asking = self.run_worker(self._doing.prompt(sent.text), name="prompt")
         else:
-            worker = self.run_worker(self._doing.do(own), name=own.name)
+            worker = self.run_worker(self._doing.run(own), name=own.name)
             if own.name in ("/compact", "/model"):
                 self._asking = worker
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Update the shown completions when the text of the prompt changes."""
-        self._hints.hint(event.text_area.text)
+        self._hints.show_hints(event.text_area.text)
         if self._is_leaving and event.text_area.text:
             self._is_leaving = False
-            self._tell_standing()
+            self._update_status_bar()
 
     def on_key(self, event: Key) -> None:
         """Send printable keys to the prompt, whichever widget has the focus."""
@@ -336,7 +336,7 @@ class Chat(ChatApp):
     def on_resize(self, event: Resize) -> None:
         """Show or hide the panel according to the width."""
         self._place_panel(event.size.width)
-        self.call_after_refresh(self._tell)
+        self.call_after_refresh(self._update_widgets)
 
     def _place_panel(self, width: int | None = None) -> None:
         self.panel.display = self._wants_panel and (width or self.size.width) >= ROOM_FOR_PANEL
@@ -348,7 +348,7 @@ class Chat(ChatApp):
             self.run_worker(self._stop(), name="stop")
         else:
             self.prompting.focus()
-        self._tell_standing()
+        self._update_status_bar()
 
     async def _stop(self) -> None:
         if self.is_busy and not self.talk.is_echo:
@@ -371,7 +371,7 @@ class Chat(ChatApp):
         else:
             await self.action_stop()
             self._is_leaving = True
-            self._tell_standing()
+            self._update_status_bar()
 
     def action_leave_empty(self) -> None:
         """Quit with Ctrl-D if the prompt is empty."""
@@ -387,7 +387,7 @@ class Chat(ChatApp):
         elif self.size.width >= ROOM_FOR_PANEL:
             self._wants_panel = not self._wants_panel
             self._place_panel()
-            self.call_after_refresh(self._tell)
+            self.call_after_refresh(self._update_widgets)
         else:
             self.push_screen(ContextScreen(self.talk, self.talk.originals))
 

@@ -6,9 +6,9 @@ from abc import abstractmethod
 
 from textual.app import App
 
-from compactd.cli.chat.conversation import Conversation
-from compactd.cli.chat.plain import Talk
-from compactd.cli.chat.prompt import Prompting
+from compactd.cli.chat.chat_session import ChatSession
+from compactd.cli.chat.conversation import ConversationPane
+from compactd.cli.chat.prompt import PromptInput
 from compactd.cli.framework.page import Look
 from compactd.client import Event
 
@@ -16,9 +16,9 @@ from compactd.client import Event
 class ChatApp(App[None]):
     """The app as its commands see it."""
 
-    talk: Talk
-    conversation: Conversation
-    prompting: Prompting
+    talk: ChatSession
+    conversation: ConversationPane
+    prompting: PromptInput
     is_busy: bool
     """True while a prompt is being answered."""
 
@@ -27,15 +27,15 @@ class ChatApp(App[None]):
         """Add a message of the app itself to the end of the conversation."""
 
     @abstractmethod
-    async def settle(self) -> None:
+    async def show_stored(self) -> None:
         """Read what changed in the session, and show it."""
 
     @abstractmethod
-    async def heard(self, event: Event) -> None:
+    async def show_event(self, event: Event) -> None:
         """Handle an event of the session, and show what it says."""
 
     @abstractmethod
-    async def answered(self) -> None:
+    async def end_answer(self) -> None:
         """Show that the prompt has ended, successfully or not."""
 
     @abstractmethod

@@ -7,29 +7,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from compactd.cli.chat.base_app import ChatApp
-from compactd.cli.chat.conversation import Line
-from compactd.cli.chat.input import Own, compact_params, help_text
-from compactd.cli.chat.picker import Picking
-from compactd.cli.chat.widgets import rule_text, short, titles
-from compactd.cli.framework.exit_codes import last_words
+from compactd.cli.chat.conversation import QuietLine
+from compactd.cli.chat.input import OwnCommand, compact_params, help_text
+from compactd.cli.chat.picker import Picker
+from compactd.cli.chat.pieces import rule_text, short, titles
+from compactd.cli.framework.exit_codes import last_log_line
 from compactd.cli.framework.page import Look, one_line, plural
 from compactd.client import DaemonGone, RpcError
 from compactd.protocol.messages import CompactionResult
 from compactd.protocol.wire import BranchResult, HistoryEntry, SessionInfo, UndoResult
 
-MOST_HITS = 20
+MAX_SHOWN_HITS = 20
 
 
-def told(error: Exception) -> tuple[str, Look]:
+def error_line(error: Exception) -> tuple[str, Look]:
     """Return (one or two lines that describe `error`, their colour)."""
     if isinstance(error, RpcError):
         return f"{error.message} ({error.code})", "bad"
     if isinstance(error, DaemonGone):
-        return f"{error}.\n{last_words(error.stderr)}", "bad"
+        return f"{error}.\n{last_log_line(error.stderr)}", "bad"
     return f"{error}.", "bad"
 
 
-class Doing:
+class CommandRunner:
     """The actions of the chat app: they carry out the user's commands and prompts."""
 
     def __init__(self, app: ChatApp) -> None:
@@ -49,7 +49,7 @@ class Doing:
             "/quit": self._quit,
         }
 
-    async def do(self, own: Own) -> None:
+    async def run(self, own: OwnCommand) -> None:
         """Execute one of the chat's own commands."""
         self._app.conversation.anchor()
         try:
@@ -57,36 +57,36 @@ class Doing:
         except ValueError as error:
             await self._app.note(str(error), "bad")
         except (RpcError, DaemonGone, TimeoutError) as error:
-            text, look = told(error)
+            text, look = error_line(error)
             await self._app.note(f"compaction failed: {text}" if own.name == "/compact" else text, look)
 
     async def prompt(self, text: str) -> None:
         """Send a prompt to the model. The answer arrives as events."""
         app = self._app
-        await app.conversation.asked(text)
+        await app.conversation.add_prompt(text)
         app.is_busy, self.is_stopped = True, False
         try:
-            await app.talk.prompt(text, app.heard)
+            await app.talk.prompt(text, app.show_event)
         except (RpcError, DaemonGone, TimeoutError) as error:
-            await app.answered()
-            await app.note(*told(error))
+            await app.end_answer()
+            await app.note(*error_line(error))
             app.prompting.fill(app.prompting.text or text)
         except asyncio.CancelledError:
             # The user stopped the prompt. Closing the app cancels it, too, but then nothing is shown.
             if self.is_stopped:
-                await app.answered()
+                await app.end_answer()
                 await app.note("stopped")
             raise
         else:
             if app.talk.is_echo:
-                await app.answered()
+                await app.end_answer()
 
     async def abort(self) -> None:
         """Stop the answer of the model."""
         try:
             await self._app.talk.abort()
         except (RpcError, DaemonGone, TimeoutError) as error:
-            await self._app.note(*told(error))
+            await self._app.note(*error_line(error))
 
     async def undo(self, result: CompactionResult | None) -> None:
         """Undo the compaction `result` if it is the newest one. None: undo the newest compaction."""
@@ -99,9 +99,9 @@ class Doing:
         try:
             done = await app.talk.undo()
         except (RpcError, DaemonGone, TimeoutError) as error:
-            await app.note(*told(error))
+            await app.note(*error_line(error))
             return
-        await app.settle()
+        await app.show_stored()
         await app.note(f"undone: {_in_context(done)} · /redo")
 
     # --- each -----------------------------------------------------------------------------------------
@@ -110,18 +110,18 @@ class Doing:
         app = self._app
         result = await app.talk.compact(compact_params(rest))
         if result.compacted:
-            await app.settle()
+            await app.show_stored()
         else:
             await app.note(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
 
     async def _redo(self, rest: str) -> None:
         done = await self._app.talk.redo()
-        await self._app.settle()
+        await self._app.show_stored()
         await self._app.note(f"redone: {plural(done.message_count, 'message')} in the context · /undo")
 
     async def _branch(self, rest: str) -> None:
         app = self._app
-        left = app.talk.left_behind()
+        left = app.talk.read_left_behind()
         entries = [entry for entry in app.talk.entries.values() if entry.entry_id not in left]
         ends = _turn_ends(entries)
         if not ends:
@@ -129,11 +129,11 @@ class Doing:
             return
         names = titles(entries)
         choices = [(end, f"after: {names[begin]}") for begin, end in reversed(ends)]
-        picked = await app.push_screen_wait(Picking("continue from an earlier point", choices))
+        picked = await app.push_screen_wait(Picker("continue from an earlier point", choices))
         if picked is None or picked == ends[-1][1]:
             return
         done = await app.talk.branch(picked)
-        await app.settle()
+        await app.show_stored()
         await app.note(f"on a new branch: {_in_context(done)}")
 
     async def _context(self, rest: str) -> None:
@@ -145,7 +145,7 @@ class Doing:
             await app.note(f"the model is {app.talk.state.model or 'not set'}; /model PROVIDER/ID changes it")
             return
         done = await app.talk.set_model(rest)
-        await app.settle()
+        await app.show_stored()
         made = "" if done.compaction is None else f" · {rule_text(done.compaction)}"
         window = done.token_usage.context_window
         await app.note(f"the model is {done.model}, window {short(window) if window else 'unknown'}{made}")
@@ -156,10 +156,10 @@ class Doing:
             raise ValueError("/search needs words to search for, for example: /search timeout")
         hits = await app.talk.search(rest)
         lines = [f"{plural(len(hits), 'message')} with “{rest}”" + ("" if hits else " in this session")]
-        for hit in hits[:MOST_HITS]:
+        for hit in hits[:MAX_SHOWN_HITS]:
             where = "" if hit.in_context else " · compacted"
             lines.append(f"  {hit.role} {hit.entry_id}{where} · {one_line(hit.snippet)}")
-        await app.conversation.put(Line("\n".join(lines), "rows"))
+        await app.conversation.add_widgets(QuietLine("\n".join(lines), "rows"))
 
     async def _sessions(self, rest: str) -> None:
         app = self._app
@@ -171,13 +171,13 @@ class Doing:
         if not choices:
             await app.note("no other session is stored")
             return
-        picked = await app.push_screen_wait(Picking("continue another session", choices))
+        picked = await app.push_screen_wait(Picker("continue another session", choices))
         if picked is not None:
             await app.talk.switch(picked)
             await app.show_session()
 
     async def _help(self, rest: str) -> None:
-        await self._app.conversation.put(Line(help_text(), "rows"))
+        await self._app.conversation.add_widgets(QuietLine(help_text(), "rows"))
 
     async def _quit(self, rest: str) -> None:
         self._app.exit()

@@ -11,65 +11,65 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from compactd.cli.chat.events import Prose
-from compactd.cli.chat.folds import CallFold, Fold, Rule, plain
-from compactd.cli.chat.widgets import (
-    Answer,
-    Call,
-    Compaction,
-    Note,
+from compactd.cli.chat.folds import CallFold, FoldWidget, Rule, plain_body
+from compactd.cli.chat.markdown import Prose
+from compactd.cli.chat.pieces import (
+    AnswerPiece,
+    CallPiece,
+    CompactionPiece,
+    NotePiece,
     Piece,
-    Prompt,
-    Result,
-    Thought,
-    harmless,
-    shown,
+    PromptPiece,
+    ResultPiece,
+    ThoughtPiece,
+    display_text,
+    escape_controls,
 )
 from compactd.cli.framework.page import Look, one_line
 
-MOST = 60
+MAX_PIECES = 60
 """How many pieces (prompts, answers, tool calls and so on) are shown when a session is opened. Opening the
-line above them (`Earlier`) adds as many.
+line above them (`EarlierMessages`) adds as many.
 """
 
 
-class Asked(Static):
+class PromptText(Static):
     """The widget of a prompt."""
 
     DEFAULT_CSS = """
-    Asked { margin: 1 0 0 0; padding: 0 0 0 1; border-left: outer $accent; color: $foreground; }
-    Asked.synthetic { color: $text-muted; border-left: outer $quiet; }
+    PromptText { margin: 1 0 0 0; padding: 0 0 0 1; border-left: outer $accent; color: $foreground; }
+    PromptText.synthetic { color: $text-muted; border-left: outer $quiet; }
     """
 
     def __init__(self, text: str, *, is_synthetic: bool = False) -> None:
         super().__init__(Content(text), classes="synthetic" if is_synthetic else "")
 
 
-class Line(Static):
+class QuietLine(Static):
     """A message of the app itself, which is not part of the session: information, or an error."""
 
     DEFAULT_CSS = """
-    Line { color: $text-muted; margin: 1 0 0 0; }
-    Line.rows { text-wrap: nowrap; text-overflow: ellipsis; }
-    Line.due { color: $warning; }
-    Line.bad { color: $error; }
+    QuietLine { color: $text-muted; margin: 1 0 0 0; }
+    QuietLine.rows { text-wrap: nowrap; text-overflow: ellipsis; }
+    QuietLine.due { color: $warning; }
+    QuietLine.bad { color: $error; }
     """
 
     def __init__(self, text: str, look: Look | Literal["rows"] = "") -> None:
         """Make a line of the colour `look`. With `rows` instead of a colour, lines are not wrapped: each line
         of `text` is one line on the screen.
         """
-        super().__init__(Content(shown(text)), classes=look)
+        super().__init__(Content(display_text(text)), classes=look)
 
 
-class Conversation(VerticalScroll, can_focus=False):
+class ConversationPane(VerticalScroll, can_focus=False):
     """The widget of the conversation, oldest entry first. It stays scrolled to its end until the user scrolls
     up.
     """
 
     DEFAULT_CSS = """
-    Conversation { padding: 0 1; scrollbar-size-vertical: 1; }
-    Conversation > Vertical { height: auto; }
+    ConversationPane { padding: 0 1; scrollbar-size-vertical: 1; }
+    ConversationPane > Vertical { height: auto; }
     """
 
     def __init__(self) -> None:
@@ -80,9 +80,9 @@ class Conversation(VerticalScroll, can_focus=False):
         self._earlier: list[Piece] = []
         self._answer: Prose | None = None
         self._thought = ""
-        self._thinking: Fold | None = None
+        self._thinking: FoldWidget | None = None
         self._summary = ""
-        self._summarising: Fold | None = None
+        self._summarising: FoldWidget | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of the stored entries and of the streamed text."""
@@ -98,11 +98,11 @@ class Conversation(VerticalScroll, can_focus=False):
     async def show(self, pieces: Sequence[Piece]) -> None:
         """Show a session: its newest pieces, and a line that loads the earlier ones."""
         self._calls.clear()
-        self._earlier = list(pieces[:-MOST])
+        self._earlier = list(pieces[:-MAX_PIECES])
         with self.app.batch_update():
             await self.drop_live()
             await self._settled.remove_children()
-            await self._settled.mount_all([*self._earlier_line(), *self._widgets(pieces[-MOST:])])
+            await self._settled.mount_all([*self._earlier_line(), *self._widgets(pieces[-MAX_PIECES:])])
         self.anchor()
 
     async def add(self, pieces: Iterable[Piece]) -> None:
@@ -119,26 +119,26 @@ class Conversation(VerticalScroll, can_focus=False):
         """
         place = self._live if is_passing else self._settled
         if place.is_attached:
-            await place.mount(Line(text, look))
+            await place.mount(QuietLine(text, look))
 
-    async def put(self, *widgets: Widget) -> None:
+    async def add_widgets(self, *widgets: Widget) -> None:
         """Add widgets of the app itself after all stored pieces."""
         await self._settled.mount_all(widgets)
 
-    def forces(self, in_force: Sequence[str]) -> None:
+    def mark_in_force(self, in_force: Sequence[str]) -> None:
         """Show each compaction whose id is in `in_force` as in force, and the others as undone."""
         for rule in self._settled.query(Rule):
             is_in_force = rule.result.compaction_id in in_force
             if rule.is_in_force != is_in_force:
-                rule.put(is_in_force=is_in_force)
+                rule.set_in_force(is_in_force=is_in_force)
 
     def _earlier_line(self) -> list[Widget]:
         if not self._earlier:
             return []
-        return [Earlier(len(self._earlier), self._more)]
+        return [EarlierMessages(len(self._earlier), self._load_earlier)]
 
-    async def _more(self, line: Earlier) -> None:
-        some, self._earlier = self._earlier[-MOST:], self._earlier[:-MOST]
+    async def _load_earlier(self, line: EarlierMessages) -> None:
+        some, self._earlier = self._earlier[-MAX_PIECES:], self._earlier[:-MAX_PIECES]
         with self.app.batch_update():
             await self._settled.mount_all([*self._earlier_line(), *self._widgets(some)], after=line)
             await line.remove()
@@ -150,7 +150,7 @@ class Conversation(VerticalScroll, can_focus=False):
             if widget is None:
                 continue
             before = widgets[-1] if widgets else self._last()
-            widget.set_class(not (isinstance(before, Fold) and not isinstance(before, Rule)), "first")
+            widget.set_class(not (isinstance(before, FoldWidget) and not isinstance(before, Rule)), "first")
             widgets.append(widget)
         return widgets
 
@@ -159,83 +159,83 @@ class Conversation(VerticalScroll, can_focus=False):
 
     def _widget(self, piece: Piece) -> Widget | None:
         match piece:
-            case Prompt():
-                return Asked(piece.text, is_synthetic=piece.is_synthetic)
-            case Answer():
+            case PromptPiece():
+                return PromptText(piece.text, is_synthetic=piece.is_synthetic)
+            case AnswerPiece():
                 return Prose(piece.text)
-            case Thought():
-                return Fold("thought", plain(piece.text))
-            case Call():
+            case ThoughtPiece():
+                return FoldWidget("thought", plain_body(piece.text))
+            case CallPiece():
                 self._calls[piece.call_id] = fold = CallFold(piece, None)
                 return fold
-            case Result():
+            case ResultPiece():
                 # A repeated call_id is a new call.
                 fold_of = self._calls.pop(piece.call_id, None)
                 if fold_of is None:
                     return CallFold(None, piece)
                 fold_of.end(piece)
                 return None
-            case Compaction():
+            case CompactionPiece():
                 return Rule(piece.result, is_in_force=piece.is_in_force)
-            case Note():
-                return Line(piece.text)
+            case NotePiece():
+                return QuietLine(piece.text)
 
     # --- what comes in just now -----------------------------------------------------------------------
 
-    async def asked(self, text: str) -> None:
+    async def add_prompt(self, text: str) -> None:
         """Show a prompt that was just sent."""
-        await self._live.mount(Asked(shown(text)))
+        await self._live.mount(PromptText(display_text(text)))
         self.anchor()
 
-    async def said(self, delta: str) -> None:
+    async def add_text(self, delta: str) -> None:
         """Append streamed text of the answer."""
         if self._answer is None:
             # The text goes into the constructor: after the await, the answer may already have ended.
-            self._answer = Prose(harmless(delta))
+            self._answer = Prose(escape_controls(delta))
             await self._live.mount(self._answer)
         else:
-            self._answer.append(harmless(delta))
+            self._answer.append(escape_controls(delta))
 
-    async def thought(self, delta: str) -> None:
+    async def add_thinking(self, delta: str) -> None:
         """Append streamed text of the reasoning."""
-        self._thought += harmless(delta)
+        self._thought += escape_controls(delta)
         if self._thinking is None:
-            self._thinking = Fold("thinking", plain(""))
+            self._thinking = FoldWidget("thinking", plain_body(""))
             await self._live.mount(self._thinking)
         if self._thinking is not None:  # None if the answer ended in the meantime
-            self._thinking.say(f"thinking: {self._thought[-200:].replace(chr(10), ' ').strip()}")
+            self._thinking.set_line(f"thinking: {self._thought[-200:].replace(chr(10), ' ').strip()}")
 
-    async def summarises(self, delta: str) -> None:
+    async def add_summary_text(self, delta: str) -> None:
         """Append streamed text of a summary that a model is writing. The end of the text so far is shown in
         one line.
         """
-        self._summary += harmless(delta)
+        self._summary += escape_controls(delta)
         if self._summarising is None:
-            self._summarising = Fold("summarising", plain(""))
+            self._summarising = FoldWidget("summarising", plain_body(""))
             await self._live.mount(self._summarising)
         if self._summarising is not None:  # None if the answer ended in the meantime
-            self._summarising.say(f"summarising: {one_line(self._summary[-200:])}")
+            self._summarising.set_line(f"summarising: {one_line(self._summary[-200:])}")
 
-    async def calls(self, call_id: str, name: str) -> None:
+    async def add_call(self, call_id: str, name: str) -> None:
         """Show that the tool `name` is running."""
-        await self._live.mount(CallFold(Call("", call_id, shown(name), "…"), None))
+        await self._live.mount(CallFold(CallPiece("", call_id, display_text(name), "…"), None))
 
-    def ended(self) -> None:
+    def end_answer(self) -> None:
         """Take the current answer as complete. The next streamed text begins another one."""
         self._answer, self._thinking, self._thought = None, None, ""
 
     async def drop_live(self) -> None:
         """Remove the streamed text, because it is stored now."""
-        self.ended()
+        self.end_answer()
         self._summarising, self._summary = None, ""
         await self._live.remove_children()
 
 
-class Earlier(Fold):
+class EarlierMessages(FoldWidget):
     """The line above the shown part of a long session. Opening it shows earlier entries."""
 
-    def __init__(self, count: int, more: Callable[[Earlier], Awaitable[None]]) -> None:
-        super().__init__(f"{count:,} earlier entries · enter shows more", plain(""))
+    def __init__(self, count: int, more: Callable[[EarlierMessages], Awaitable[None]]) -> None:
+        super().__init__(f"{count:,} earlier entries · enter shows more", plain_body(""))
         self._more = more
 
     async def action_open(self) -> None:

@@ -14,32 +14,32 @@ from textual.message import Message as Told
 from textual.widget import Widget
 from textual.widgets import Static
 
-from compactd.cli.chat.events import Prose
-from compactd.cli.chat.widgets import Call, Result, call_line, rule_texts
+from compactd.cli.chat.markdown import Prose
+from compactd.cli.chat.pieces import CallPiece, ResultPiece, call_line, rule_texts
 from compactd.protocol.messages import CompactionResult
 
 EDGES = 6
 """The least number of columns to the left and right of a rule's title, in which the rule itself is visible.
 """
 
-Body = Callable[[], Awaitable[Widget]]
+FoldBody = Callable[[], Awaitable[Widget]]
 """A function that makes the content of a fold. It is called when the fold is first opened."""
 
 
-class Fold(Vertical, can_focus=True):
+class FoldWidget(Vertical, can_focus=True):
     """A widget that shows one line. Enter or a click shows or hides its content below the line."""
 
     DEFAULT_CSS = """
-    Fold { height: auto; color: $text-muted; }
-    Fold.first { margin: 1 0 0 0; }
-    Fold > .line { width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-    Fold:focus > .line { text-style: bold; color: $foreground; }
-    Fold.failed > .line { color: $error; }
-    Fold > .inside { margin: 0 0 1 2; color: $text-muted; height: auto; }
+    FoldWidget { height: auto; color: $text-muted; }
+    FoldWidget.first { margin: 1 0 0 0; }
+    FoldWidget > .line { width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    FoldWidget:focus > .line { text-style: bold; color: $foreground; }
+    FoldWidget.failed > .line { color: $error; }
+    FoldWidget > .inside { margin: 0 0 1 2; color: $text-muted; height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open", "open", show=False)]
 
-    def __init__(self, line: str, body: Body, *, classes: str = "") -> None:
+    def __init__(self, line: str, body: FoldBody, *, classes: str = "") -> None:
         super().__init__(classes=classes)
         self._said = line
         self._body = body
@@ -54,12 +54,12 @@ class Fold(Vertical, can_focus=True):
         """True if the content is visible."""
         return self._inside is not None and self._inside.display
 
-    def say(self, line: str) -> None:
+    def set_line(self, line: str) -> None:
         """Replace the text of the line."""
         self._said = line
         self._draw()
 
-    def replace(self, body: Body) -> None:
+    def replace(self, body: FoldBody) -> None:
         """Replace the function that makes the content. It is called when the fold is opened next."""
         self._body = body
         if self._inside is not None:
@@ -93,7 +93,7 @@ class Fold(Vertical, can_focus=True):
         return Content(f"{'▾' if self.is_open else '▸'} {self._said}")
 
 
-def plain(text: str) -> Body:
+def plain_body(text: str) -> FoldBody:
     """Return a function that makes a fold's content from plain text."""
 
     async def body() -> Widget:
@@ -102,7 +102,7 @@ def plain(text: str) -> Body:
     return body
 
 
-def prose(text: str) -> Body:
+def markdown_body(text: str) -> FoldBody:
     """Return a function that makes a fold's content from Markdown."""
 
     async def body() -> Widget:
@@ -111,22 +111,22 @@ def prose(text: str) -> Body:
     return body
 
 
-class CallFold(Fold):
+class CallFold(FoldWidget):
     """A fold whose line shows a tool call and whose content is the call's result."""
 
-    def __init__(self, call: Call | None, result: Result | None) -> None:
+    def __init__(self, call: CallPiece | None, result: ResultPiece | None) -> None:
         self.call = call
-        super().__init__(call_line(call, result), plain(result.text if result else ""))
+        super().__init__(call_line(call, result), plain_body(result.text if result else ""))
         self.set_class(result is not None and result.is_error, "failed")
 
-    def end(self, result: Result) -> None:
+    def end(self, result: ResultPiece) -> None:
         """Add the result of the call."""
-        self.say(call_line(self.call, result))
-        self.replace(plain(result.text))
+        self.set_line(call_line(self.call, result))
+        self.replace(plain_body(result.text))
         self.set_class(result.is_error, "failed")
 
 
-class Rule(Fold):
+class Rule(FoldWidget):
     """A compaction, shown as a horizontal line across the conversation. Opening it shows the summary."""
 
     DEFAULT_CSS = """
@@ -146,22 +146,22 @@ class Rule(Fold):
             self.result = result
 
     def __init__(self, result: CompactionResult, *, is_in_force: bool) -> None:
-        super().__init__("", prose(result.summary))
+        super().__init__("", markdown_body(result.summary))
         self.result = result
         self.is_in_force = is_in_force
-        self.put(is_in_force=is_in_force)
+        self.set_in_force(is_in_force=is_in_force)
 
-    def put(self, *, is_in_force: bool) -> None:
+    def set_in_force(self, *, is_in_force: bool) -> None:
         """Show the compaction as in force, or as undone."""
         self.is_in_force = is_in_force
         self.set_class(not is_in_force, "taken-back")
-        self._entitle(self.size.width)
+        self._fit_title(self.size.width)
 
     def on_resize(self, event: Resize) -> None:
         """Show as much of the title as fits."""
-        self._entitle(event.size.width)
+        self._fit_title(event.size.width)
 
-    def _entitle(self, width: int) -> None:
+    def _fit_title(self, width: int) -> None:
         texts = rule_texts(self.result, is_in_force=self.is_in_force)
         text = next((one for one in texts if len(one) <= width - EDGES), texts[-1])
         self.border_title = Content(f" {text} ")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from compactd.cli.framework import sizes
 
 
-class About(Struct, frozen=True):
+class CommandHelp(Struct, frozen=True):
     """A command of the chat, as `/help` and completion show it."""
 
     name: str
@@ -20,16 +20,16 @@ class About(Struct, frozen=True):
 
 
 COMMANDS = (
-    About("/compact", "[focus] [--keep N]", "compact now; focus: what the summary should focus on"),
-    About("/undo", "", "undo the last compaction"),
-    About("/redo", "", "redo the compaction that was undone last"),
-    About("/branch", "", "continue from an earlier point; nothing is deleted"),
-    About("/context", "", "show what fills the window"),
-    About("/model", "PROVIDER/ID", "switch to another model"),
-    About("/search", "WORDS", "find messages, also compacted ones"),
-    About("/sessions", "", "switch to another session"),
-    About("/help", "", "show commands and keys"),
-    About("/quit", "", "quit; the session is stored"),
+    CommandHelp("/compact", "[focus] [--keep N]", "compact now; focus: what the summary should focus on"),
+    CommandHelp("/undo", "", "undo the last compaction"),
+    CommandHelp("/redo", "", "redo the compaction that was undone last"),
+    CommandHelp("/branch", "", "continue from an earlier point; nothing is deleted"),
+    CommandHelp("/context", "", "show what fills the window"),
+    CommandHelp("/model", "PROVIDER/ID", "switch to another model"),
+    CommandHelp("/search", "WORDS", "find messages, also compacted ones"),
+    CommandHelp("/sessions", "", "switch to another session"),
+    CommandHelp("/help", "", "show commands and keys"),
+    CommandHelp("/quit", "", "quit; the session is stored"),
 )
 
 KEYS = (
@@ -47,14 +47,14 @@ _COMMAND = re.compile(r"/[A-Za-z]*")
 _KEEP = re.compile(r"(?:^|\s)--keep(?:[=\s]+(\S+))?")
 
 
-class Own(Struct, frozen=True):
+class OwnCommand(Struct, frozen=True):
     """A typed command of the chat: its name, and the text after the name."""
 
     name: str
     rest: str
 
 
-def own_command(line: str) -> Own | None:
+def parse_own_command(line: str) -> OwnCommand | None:
     """Parse `line` as one of the chat's own commands. Return None if it is a prompt, also one that begins
     with a path such as `/tmp/a`. Raise `ValueError` for an unknown command.
     """
@@ -63,7 +63,7 @@ def own_command(line: str) -> Own | None:
         return None
     names = [about.name for about in COMMANDS]
     if first.lower() in names:
-        return Own(first.lower(), rest.strip())
+        return OwnCommand(first.lower(), rest.strip())
     near = get_close_matches(first.lower(), names, n=1)
     hint = f"did you mean {near[0]}?" if near else "/help lists the commands."
     raise ValueError(f"there is no command {first}; {hint}")
@@ -85,16 +85,16 @@ def compact_params(rest: str) -> dict[str, object]:
     return params
 
 
-def matches(line: str) -> Sequence[About]:
+def matching_commands(line: str) -> Sequence[CommandHelp]:
     """Return the commands that start with `line`; none if the name is complete and followed by text."""
     if not line.startswith("/") or any(space in line for space in " \n"):
         return ()
     return [about for about in COMMANDS if about.name.startswith(line.lower())]
 
 
-def completed(line: str) -> str:
+def complete_line(line: str) -> str:
     """Return `line`, completed up to where the matching commands differ."""
-    names = [about.name for about in matches(line)]
+    names = [about.name for about in matching_commands(line)]
     if not names:
         return line
     if len(names) == 1:

@@ -10,30 +10,30 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from compactd.cli.chat.events import Prose
-from compactd.cli.chat.folds import Fold, plain
-from compactd.cli.chat.plain import Talk
+from compactd.cli.chat.chat_session import ChatSession
+from compactd.cli.chat.folds import FoldWidget, plain_body
+from compactd.cli.chat.markdown import Prose
+from compactd.cli.chat.pieces import escape_controls, short
 from compactd.cli.chat.status_bar import gauge_text
 from compactd.cli.chat.usage_chart import (
     CELLS,
     NAMES,
-    Row,
+    ChartEntry,
     cells_of,
     gauge_of,
     largest,
     legend,
-    pinned,
+    pinned_entries,
     threshold_cell,
 )
-from compactd.cli.chat.widgets import harmless, short
-from compactd.cli.framework.page import plural, shortened
+from compactd.cli.framework.page import plural, shorten_to_columns
 from compactd.cli.inspect.bar import FREE, MARK
 from compactd.protocol.messages import CompactionResult
 
 BAR_ROWS = 4
 PER_ROW = CELLS // BAR_ROWS
-MOST_LARGE = 12
-MOST_PINNED = 20
+MAX_LARGE_ENTRIES = 12
+MAX_PINNED_ENTRIES = 20
 KIND_COLUMNS = 12
 TOKEN_COLUMNS = 7
 
@@ -78,28 +78,28 @@ class Panel(VerticalScroll, can_focus=False):
         yield self._pinned
         yield self._summarised
 
-    async def tell(self, talk: Talk) -> None:
+    async def show_state(self, talk: ChatSession) -> None:
         """Show the current state of the session."""
         rows = tuple(talk.rows.values())
-        self._filling.update(_filling(talk, rows))
+        self._filling.update(_usage_chart(talk, rows))
         width = max(20, self.content_size.width or 40)
-        self._large.update(_large(largest(rows, MOST_LARGE), width))
+        self._large.update(_large(largest(rows, MAX_LARGE_ENTRIES), width))
         last = talk.newest_compaction()
-        held = pinned(rows, last.pinned_entry_ids if last else ())
-        self._pinned.update(_pinned(held, width))
+        held = pinned_entries(rows, last.pinned_entry_ids if last else ())
+        self._pinned.update(_pinned_entries(held, width))
         self._pinned.display = bool(held)
         await self._summaries(talk)
 
-    def writes(self, delta: str) -> None:
+    def append_summary(self, delta: str) -> None:
         """Append streamed text of the summary that is being written. It is shown instead of the entries and
         compactions, which will change.
         """
         if not self.has_class("writing"):
             self.add_class("writing")
             self.anchor()
-        self._draft.append(harmless(delta))
+        self._draft.append(escape_controls(delta))
 
-    def written(self) -> None:
+    def end_summary(self) -> None:
         """Hide the streamed summary, and show the entries and compactions again."""
         if self.has_class("writing"):
             self.remove_class("writing")
@@ -107,7 +107,7 @@ class Panel(VerticalScroll, can_focus=False):
             self.scroll_home(animate=False)
             self._draft.clear()
 
-    async def _summaries(self, talk: Talk) -> None:
+    async def _summaries(self, talk: ChatSession) -> None:
         done = [(entry.compaction, entry.in_context) for entry in talk.entries.values() if entry.compaction]
         told = tuple((str(result.compaction_id), in_force) for result, in_force in done)
         if told == self._told:
@@ -118,19 +118,19 @@ class Panel(VerticalScroll, can_focus=False):
         await self._summarised.remove_children()
         await self._summarised.mount_all(lines)
 
-    def _fold(self, result: CompactionResult, *, in_force: bool) -> Fold:
+    def _fold(self, result: CompactionResult, *, in_force: bool) -> FoldWidget:
         line = (
             f"{plural(result.messages_removed, 'message')} · {short(result.tokens_before)}"
             f" → {short(result.tokens_after)}{'' if in_force else ' · not in force'}"
         )
 
         async def originals() -> Widget:
-            return await plain(await self._originals(str(result.compaction_id)))()
+            return await plain_body(await self._originals(str(result.compaction_id)))()
 
-        return Fold(line, originals)
+        return FoldWidget(line, originals)
 
 
-def _filling(talk: Talk, rows: Sequence[Row]) -> Content:
+def _usage_chart(talk: ChatSession, rows: Sequence[ChartEntry]) -> Content:
     gauge = gauge_of(rows, talk.usage, is_enabled=talk.state.compaction.enabled)
     cells, mark = cells_of(gauge), threshold_cell(gauge)
     if mark is not None:
@@ -147,18 +147,18 @@ def _filling(talk: Talk, rows: Sequence[Row]) -> Content:
     return Content("\n").join(lines)
 
 
-def _large(rows: Sequence[Row], width: int) -> Content:
+def _large(rows: Sequence[ChartEntry], width: int) -> Content:
     if not rows:
         return Content.styled("the context is empty", "dim")
     lines = [Content.styled(f"{'largest':<{KIND_COLUMNS}}{'tokens':>{TOKEN_COLUMNS}}", "dim")]
     for row in rows:
         head = f"{NAMES.get(row.kind, row.kind):<{KIND_COLUMNS}}{row.tokens:>{TOKEN_COLUMNS},}  "
-        what = shortened(row.what, max(8, width - len(head)))
+        what = shorten_to_columns(row.what, max(8, width - len(head)))
         lines.append(Content.styled(head + what, "$error" if row.is_error else ""))
     return Content("\n").join(lines)
 
 
-def _pinned(rows: Sequence[Row], width: int) -> Content:
+def _pinned_entries(rows: Sequence[ChartEntry], width: int) -> Content:
     lines = [Content.styled(f"pinned  {plural(len(rows), 'message')}", "dim")]
-    lines += [Content(shortened(f"  {row.what}", width)) for row in rows[:MOST_PINNED]]
+    lines += [Content(shorten_to_columns(f"  {row.what}", width)) for row in rows[:MAX_PINNED_ENTRIES]]
     return Content("\n").join([*lines, Content("")])

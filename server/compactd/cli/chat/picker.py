@@ -13,23 +13,23 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.panel import Originals, Panel
-from compactd.cli.chat.plain import Talk
 from compactd.cli.framework.page import one_line
 
 
-class Picking(ModalScreen[str | None]):
+class Picker(ModalScreen[str | None]):
     """A list with a filter. Its result is the picked value, or None."""
 
     DEFAULT_CSS = """
-    Picking { align: center middle; background: $background 60%; }
-    Picking > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $surface;
+    Picker { align: center middle; background: $background 60%; }
+    Picker > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $surface;
                          padding: 0 1; }
-    Picking Input { border: none; height: 1; padding: 0; background: $surface; }
-    Picking Input:focus { border: none; }
-    Picking OptionList { height: auto; max-height: 20; border: none; padding: 0; background: $surface; }
-    Picking OptionList:focus { border: none; }
-    Picking .heading { color: $text-muted; }
+    Picker Input { border: none; height: 1; padding: 0; background: $surface; }
+    Picker Input:focus { border: none; }
+    Picker OptionList { height: auto; max-height: 20; border: none; padding: 0; background: $surface; }
+    Picker OptionList:focus { border: none; }
+    Picker .heading { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", "leave", show=False, priority=True),
@@ -102,7 +102,7 @@ class ContextScreen(ModalScreen[None]):
         Binding("escape,q,ctrl+t,ctrl+c", "leave", "leave", show=False, priority=True)
     ]
 
-    def __init__(self, talk: Talk, originals: Originals) -> None:
+    def __init__(self, talk: ChatSession, originals: Originals) -> None:
         super().__init__()
         self._talk = talk
         self._panel = Panel(originals)
@@ -113,11 +113,11 @@ class ContextScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Show the current state as soon as the size is known."""
-        self.call_after_refresh(self.tell)
+        self.call_after_refresh(self.show_state)
 
-    async def tell(self) -> None:
+    async def show_state(self) -> None:
         """Show the current state of the session."""
-        await self._panel.tell(self._talk)
+        await self._panel.show_state(self._talk)
 
     def action_leave(self) -> None:
         """Return to the conversation."""

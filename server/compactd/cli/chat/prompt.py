@@ -10,23 +10,23 @@ from textual.message import Message as Told
 from textual.strip import Strip
 from textual.widgets import Static, TextArea
 
-from compactd.cli.chat.input import completed, matches
-from compactd.cli.chat.widgets import harmless
+from compactd.cli.chat.input import complete_line, matching_commands
+from compactd.cli.chat.pieces import escape_controls
 from compactd.cli.framework.complete import models
 
 MODEL = "/model "
-MOST_HINTS = 10
+MAX_HINTS = 10
 
 
-class Prompting(TextArea):
+class PromptInput(TextArea):
     """The input field. Enter sends, Ctrl-J starts a new line."""
 
     DEFAULT_CSS = """
-    Prompting {
+    PromptInput {
         height: auto; max-height: 9; min-height: 2; padding: 0 1; background: $background;
         border: none; border-top: solid $panel; scrollbar-size-vertical: 1;
     }
-    Prompting:focus { border: none; border-top: solid $quiet; }
+    PromptInput:focus { border: none; border-top: solid $quiet; }
     """
 
     class Sent(Told):
@@ -44,23 +44,23 @@ class Prompting(TextArea):
     async def _on_key(self, event: Key) -> None:
         match event.key:
             case "enter":
-                _keep(event)
+                _consume(event)
                 self._send()
             case "ctrl+j" | "shift+enter":
-                _keep(event)
+                _consume(event)
                 self.insert("\n")
             case "tab" if self.text.startswith("/"):
-                _keep(event)
-                self._put(whole(self.text))
+                _consume(event)
+                self._put_text(complete_name(self.text))
             case "tab":
                 # Focus moves to the newest entry that can be opened: it is the last one before the prompt.
-                _keep(event)
+                _consume(event)
                 self.screen.focus_previous()
             case "up" if self.cursor_location[0] == 0:
-                _keep(event)
+                _consume(event)
                 self._recall(-1)
             case "down" if self.cursor_location[0] == self.document.line_count - 1:
-                _keep(event)
+                _consume(event)
                 self._recall(1)
             case _:
                 pass
@@ -73,12 +73,12 @@ class Prompting(TextArea):
 
     async def _on_paste(self, event: Paste) -> None:
         """Insert pasted text without its control characters."""
-        _keep(event)
-        self.insert(harmless(event.text))
+        _consume(event)
+        self.insert(escape_controls(event.text))
 
     def fill(self, text: str) -> None:
         """Put a text into the field so that it can be edited and sent."""
-        self._put(harmless(text))
+        self._put_text(escape_controls(text))
 
     def _send(self) -> None:
         text = self.text.strip()
@@ -93,19 +93,19 @@ class Prompting(TextArea):
         at = self._at + step
         if 0 <= at <= len(self._sent) and self._sent:
             self._at = at
-            self._put(self._sent[at] if at < len(self._sent) else "")
+            self._put_text(self._sent[at] if at < len(self._sent) else "")
 
-    def _put(self, text: str) -> None:
+    def _put_text(self, text: str) -> None:
         self.text = text
         self.move_cursor(self.document.end)
 
 
-def whole(line: str) -> str:
+def complete_name(line: str) -> str:
     """Return `line` with the name of the command, or of the model after `/model`, completed as far as all
     candidates agree.
     """
     if not line.startswith(MODEL):
-        return completed(line)
+        return complete_line(line)
     names = [name for name, _ in models(line.removeprefix(MODEL))]
     if not names:
         return line
@@ -121,21 +121,21 @@ class Hints(Static):
     Hints { height: auto; max-height: 10; padding: 0 1; color: $text-muted; display: none; }
     """
 
-    def hint(self, line: str) -> None:
+    def show_hints(self, line: str) -> None:
         """Show the completions of the typed text `line`; hide the widget if there are none."""
         lines = _hints(line)
         self.display = bool(lines)
         if lines:
-            self.update(Content("\n".join(lines[:MOST_HINTS])))
+            self.update(Content("\n".join(lines[:MAX_HINTS])))
 
 
 def _hints(line: str) -> Sequence[str]:
     if line.startswith(MODEL) and len(line) > len(MODEL):
         return [name for name, _ in models(line.removeprefix(MODEL))]
-    return [f"{f'{about.name} {about.takes}':<29} {about.told}" for about in matches(line)]
+    return [f"{f'{about.name} {about.takes}':<29} {about.told}" for about in matching_commands(line)]
 
 
-def _keep(event: Event) -> None:
+def _consume(event: Event) -> None:
     """Stop the event, so that no other widget handles it."""
     event.stop()
     event.prevent_default()

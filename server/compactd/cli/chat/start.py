@@ -14,17 +14,17 @@ from compactd.cli.framework.exit_codes import DONE, FAILED
 from compactd.cli.framework.page import one_line
 from compactd.client import AsyncClient
 
-LEAST_COLUMNS = 40
-LEAST_LINES = 10
+MIN_COLUMNS = 40
+MIN_LINES = 10
 ECHO = {"COMPACTD_STRATEGY": "extract"}
 """Environment variables for the daemon in echo mode, which sends nothing anywhere: no model may summarise."""
 
 INSTALL = "The chat reads one prompt per line. For the full-screen app: pip install 'compactd[tui]'"
 
 
-def why_not(environ: Mapping[str, str]) -> str | None:
+def why_no_app(environ: Mapping[str, str]) -> str | None:
     """Return why the app cannot be shown: None if it can, an empty text if no explanation is needed."""
-    return reason_of(
+    return why_no_app_in(
         is_terminal=sys.stdin.isatty() and sys.stdout.isatty(),
         term=environ.get("TERM", ""),
         size=shutil.get_terminal_size(),
@@ -32,14 +32,14 @@ def why_not(environ: Mapping[str, str]) -> str | None:
     )
 
 
-def reason_of(*, is_terminal: bool, term: str, size: tuple[int, int], has_textual: bool) -> str | None:
-    """Return the same as `why_not`, for a terminal with the given properties. `size`: (columns, lines)."""
+def why_no_app_in(*, is_terminal: bool, term: str, size: tuple[int, int], has_textual: bool) -> str | None:
+    """Return the same as `why_no_app`, for a terminal with the given properties. `size`: (columns, lines)."""
     if not is_terminal:
         return ""
     if term in ("", "dumb"):
         return "The chat reads one prompt per line, because this terminal cannot move the cursor (TERM)."
     columns, lines = size
-    if columns < LEAST_COLUMNS or lines < LEAST_LINES:
+    if columns < MIN_COLUMNS or lines < MIN_LINES:
         return (
             f"The chat reads one prompt per line: the app needs a terminal larger than {columns} by {lines}."
         )
@@ -55,12 +55,12 @@ def run_app(start: Mapping[str, object], *, is_echo: bool, theme: str | None) ->
 
 async def _run(start: Mapping[str, object], *, is_echo: bool, theme: str | None) -> int:
     from compactd.cli.chat.app import Chat
-    from compactd.cli.chat.plain import Talk, no_tools
+    from compactd.cli.chat.chat_session import ChatSession, no_tools
     from compactd.cli.chat.styles import theme_name
 
     env = {**os.environ, **ECHO} if is_echo else None
     async with AsyncClient(env=env, answers={"tool/execute": no_tools}) as client:
-        talk = Talk(client, is_echo=is_echo)
+        talk = ChatSession(client, is_echo=is_echo)
         await talk.open(start)
         app = Chat(talk, theme=theme_name(theme, os.environ))
         loop = asyncio.get_running_loop()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from compactd.cli.chat.widgets import short
-from compactd.cli.framework.page import Look, one_line, plural, shortened
+from compactd.cli.chat.pieces import short
+from compactd.cli.framework.page import Look, one_line, plural, shorten_to_columns
 from compactd.protocol.messages import Confidence, TokenUsage
 
 STEPS = "○◔◑◕●"
@@ -16,21 +16,21 @@ PROGRESS_CELLS = 12
 COLORS: dict[Look, str] = {"": "", "due": "$warning", "bad": "$error"}
 
 
-class Running(Static):
+class RunningCompaction(Static):
     """The progress of a running compaction, and how to cancel it. Hidden otherwise."""
 
     DEFAULT_CSS = """
-    Running { height: 1; padding: 0 1; color: $text-muted; display: none; text-wrap: nowrap;
+    RunningCompaction { height: 1; padding: 0 1; color: $text-muted; display: none; text-wrap: nowrap;
               text-overflow: ellipsis; }
     """
 
     def begin(self, messages: object, tokens: object) -> None:
         """Show that a compaction has started. Both numbers come from the event."""
-        self._what = f"compacting {plural(_whole(messages), 'message')}, {short(_whole(tokens))} tokens"
+        self._what = f"compacting {plural(_percent(messages), 'message')}, {short(_percent(tokens))} tokens"
         self.display = True
-        self.go(0.0, "")
+        self.show_progress(0.0, "")
 
-    def go(self, share: object, phase: object) -> None:
+    def show_progress(self, share: object, phase: object) -> None:
         """Show the progress of the compaction. `share` (0 to 1) and `phase` come from the event."""
         if not self.display:
             return
@@ -46,15 +46,15 @@ class Running(Static):
         self.display = False
 
 
-class Standing(Static):
+class StatusBar(Static):
     """The status bar: model, how full the window is, cost, current activity and keys, in one line."""
 
     DEFAULT_CSS = """
-    Standing { height: 1; padding: 0 1; background: $surface; color: $text-muted; text-wrap: nowrap;
+    StatusBar { height: 1; padding: 0 1; background: $surface; color: $text-muted; text-wrap: nowrap;
                text-overflow: ellipsis; }
     """
 
-    def tell(
+    def show_state(
         self,
         *,
         model: str,
@@ -68,7 +68,10 @@ class Standing(Static):
         """Show the current status. All numbers come from the daemon. Of the texts in `keys`, the first one
         that fits is shown.
         """
-        parts = [Content(shortened(one_line(model), 40)), Content.styled(gauge_text(usage), COLORS[look])]
+        parts = [
+            Content(shorten_to_columns(one_line(model), 40)),
+            Content.styled(gauge_text(usage), COLORS[look]),
+        ]
         if dollars is not None:
             parts.append(Content(f"${dollars:,.2f}" if dollars >= 0.005 else "under $0.01"))
         if read_only:
@@ -81,7 +84,7 @@ class Standing(Static):
         self.update(left + Content(right.rjust(room)) if right else left)
 
 
-def _whole(value: object) -> int:
+def _percent(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 

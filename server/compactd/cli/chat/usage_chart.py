@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Raw, Struct
 
 from compactd.cli.framework.page import one_line
-from compactd.cli.inspect.anatomy import PARTS, divided, target_of
+from compactd.cli.inspect.anatomy import PARTS, call_subject, divide
 from compactd.cli.inspect.bar import FREE, GROUPS, Gauge, share
-from compactd.cli.inspect.context import NOT_IN_FILE, fill
+from compactd.cli.inspect.context import NOT_IN_FILE, breakdown_of
 from compactd.core.history.entries import is_summary
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message, Text, TokenUsage, ToolCall, ToolResult
@@ -20,7 +20,7 @@ from compactd.protocol.wire import HistoryEntry
 CELLS = 100
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ChartEntry(Struct, frozen=True, kw_only=True):
     """What the panel needs to know about one entry of a session."""
 
     entry_id: str
@@ -56,12 +56,12 @@ LEGEND: Mapping[str, str] = {
 }
 
 
-def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict[str, Row]:
+def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict[str, ChartEntry]:
     """Return a row for each compaction and each message in `entries`, by entry id, oldest first. O(entries).
 
     `calls`: the tool calls of earlier entries; the calls of these entries are added.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, ChartEntry] = {}
     for entry in entries:
         tokens = entry.tokens or 0
         if entry.compaction is not None:
@@ -69,11 +69,11 @@ def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict
             parts: Mapping[str, int] = {"summary": tokens}
         elif isinstance(entry.message, Raw):
             message = decode_message(entry.message)
-            kind, what, is_error = _about(message, calls)
-            parts = divided(message, tokens)
+            kind, what, is_error = _kind_and_subject(message, calls)
+            parts = divide(message, tokens)
         else:
             continue
-        rows[entry.entry_id] = Row(
+        rows[entry.entry_id] = ChartEntry(
             entry_id=entry.entry_id,
             kind=kind,
             tokens=tokens,
@@ -86,7 +86,7 @@ def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict
     return rows
 
 
-def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool]:
+def _kind_and_subject(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool]:
     """Return the kind of a message, its subject, and whether it failed. A message with tool calls counts as
     a call.
     """
@@ -99,10 +99,10 @@ def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool
             case ToolCall():
                 calls[block.call_id] = block
                 if kind != "calls":
-                    kind, what = "calls", f"{block.name} {target_of(block, None)}"
+                    kind, what = "calls", f"{block.name} {call_subject(block, None)}"
             case ToolResult():
                 call = calls.get(block.call_id)
-                what = f"{call.name} {target_of(call, None)}" if call else block.name or "a call"
+                what = f"{call.name} {call_subject(call, None)}" if call else block.name or "a call"
                 kind, is_error = "results", is_error or block.is_error
             case Text(text=text) if not what:
                 what = text[:400]
@@ -111,7 +111,7 @@ def _about(message: Message, calls: dict[str, ToolCall]) -> tuple[str, str, bool
     return kind, what, is_error
 
 
-def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gauge:
+def gauge_of(rows: Iterable[ChartEntry], usage: TokenUsage, *, is_enabled: bool) -> Gauge:
     """Divide the used tokens of the window among the kinds of entries. O(rows).
 
     The total comes from `usage`. Tokens that the rows do not explain are system prompt and tools. If the sum
@@ -123,7 +123,7 @@ def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gau
             for part, tokens in row.parts.items():
                 parts[part] += tokens
     used = usage.current_context_tokens or 0
-    parts = dict(fill(parts, used).parts)
+    parts = dict(breakdown_of(parts, used).parts)
     parts["system"] += parts.pop(NOT_IN_FILE)
     return Gauge(
         parts=parts,
@@ -168,14 +168,14 @@ def legend(gauge: Gauge) -> Sequence[str]:
     return lines
 
 
-def largest(rows: Iterable[Row], most: int) -> Sequence[Row]:
+def largest(rows: Iterable[ChartEntry], most: int) -> Sequence[ChartEntry]:
     """Return the `most` largest entries of the context, largest first. O(rows · log most)."""
     from heapq import nlargest
 
     return nlargest(most, (row for row in rows if row.is_in_context), key=lambda row: row.tokens)
 
 
-def pinned(rows: Iterable[Row], kept: Sequence[str]) -> Sequence[Row]:
+def pinned_entries(rows: Iterable[ChartEntry], kept: Sequence[str]) -> Sequence[ChartEntry]:
     """Return the pinned entries, oldest first. `kept`: the ids of the entries that the last compaction
     pinned.
     """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from compactd import PROTOCOL_VERSION
-from compactd.cli.codegen.described import (
-    ASKED,
+from compactd.cli.codegen.protocol_model import (
+    CLIENT_REQUESTS,
     EVENTS,
     REQUESTS,
-    Call,
-    Described,
-    Field,
-    every_type,
-    refusals,
+    DescribedField,
+    DescribedRequest,
+    DescribedType,
+    all_types,
+    client_errors,
 )
 
 HEADER = """\
@@ -31,10 +31,10 @@ HEADER = """\
 
 def elisp() -> str:
     """Return the source of the Emacs Lisp feature `compactd-protocol`."""
-    kinds = {kind.name: kind for kind in every_type()}
+    kinds = {kind.name: kind for kind in all_types()}
     lines = [HEADER, f'(defconst compactd-protocol-version "{PROTOCOL_VERSION}")', ""]
     lines += _calls("methods", "What a client may ask the daemon", REQUESTS, kinds)
-    lines += _calls("asked", "What the daemon may ask the client", ASKED, kinds)
+    lines += _calls("asked", "What the daemon may ask the client", CLIENT_REQUESTS, kinds)
     lines += ["(defconst compactd-protocol-events", "  '("]
     for event in EVENTS:
         kind = kinds[event.__name__]
@@ -45,14 +45,16 @@ def elisp() -> str:
     lines[-1] += ")"
     lines += ['  "Params of `agent/event\' in addition to session_id and seq.")', ""]
     lines += ["(defconst compactd-protocol-errors", "  '("]
-    lines += [f"    ({error.code} . {_text(error.__name__)})" for error in refusals()]
+    lines += [f"    ({error.code} . {_text(error.__name__)})" for error in client_errors()]
     lines[-1] += ")"
     lines += ['  "Codes of errors.")', "", "(provide 'compactd-protocol)"]
     lines += [";;; compactd-protocol.el ends here", ""]
     return "\n".join(lines)
 
 
-def _calls(name: str, doc: str, calls: Iterable[Call], kinds: dict[str, Described]) -> Iterator[str]:
+def _calls(
+    name: str, doc: str, calls: Iterable[DescribedRequest], kinds: dict[str, DescribedType]
+) -> Iterator[str]:
     yield f"(defconst compactd-protocol-{name}"
     yield "  '("
     rows = list(calls)
@@ -67,7 +69,7 @@ def _calls(name: str, doc: str, calls: Iterable[Call], kinds: dict[str, Describe
     yield ""
 
 
-def _fields(fields: Iterable[Field]) -> str:
+def _fields(fields: Iterable[DescribedField]) -> str:
     return "(" + " ".join(_text(f.name + ("" if f.is_required else "?")) for f in fields) + ")"
 
 

@@ -1,7 +1,7 @@
 """Recorded examples of the protocol: one request and answer of each method, one event of each type.
 
-`tests/protocol/record_examples.py` records them from the real daemon into `examples.json`; a test compares
-the file with a new recording.
+`tests/unit/protocol/record_examples.py` records them from the real daemon into `examples.json`; a test
+compares the file with a new recording.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def examples() -> Examples:
     return Examples(calls, dict(recorded["events"]))
 
 
-def laid_out(value: Tree, indent: str = "", lead: str = "", tail: str = "") -> list[str]:
+def lay_out_json(value: Tree, indent: str = "", lead: str = "", tail: str = "") -> list[str]:
     """Return `value` as lines of JSON of at most `WIDTH` columns if possible. Short values stay on one line.
     `lead`, `tail`: text before and after the value.
     """
@@ -59,5 +59,5 @@ def laid_out(value: Tree, indent: str = "", lead: str = "", tail: str = "") -> l
             return [flat]
     lines = [f"{indent}{lead}{brackets[0]}"]
     for number, (name, one) in enumerate(inner, 1):
-        lines += laid_out(one, indent + " ", name, "," if number < len(inner) else "")
+        lines += lay_out_json(one, indent + " ", name, "," if number < len(inner) else "")
     return [*lines, f"{indent}{brackets[1]}{tail}"]

@@ -10,20 +10,29 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from compactd import PROTOCOL_VERSION
-from compactd.cli.codegen.described import (
-    ASKED,
-    EVENTS,
-    HEAD,
-    REQUESTS,
-    Call,
-    Described,
-    Field,
-    every_type,
-    refusals,
-    said_of,
-)
 from compactd.cli.codegen.examples import Tree, examples
-from compactd.cli.codegen.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape
+from compactd.cli.codegen.protocol_model import (
+    CLIENT_REQUESTS,
+    EVENT_FIELDS,
+    EVENTS,
+    REQUESTS,
+    DescribedField,
+    DescribedRequest,
+    DescribedType,
+    all_types,
+    class_doc,
+    client_errors,
+)
+from compactd.cli.codegen.shapes import (
+    AnyJson,
+    ListOf,
+    MapOf,
+    NamedType,
+    OneOf,
+    Plain,
+    StringChoice,
+    TypeShape,
+)
 from compactd.protocol.error_data import DATA
 from compactd.protocol.errors import CompactdError
 
@@ -41,14 +50,14 @@ def json_schema() -> str:
         "type": "object",
         "properties": {
             "requests": _calls(REQUESTS, "What a client may ask the daemon."),
-            "client_requests": _calls(ASKED, "What the daemon may ask the client."),
+            "client_requests": _calls(CLIENT_REQUESTS, "What the daemon may ask the client."),
             "event": {
                 "description": "Params of the notification `agent/event`.",
                 "anyOf": [{"$ref": DEFS + event.__name__} for event in EVENTS],
             },
             "error": {
                 "description": "The `error` of an answer.",
-                "anyOf": [_error(error) for error in refusals()],
+                "anyOf": [_error(error) for error in client_errors()],
             },
         },
         "$defs": _definitions(DEFS),
@@ -70,14 +79,17 @@ def open_rpc() -> str:
         },
         "methods": [
             *(_method(call, "client-to-daemon") for call in REQUESTS),
-            *(_method(call, "daemon-to-client") for call in ASKED),
+            *(_method(call, "daemon-to-client") for call in CLIENT_REQUESTS),
             {
                 "name": "agent/event",
                 "description": "A notification, sent when an event happens.",
                 "paramStructure": "by-name",
                 "params": [
-                    *(_always(field.name, field.doc, _schema(field.shape, COMPONENTS)) for field in HEAD),
-                    _always("type", "The type of the event.", {"type": "string", "enum": _tags()}),
+                    *(
+                        _required_param(field.name, field.doc, _schema(field.shape, COMPONENTS))
+                        for field in EVENT_FIELDS
+                    ),
+                    _required_param("type", "The type of the event.", {"type": "string", "enum": _tags()}),
                 ],
                 "x-direction": "daemon-to-client",
                 "x-events": [{"$ref": COMPONENTS + event.__name__} for event in EVENTS],
@@ -85,7 +97,7 @@ def open_rpc() -> str:
         ],
         "components": {
             "schemas": _definitions(COMPONENTS),
-            "errors": {error.__name__: _open_rpc_error(error) for error in refusals()},
+            "errors": {error.__name__: _open_rpc_error(error) for error in client_errors()},
         },
     }
     return _text(document)
@@ -95,7 +107,7 @@ def _text(document: Mapping[str, Tree]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _always(name: str, doc: str, schema: dict[str, Tree]) -> Tree:
+def _required_param(name: str, doc: str, schema: dict[str, Tree]) -> Tree:
     return {"name": name, "required": True, "description": doc, "schema": schema}
 
 
@@ -103,7 +115,7 @@ def _tags() -> list[Tree]:
     return [str(event.__struct_config__.tag) for event in EVENTS]
 
 
-def _calls(calls: Iterable[Call], doc: str) -> Tree:
+def _calls(calls: Iterable[DescribedRequest], doc: str) -> Tree:
     rows: dict[str, Tree] = {}
     for call in calls:
         result: Tree = {"type": "null"} if call.result is None else {"$ref": DEFS + call.result.__name__}
@@ -124,7 +136,7 @@ def _error(error: type[CompactdError]) -> Tree:
         required.append("data")
     return {
         "title": error.__name__,
-        "description": said_of(error),
+        "description": class_doc(error),
         "type": "object",
         "properties": properties,
         "required": required,
@@ -140,16 +152,16 @@ def _open_rpc_error(error: type[CompactdError]) -> Tree:
 
 def _definitions(prefix: str) -> dict[str, Tree]:
     events = {event.__name__ for event in EVENTS}
-    return {kind.name: _object(kind, prefix, kind.name in events) for kind in every_type()}
+    return {kind.name: _object(kind, prefix, kind.name in events) for kind in all_types()}
 
 
-def _object(kind: Described, prefix: str, is_event: bool) -> Tree:
+def _object(kind: DescribedType, prefix: str, is_event: bool) -> Tree:
     properties: dict[str, Tree] = {}
     required: list[Tree] = []
     if kind.tag is not None:
         properties["type"] = {"const": kind.tag}
         required.append("type")
-    fields: tuple[Field, ...] = (*HEAD, *kind.fields) if is_event else kind.fields
+    fields: tuple[DescribedField, ...] = (*EVENT_FIELDS, *kind.fields) if is_event else kind.fields
     for field in fields:
         schema = _schema(field.shape, prefix)
         properties[field.name] = {"description": field.doc, **schema} if field.doc else schema
@@ -160,7 +172,7 @@ def _object(kind: Described, prefix: str, is_event: bool) -> Tree:
     if required:
         made["required"] = required
     if kind.exclusive:
-        made["not"] = {"anyOf": [_both(*pair) for pair in _pairs(kind.exclusive)]}
+        made["not"] = {"anyOf": [_with_both(*pair) for pair in _pairs(kind.exclusive)]}
     return made
 
 
@@ -170,21 +182,21 @@ def _pairs(groups: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
         yield from itertools.product(one, other)
 
 
-def _both(one: str, other: str) -> Tree:
+def _with_both(one: str, other: str) -> Tree:
     """Return a schema for objects that contain both fields with a value other than null."""
     given: Tree = {"not": {"type": "null"}}
     return {"required": [one, other], "properties": {one: given, other: given}}
 
 
-def _schema(shape: Shape, prefix: str) -> dict[str, Tree]:
+def _schema(shape: TypeShape, prefix: str) -> dict[str, Tree]:
     match shape:
-        case Json():
+        case AnyJson():
             return {}
         case Plain(name, limits):
             return {"type": name, **dict(limits)}
-        case Exactly(values):
+        case StringChoice(values):
             return {"type": "string", "enum": list(values)}
-        case Named(kind):
+        case NamedType(kind):
             return {"$ref": prefix + kind.__name__}
         case ListOf(item):
             return {"type": "array", "items": _schema(item, prefix)}
@@ -194,8 +206,8 @@ def _schema(shape: Shape, prefix: str) -> dict[str, Tree]:
             return {"anyOf": [_schema(one, prefix) for one in choices]}
 
 
-def _method(call: Call, direction: str) -> Tree:
-    by_name = {kind.name: kind for kind in every_type()}
+def _method(call: DescribedRequest, direction: str) -> Tree:
+    by_name = {kind.name: kind for kind in all_types()}
     params: list[Tree] = []
     for field in by_name[call.params.__name__].fields:
         row: dict[str, Tree] = {"name": field.name, "required": field.is_required}

@@ -5,8 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from compactd.cli.codegen.described import REQUESTS, TOKEN, Call, Described, Field, every_type
-from compactd.cli.codegen.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape, structs_in
+from compactd.cli.codegen.protocol_model import (
+    REQUESTS,
+    TOKEN,
+    DescribedField,
+    DescribedRequest,
+    DescribedType,
+    all_types,
+)
+from compactd.cli.codegen.shapes import (
+    AnyJson,
+    ListOf,
+    MapOf,
+    NamedType,
+    OneOf,
+    Plain,
+    StringChoice,
+    TypeShape,
+    structs_in,
+)
 
 HEADER = """\
 # Longer than other files: it has a method for each method of the protocol, for two kinds of client.
@@ -55,13 +72,13 @@ class AsyncCalls(ABC):
 """
 
 WIDTH = 110
-KEPT_BY_PYTHON = ("from",)
+PYTHON_KEYWORDS = ("from",)
 _PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
 
 
 def python() -> str:
     """Return the source of a Python module with the classes `Calls` and `AsyncCalls`."""
-    kinds = {kind.name: kind for kind in every_type()}
+    kinds = {kind.name: kind for kind in all_types()}
     lines = [HEADER.format(imports="\n".join(_imports())) + BLOCKING]
     for call in REQUESTS:
         lines += _method(call, kinds, "def", "return self.ask")
@@ -86,18 +103,18 @@ def _imports() -> Iterator[str]:
         yield ")"
 
 
-def _fields(call: Call) -> tuple[Field, ...]:
-    return _named({kind.name: kind for kind in every_type()}[call.params.__name__])
+def _fields(call: DescribedRequest) -> tuple[DescribedField, ...]:
+    return _named({kind.name: kind for kind in all_types()}[call.params.__name__])
 
 
-def _named(kind: Described) -> tuple[Field, ...]:
+def _named(kind: DescribedType) -> tuple[DescribedField, ...]:
     """Return the fields that become arguments: all except LSP's token, because the Python clients show no
     progress.
     """
     return tuple(field for field in kind.fields if field != TOKEN)
 
 
-def _method(call: Call, kinds: dict[str, Described], define: str, ask: str) -> Iterator[str]:
+def _method(call: DescribedRequest, kinds: dict[str, DescribedType], define: str, ask: str) -> Iterator[str]:
     fields = _named(kinds[call.params.__name__])
     result = "Raw" if call.result is None else call.result.__name__
     yield f"    {define} {call.name.replace('/', '_')}("
@@ -120,8 +137,8 @@ def _method(call: Call, kinds: dict[str, Described], define: str, ask: str) -> I
     yield ""
 
 
-def _name(field: Field) -> str:
-    return f"{field.name}_" if field.name in KEPT_BY_PYTHON else field.name
+def _name(field: DescribedField) -> str:
+    return f"{field.name}_" if field.name in PYTHON_KEYWORDS else field.name
 
 
 def _doc(text: str) -> Iterator[str]:
@@ -134,17 +151,17 @@ def _doc(text: str) -> Iterator[str]:
     yield '        """'
 
 
-def _type(shape: Shape) -> str:
+def _type(shape: TypeShape) -> str:
     match shape:
-        case Json():
+        case AnyJson():
             return "Json"
         case Plain(name):
             return _PLAIN[name]
-        case Exactly(is_open=True):
+        case StringChoice(is_open=True):
             return _PLAIN["string"]
-        case Exactly(values):
+        case StringChoice(values):
             return "Literal[" + ", ".join(f'"{value}"' for value in values) + "]"
-        case Named(kind):
+        case NamedType(kind):
             return f"{kind.__name__} | Mapping[str, Json]"
         case ListOf(item):
             return f"Sequence[{_type(item)}]"

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 
-class Json(Struct, frozen=True):
+class AnyJson(Struct, frozen=True):
     """Any JSON value."""
 
 
@@ -23,7 +23,7 @@ class Plain(Struct, frozen=True):
     """(name in JSON Schema, limit) of each limit of the value."""
 
 
-class Exactly(Struct, frozen=True):
+class StringChoice(Struct, frozen=True):
     """One of the strings in `values`."""
 
     values: tuple[str, ...]
@@ -31,7 +31,7 @@ class Exactly(Struct, frozen=True):
     """True if a later version may accept more values. Typed languages then use a string."""
 
 
-class Named(Struct, frozen=True):
+class NamedType(Struct, frozen=True):
     """A reference to a type of the protocol."""
 
     kind: type[Struct]
@@ -45,22 +45,22 @@ class Named(Struct, frozen=True):
 class ListOf(Struct, frozen=True):
     """A list whose items all have the same shape."""
 
-    item: Shape
+    item: TypeShape
 
 
 class MapOf(Struct, frozen=True):
     """An object with any keys, whose values all have the same shape."""
 
-    value: Shape
+    value: TypeShape
 
 
 class OneOf(Struct, frozen=True):
     """A value that has any of these shapes."""
 
-    choices: tuple[Shape, ...]
+    choices: tuple[TypeShape, ...]
 
 
-Shape = Json | Plain | Exactly | Named | ListOf | MapOf | OneOf
+TypeShape = AnyJson | Plain | StringChoice | NamedType | ListOf | MapOf | OneOf
 
 NULL = Plain("null")
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -75,32 +75,32 @@ _LIMITS = {
 }
 
 
-def shape_of(kind: object) -> Shape:
+def shape_of_annotation(kind: object) -> TypeShape:
     """Return the shape of an annotation in `protocol/wire.py` or `protocol/messages.py`. Raise `TypeError`
     for an annotation that the protocol does not use.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        return _limited(shape_of(arguments[0]), arguments[1:])
+        return _with_limits(shape_of_annotation(arguments[0]), arguments[1:])
     if origin is typing.Literal:
-        return Exactly(arguments)
+        return StringChoice(arguments)
     if origin in (typing.Union, types.UnionType):
-        choices = [shape_of(one) for one in arguments if one is not msgspec.UnsetType]
+        choices = [shape_of_annotation(one) for one in arguments if one is not msgspec.UnsetType]
         return choices[0] if len(choices) == 1 else OneOf(tuple(choices))
     if origin is tuple:
-        return ListOf(shape_of(arguments[0]))
+        return ListOf(shape_of_annotation(arguments[0]))
     if origin is dict:
-        return MapOf(shape_of(arguments[1]))
+        return MapOf(shape_of_annotation(arguments[1]))
     if kind is Raw or kind is object or kind is typing.Any:
-        return Json()
+        return AnyJson()
     if isinstance(kind, type) and issubclass(kind, Struct):
-        return Named(kind)
+        return NamedType(kind)
     if isinstance(kind, type) and kind in _PLAIN:
         return Plain(_PLAIN[kind])
     raise TypeError(f"the protocol has no shape for {kind!r}")
 
 
-def words_of(kind: object) -> str:
+def annotation_text(kind: object) -> str:
     """Return the description in an annotation (`Meta(description=…)`); empty if there is none."""
     for one in typing.get_args(kind):
         if isinstance(one, Meta):
@@ -108,10 +108,10 @@ def words_of(kind: object) -> str:
     return ""
 
 
-def structs_in(shape: Shape) -> Iterator[type[Struct]]:
+def structs_in(shape: TypeShape) -> Iterator[type[Struct]]:
     """Yield the structs that a field's shape refers to, directly or inside lists, objects and unions."""
     match shape:
-        case Named(kind):
+        case NamedType(kind):
             yield kind
         case OneOf(choices):
             for one in choices:
@@ -122,7 +122,7 @@ def structs_in(shape: Shape) -> Iterator[type[Struct]]:
             pass
 
 
-def _limited(shape: Shape, said: tuple[object, ...]) -> Shape:
+def _with_limits(shape: TypeShape, said: tuple[object, ...]) -> TypeShape:
     if not isinstance(shape, Plain):
         return shape
     metas = [one for one in said if isinstance(one, Meta)]
@@ -135,6 +135,6 @@ def _limited(shape: Shape, said: tuple[object, ...]) -> Shape:
     for meta in metas:
         extra = meta.extra_json_schema or {}
         if "enum" in extra:
-            return Exactly(tuple(extra["enum"]), is_open=True)
+            return StringChoice(tuple(extra["enum"]), is_open=True)
         found += extra.items()
     return Plain(shape.name, tuple(found))

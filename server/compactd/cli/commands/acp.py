@@ -12,7 +12,7 @@ from msgspec import Struct
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import models
-from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
+from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
@@ -44,7 +44,7 @@ def run(options: Options, page: Page) -> int:
     """Serve ACP until the editor closes the connection."""
     import asyncio
 
-    from compactd.integrations.acp.run import proxied, served
+    from compactd.integrations.acp.run import run_proxy, serve_agent
 
     start: dict[str, object] = {}
     if options.model is not None:
@@ -52,28 +52,28 @@ def run(options: Options, page: Page) -> int:
             options.model if options.base_url is None else {"id": options.model, "base_url": options.base_url}
         )
     elif options.base_url is not None:
-        raise Stop("--base-url needs --model.", exit_code=USAGE)
+        raise CommandError("--base-url needs --model.", exit_code=USAGE)
     if options.window is not None:
         start["context_window"] = options.window
     if options.agent:
         if options.system is not None:
-            raise Stop(
+            raise CommandError(
                 "--system cannot be used with an agent after --: that agent has its own system prompt.",
                 exit_code=USAGE,
             )
         try:
-            return asyncio.run(proxied(options.agent, start, dict(os.environ)))
+            return asyncio.run(run_proxy(options.agent, start, dict(os.environ)))
         except OSError as error:
-            raise Stop(f"{options.agent[0]} cannot be started: {error.strerror}.") from error
+            raise CommandError(f"{options.agent[0]} cannot be started: {error.strerror}.") from error
     if options.model is None:
-        raise Stop(
+        raise CommandError(
             "name a model, or an agent's command after --.",
             hint="Use compactd acp --model anthropic/claude-sonnet-4-5, or compactd acp -- opencode acp.",
             exit_code=USAGE,
         )
     if sys.stdin.isatty():
         page.line("An editor starts this command and speaks ACP to it; see docs/acp.md. Ctrl-C ends it.")
-    asyncio.run(served(start, options.system, dict(os.environ)))
+    asyncio.run(serve_agent(start, options.system, dict(os.environ)))
     return DONE
 
 

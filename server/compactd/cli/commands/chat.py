@@ -7,11 +7,11 @@ import sys
 
 from msgspec import Struct
 
-from compactd.cli.chat.start import ECHO, run_app, why_not
+from compactd.cli.chat.start import ECHO, run_app, why_no_app
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, FAILED, Stop
-from compactd.cli.framework.page import Page, cleaned, plural
+from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
+from compactd.cli.framework.page import Page, plural, without_controls
 from compactd.client import Client, Event, RpcError
 from compactd.protocol.wire import PromptResult, StartResult
 
@@ -26,7 +26,7 @@ reads one prompt per line until the input ends. The commands /compact, /undo and
 /state work there.
 """
 
-PATIENCE_S = 3600.0
+MAX_EVENT_WAIT_S = 3600.0
 """The longest wait for an event after a prompt, in seconds. A local model can read a long conversation for
 minutes.
 """
@@ -49,11 +49,11 @@ def run(options: Options, page: Page) -> int:
     object per event.
     """
     if options.model is None and options.session is None and not options.echo:
-        raise Stop(
+        raise CommandError(
             "name a model.",
             hint="Use compactd chat --model anthropic/claude-sonnet-4-5, or --echo to try it without one.",
         )
-    reason = "" if options.plain or page.is_json else why_not(os.environ)
+    reason = "" if options.plain or page.is_json else why_no_app(os.environ)
     if reason is None:
         return run_app(_start(options), is_echo=options.echo, theme=options.theme)
     if reason:
@@ -71,7 +71,7 @@ def _by_line(options: Options, page: Page) -> int:
             page.line(f"session {started.session_id}, {started.model}, window {window}")
         code = DONE
         while (text := _line(page)) is not None:
-            if text.strip() and not talk.did(text.strip()):
+            if text.strip() and not talk.run_line(text.strip()):
                 code = FAILED
         return code
 
@@ -105,10 +105,10 @@ class _Talk:
         self._id = session_id
         self._page = page
 
-    def did(self, text: str) -> bool:
+    def run_line(self, text: str) -> bool:
         """Execute an input line. Return False if it failed; the conversation goes on."""
         try:
-            return self._done(text)
+            return self._execute(text)
         except RpcError as error:
             if error.code < 0:
                 raise
@@ -118,24 +118,24 @@ class _Talk:
             if self._page.is_json:
                 self._page.json({"error": {"code": error.code, "message": error.message}})
             else:
-                sys.stderr.write(f"{cleaned(said)} ({error.code})\n")
+                sys.stderr.write(f"{without_controls(said)} ({error.code})\n")
             return False
 
-    def _done(self, text: str) -> bool:
+    def _execute(self, text: str) -> bool:
         command, _, rest = text.partition(" ")
         match command:
             case "/compact":
-                return self._compacted(rest.strip())
+                return self._compact(rest.strip())
             case "/undo":
                 done = self._client.call("session/undo", {"session_id": self._id})
-                self._say({"undo": done}, f"undone; the context now has {done['message_count']} messages")
+                self._print({"undo": done}, f"undone; the context now has {done['message_count']} messages")
                 return True
             case "/state":
                 return self._state()
             case _:
-                return self._prompted(text)
+                return self._prompt(text)
 
-    def _say(self, value: dict[str, object], text: str) -> None:
+    def _print(self, value: dict[str, object], text: str) -> None:
         if self._page.is_json:
             self._page.json(value)
         else:
@@ -144,43 +144,43 @@ class _Talk:
     def _state(self) -> bool:
         usage = self._client.call("agent/state", {"session_id": self._id})["token_usage"]
         assert isinstance(usage, dict)
-        self._say(
+        self._print(
             {"token_usage": usage},
             f"{usage['current_context_tokens']:,} of {usage['context_window'] or 0:,} tokens",
         )
         return True
 
-    def _compacted(self, focus: str) -> bool:
+    def _compact(self, focus: str) -> bool:
         params = {"session_id": self._id, **({"instructions": focus} if focus else {})}
-        done = self._client.call("session/compact", params, timeout_s=PATIENCE_S)
+        done = self._client.call("session/compact", params, timeout_s=MAX_EVENT_WAIT_S)
         if not done["compacted"]:
             reason = str(done["reason"]).removeprefix("nothing to compact: ")
-            self._say({"compaction": done}, f"No compaction needed: {reason}")
+            self._print({"compaction": done}, f"No compaction needed: {reason}")
             return True
         removed = done["messages_removed"]
         assert isinstance(removed, int)
-        self._say({"compaction": done}, f"✓ Compacted {plural(removed, 'message')}")
+        self._print({"compaction": done}, f"✓ Compacted {plural(removed, 'message')}")
         if not self._page.is_json:
             before, after, saved = done["tokens_before"], done["tokens_after"], done["tokens_saved"]
             self._page.line(f"  Tokens: {before:,} → {after:,} (saved {saved:,})")
         return True
 
-    def _echoed(self, text: str) -> bool:
+    def _echo(self, text: str) -> bool:
         asked = {"role": "user", "content": text}
         self._client.call("session/append", {"session_id": self._id, "messages": [asked]})
-        self._client.call("turn/begin", {"session_id": self._id}, timeout_s=PATIENCE_S)
+        self._client.call("turn/begin", {"session_id": self._id}, timeout_s=MAX_EVENT_WAIT_S)
         said = {"role": "assistant", "content": text}
         self._client.call("turn/end", {"session_id": self._id, "messages": [said]})
-        self._say({"echo": text}, text)
+        self._print({"echo": text}, text)
         return True
 
-    def _prompted(self, text: str) -> bool:
+    def _prompt(self, text: str) -> bool:
         if self._is_echo:
-            return self._echoed(text)
+            return self._echo(text)
         prompted = self._client.ask(
-            "agent/prompt", {"session_id": self._id, "text": text}, PromptResult, timeout_s=PATIENCE_S
+            "agent/prompt", {"session_id": self._id, "text": text}, PromptResult, timeout_s=MAX_EVENT_WAIT_S
         )
-        for event in self._client.events(PATIENCE_S):
+        for event in self._client.events(MAX_EVENT_WAIT_S):
             if event.session_id != self._id:
                 continue
             if self._page.is_json:
@@ -189,13 +189,15 @@ class _Talk:
                 self._show(event)
             if event.type in ("agent_end", "error") and event.fields.get("turn_id") == prompted.turn_id:
                 return event.type == "agent_end"
-        raise Stop("the model gave no answer.", hint="The session is stored; continue it with --session.")
+        raise CommandError(
+            "the model gave no answer.", hint="The session is stored; continue it with --session."
+        )
 
     def _show(self, event: Event) -> None:
         fields = event.fields
         match event.type:
             case "message_delta":
-                sys.stdout.write(cleaned(str(fields["delta"])))
+                sys.stdout.write(without_controls(str(fields["delta"])))
                 sys.stdout.flush()
             case "message_end":
                 sys.stdout.write("\n")
@@ -210,7 +212,7 @@ class _Talk:
                         f" ({result['tokens_before']:,} → {result['tokens_after']:,} tokens)"
                     )
             case "error":
-                sys.stderr.write(f"{cleaned(str(fields['message']))} ({fields['code']})\n")
+                sys.stderr.write(f"{without_controls(str(fields['message']))} ({fields['code']})\n")
             case _:
                 pass
 

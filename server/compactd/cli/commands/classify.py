@@ -12,8 +12,8 @@ from msgspec import Struct
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import providers
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop
-from compactd.cli.framework.page import Look, Page, note
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.page import Look, Page, print_notes
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
 from compactd.protocol.wire import ClassifyResult
@@ -28,7 +28,7 @@ the events of a stream, a log line, a web page.
 BODY_BYTES = 50_000_000
 """The largest body in bytes. Anything larger is not a provider's error."""
 
-ENDS_CHARS = 1_000_000
+MAX_END_CHARS = 1_000_000
 """Of a longer text, only this many characters from each end are sent. With every character escaped that is 12
 MB, far below the daemon's limit for a frame. The words that identify an error are near its beginning or its
 end.
@@ -75,22 +75,22 @@ def run(options: Options, page: Page) -> int:
     is_known = options.status is not None or options.code is not None
     if options.file is None and sys.stdin.isatty():
         if not is_known:
-            raise Stop(
+            raise CommandError(
                 "no error text was given.",
                 hint="Name a FILE, pipe the error in, or use --status.",
                 exit_code=USAGE,
             )
         text = ""
     else:
-        text = decoded(_read(options.file or "-"))
+        text = decode(_read(options.file or "-"))
     if not text.strip() and not is_known and (options.used is None or options.window is None):
-        raise Stop(
+        raise CommandError(
             "nothing to classify: the body is empty.",
             hint="Without a body, use --status N, or --used N with --window N.",
             exit_code=NOTHING_TO_DO,
         )
     params = {
-        "body": ends_of(text),
+        "body": keep_ends(text),
         "status": options.status,
         "code": options.code,
         "provider": options.provider,
@@ -107,9 +107,9 @@ def run(options: Options, page: Page) -> int:
     notes: list[str] = []
     if found.kind == "other" and options.status is None:
         notes.append("with --status N (the HTTP status) the answer may be more exact")
-    if len(text) > 2 * ENDS_CHARS:
-        notes.append(f"of {len(text):,} characters, only the first and the last {ENDS_CHARS:,} were read")
-    note(notes)
+    if len(text) > 2 * MAX_END_CHARS:
+        notes.append(f"of {len(text):,} characters, only the first and the last {MAX_END_CHARS:,} were read")
+    print_notes(notes)
     return DONE
 
 
@@ -120,16 +120,16 @@ def http_status(text: str) -> int:
     return int(text)
 
 
-def decoded(body: bytes) -> str:
+def decode(body: bytes) -> str:
     """Decode any bytes as text. Bytes that cannot be decoded become U+FFFD."""
     return body.decode(_MARKS.get(body[:2], "utf-8"), "replace")
 
 
-def ends_of(text: str) -> str:
+def keep_ends(text: str) -> str:
     """Return `text`; if it is very long, only its beginning and its end."""
-    if len(text) <= 2 * ENDS_CHARS:
+    if len(text) <= 2 * MAX_END_CHARS:
         return text
-    return f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}"
+    return f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
 
 
 def show(page: Page, found: ClassifyResult) -> None:
@@ -144,13 +144,13 @@ def show(page: Page, found: ClassifyResult) -> None:
     elif found.overflow:
         page.row("limit", "not named in the error")
     if found.requested is not None:
-        page.figure("requested", f"{found.requested:,}", _beside(found.requested, found.limit))
+        page.figure("requested", f"{found.requested:,}", _distance_text(found.requested, found.limit))
     is_open = found.kind == "other" and found.fix == "none"
     page.row("fix", "not known" if is_open else FIXES[found.fix])
     page.row("evidence", found.evidence)
 
 
-def _beside(requested: int, limit: int | None) -> str:
+def _distance_text(requested: int, limit: int | None) -> str:
     if limit is None:
         return "tokens"
     if requested == limit:
@@ -159,7 +159,7 @@ def _beside(requested: int, limit: int | None) -> str:
 
 
 def _read(name: str) -> bytes:
-    """Return the bytes of the file `name`, or of standard input for `-`. Raise `Stop` if it cannot be
+    """Return the bytes of the file `name`, or of standard input for `-`. Raise `CommandError` if it cannot be
     read.
     """
     try:
@@ -169,16 +169,20 @@ def _read(name: str) -> bytes:
             with Path(name).open("rb") as file:
                 body = file.read(BODY_BYTES + 1)
     except FileNotFoundError as error:
-        raise Stop(f"cannot read {name}: there is no such file.", exit_code=USAGE) from error
+        raise CommandError(f"cannot read {name}: there is no such file.", exit_code=USAGE) from error
     except IsADirectoryError as error:
-        raise Stop(f"cannot read {name}: it is a folder.", hint="Give a file.", exit_code=USAGE) from error
+        raise CommandError(
+            f"cannot read {name}: it is a folder.", hint="Give a file.", exit_code=USAGE
+        ) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is not a file name"
-        raise Stop(f"cannot read {name}: {why}.", hint="Check its permissions, or copy it.") from error
+        raise CommandError(
+            f"cannot read {name}: {why}.", hint="Check its permissions, or copy it."
+        ) from error
     if len(body) > BODY_BYTES:
-        raise Stop(
+        raise CommandError(
             f"{name} is larger than {BODY_BYTES:,} bytes, so it is not a provider's error.",
-            hint=f"Give only the error itself: head -c {ENDS_CHARS} FILE | compactd classify",
+            hint=f"Give only the error itself: head -c {MAX_END_CHARS} FILE | compactd classify",
         )
     return body
 

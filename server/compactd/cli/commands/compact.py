@@ -11,29 +11,29 @@ from msgspec import UNSET, Struct
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import models
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop, blame
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
 from compactd.cli.framework.load_file import (
-    KNOWN,
+    SUPPORTED_FILES_HINT,
     TIMEOUT_S,
-    Conversation,
-    about,
-    checked,
-    facts_of,
-    feed,
+    LoadedConversation,
+    append_conversation,
+    check_path,
+    describe,
     load,
+    session_facts,
 )
-from compactd.cli.framework.model_facts import NAME_IT, Known, known
-from compactd.cli.framework.output import FORCE, writable, write_context
-from compactd.cli.framework.page import Page, encodable, note, one_line, plural
-from compactd.cli.framework.progress import Waiting
-from compactd.cli.inspect.anatomy import Place, dissect
-from compactd.cli.inspect.context import Context, fill
+from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_model_facts
+from compactd.cli.framework.output import FORCE, check_writable, write_context
+from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
+from compactd.cli.framework.progress import ProgressSpinner
+from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
+from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
 from compactd.client import Client, DaemonGone, Event, RpcError
-from compactd.formats.files.session_file import Line
+from compactd.formats.files.session_file import MessageLine
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Retention
 
-COUNTS = "[Compacted "
+COUNTED_LINE_START = "[Compacted "
 """The beginning of the line that a summary has for messages that it only counts and does not quote."""
 
 ABOUT = f"""\
@@ -43,12 +43,12 @@ session before, from the summary of that compaction on (--all takes the whole fi
 FILE is never changed; --output writes the compacted session. No model is asked and
 nothing is sent anywhere, unless your settings name a model for summaries.
 
-{KNOWN}
+{SUPPORTED_FILES_HINT}
 """
 
 STRATEGIES = ("auto", "summarize", "extract", "truncate")
 
-LOST_SHOWN = 5
+MAX_LOST_SHOWN = 5
 """How many of the lost facts are printed without `--lost`."""
 
 
@@ -74,35 +74,37 @@ def run(options: Options, page: Page) -> int:
     """Read the file, compact it, print the result and write the output."""
     budgets = (options.target, options.keep_recent, options.keep_messages)
     if sum(budget is not None for budget in budgets) > 1:
-        raise Stop(
+        raise CommandError(
             "--target, --keep-recent and --keep-messages cannot be combined.",
             hint="Use one of them. See `compactd compact --help`.",
             exit_code=USAGE,
         )
     if options.dry_run and options.output:
-        raise Stop("--dry-run writes nothing, so it cannot be combined with --output.", exit_code=USAGE)
-    source = checked(options.file)
-    target = writable(options.output, source, force=options.force) if options.output else None
-    with Waiting(f"reading {one_line(source.name)}") as waiting:
+        raise CommandError(
+            "--dry-run writes nothing, so it cannot be combined with --output.", exit_code=USAGE
+        )
+    source = check_path(options.file)
+    target = check_writable(options.output, source, force=options.force) if options.output else None
+    with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
 
         def tell(event: Event) -> None:
             fraction = event.fields.get("fraction")
             if event.type == "compaction_progress" and isinstance(fraction, float):
-                waiting.say(f"compacting: {event.fields.get('phase')} {fraction:.0%}")
+                waiting.set_text(f"compacting: {event.fields.get('phase')} {fraction:.0%}")
 
         with Client(on_event=tell) as client:
             conversation = load(source)
-            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
+            waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
             is_whole = options.all or len(conversation.live) == len(conversation.messages)
             lines = conversation.messages if is_whole else conversation.live
-            fed = feed(
+            fed = append_conversation(
                 client, conversation, model=options.model, window=options.window, live_only=not is_whole
             )
-            facts = known(client, fed.begun, conversation)
+            facts = ask_model_facts(client, fed.begun, conversation)
             context = _context(conversation, facts, lines)
-            waiting.say("compacting")
-            result = context.compacted(_compacted(client, fed.session_id, options))
-            done = _Done(
+            waiting.set_text("compacting")
+            result = context.scaled_result(_compact(client, fed.session_id, options))
+            done = _CommandResult(
                 conversation=conversation,
                 is_whole=is_whole,
                 context=context,
@@ -122,23 +124,23 @@ def run(options: Options, page: Page) -> int:
         page.json(_facts(done))
     else:
         _show(page, done, show_lost=options.lost)
-        note(done.warnings)
+        print_notes(done.warnings)
     return DONE if result.compacted else NOTHING_TO_DO
 
 
-class _Done(Struct, frozen=True, kw_only=True):
+class _CommandResult(Struct, frozen=True, kw_only=True):
     """The result of the command."""
 
-    conversation: Conversation
+    conversation: LoadedConversation
     is_whole: bool
     """True if the compaction started with all messages of the file, not only with the agent's current
     context.
     """
-    context: Context
+    context: RequestBreakdown
     """The request before the compaction."""
     result: CompactionResult
     """The compaction's result, with sizes of the whole request."""
-    known: Known
+    known: ModelFacts
     warnings: tuple[str, ...]
     asked_to_write: bool
     is_dry_run: bool
@@ -146,27 +148,29 @@ class _Done(Struct, frozen=True, kw_only=True):
     wrote: str = ""
 
 
-def _context(conversation: Conversation, known: Known, lines: Sequence[Line]) -> Context:
+def _context(
+    conversation: LoadedConversation, known: ModelFacts, lines: Sequence[MessageLine]
+) -> RequestBreakdown:
     """Return the next request before the compaction.
 
     With `--all` on a file that was compacted before, no such request was ever made: then every size is an
     estimate.
     """
     messages = [message for message, _ in lines]
-    parts = dissect(
+    parts = anatomy_of(
         messages,
-        [Place(0, 0)] * len(messages),
+        [MessagePlace(0, 0)] * len(messages),
         known.counter,
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
         most=0,
     ).parts
     if len(lines) != len(conversation.live):
-        return fill(parts, sum(parts.values()))
-    return fill(parts, known.state.token_usage.current_context_tokens or 0)
+        return breakdown_of(parts, sum(parts.values()))
+    return breakdown_of(parts, known.state.token_usage.current_context_tokens or 0)
 
 
-def _compacted(client: Client, session_id: str, options: Options) -> CompactionResult:
+def _compact(client: Client, session_id: str, options: Options) -> CompactionResult:
     params = {
         "session_id": session_id,
         "target_tokens": options.target,
@@ -178,22 +182,22 @@ def _compacted(client: Client, session_id: str, options: Options) -> CompactionR
     try:
         return client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
     except RpcError as error:
-        hint = blame(error)
+        hint = bug_hint(error)
         if error.code == CannotFit.code:
             hint = f"`compactd inspect {options.file}` shows what is large."
-        raise Stop(
+        raise CommandError(
             f"compaction failed: {error.message}", hint=hint, code=error.code, data=error.data
         ) from error
     except (DaemonGone, TimeoutError) as error:
-        raise Stop(f"compaction failed: {error}", hint="Nothing was written.") from error
+        raise CommandError(f"compaction failed: {error}", hint="Nothing was written.") from error
 
 
-def _facts(done: _Done) -> dict[str, object]:
+def _facts(done: _CommandResult) -> dict[str, object]:
     """Return the result as JSON: the compaction's result, and the session it is about."""
     known = done.known
     return {
         **msgspec.to_builtins(done.result),
-        "session": facts_of(done.conversation),
+        "session": session_facts(done.conversation),
         "context": {
             "model": known.model,
             "window": known.window,
@@ -205,12 +209,12 @@ def _facts(done: _Done) -> dict[str, object]:
             "parts": done.context.parts,
             "tokens_not_in_file": done.context.not_in_file,
         },
-        "output": encodable(str(done.target)) if done.target else None,
+        "output": make_encodable(str(done.target)) if done.target else None,
         "warnings": done.warnings,
     }
 
 
-def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
+def _show(page: Page, done: _CommandResult, *, show_lost: bool) -> None:
     result = done.result
     if not result.compacted:
         # Every reason of the daemon starts with these words, which the line already contains.
@@ -235,15 +239,15 @@ def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
         page.line(f"wrote {done.target}: {done.wrote}")
 
 
-def _show_facts(page: Page, done: _Done) -> None:
+def _show_facts(page: Page, done: _CommandResult) -> None:
     result, known = done.result, done.known
-    page.row("session", about(done.conversation))
-    page.row("covers", _covers(done))
+    page.row("session", describe(done.conversation))
+    page.row("covers", _scope_text(done))
     name = known.model or "not named in the file"
     origin = f"a guess; {NAME_IT}" if known.is_guess else known.window_origin
     page.row("model", f"{name} · window {known.window_number} ({origin})", "due" if known.is_guess else "")
-    page.row("how", _how(result))
-    page.row("messages", f"{result.messages_before:,} → {result.messages_after:,}{_kept(result)}")
+    page.row("how", _method_text(result))
+    page.row("messages", f"{result.messages_before:,} → {result.messages_after:,}{_kept_text(result)}")
     fixed = [
         f"{name} {tokens:,}"
         for name, tokens in (("system", known.system_tokens), ("tools", known.tools_tokens))
@@ -259,12 +263,12 @@ def _show_facts(page: Page, done: _Done) -> None:
             f"{missing:,} of the tokens are system prompt and tools (not in the file); they stay",
         )
     if result.retention is not None:
-        page.row("kept", _retained(result.retention))
+        page.row("kept", _retention_text(result.retention))
     if result.reason:
         page.row("note", result.reason)
 
 
-def _covers(done: _Done) -> str:
+def _scope_text(done: _CommandResult) -> str:
     """Return a text that says which part of the file the numbers are about."""
     if not done.is_whole:
         count = plural(len(done.conversation.live), "message")
@@ -277,13 +281,13 @@ def _covers(done: _Done) -> str:
     return "the next request: all messages of the file"
 
 
-def _how(result: CompactionResult) -> str:
+def _method_text(result: CompactionResult) -> str:
     model = "no model" if result.model is UNSET else f"with {result.model}"
     cost = 0.0 if result.cost is UNSET else result.cost
     return f"{result.strategy}, {model} · {result.duration_ms / 1000:.2f} s · ${cost:.2f}"
 
 
-def _kept(result: CompactionResult) -> str:
+def _kept_text(result: CompactionResult) -> str:
     parts = [f"{result.kept_messages:,} of them kept word for word"]
     if result.pinned_entry_ids:
         parts.append(f"{len(result.pinned_entry_ids):,} pinned")
@@ -292,7 +296,7 @@ def _kept(result: CompactionResult) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _retained(retention: Retention) -> str:
+def _retention_text(retention: Retention) -> str:
     total = _facts_total(retention)
     if not total:
         return "no detail (such as a path or a number) occurred more than once in the removed messages"
@@ -313,8 +317,8 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     total = _facts_total(retention)
     head = f"lost ({total - retention.kept:,} of {total:,} details that came up more than once)"
     if not show_all:
-        some = " · ".join(one_line(fact) for fact in retention.lost[:LOST_SHOWN])
-        more = " · …" if len(retention.lost) > LOST_SHOWN else ""
+        some = " · ".join(one_line(fact) for fact in retention.lost[:MAX_LOST_SHOWN])
+        more = " · …" if len(retention.lost) > MAX_LOST_SHOWN else ""
         page.line(f"{head}: {some}{more}   (--lost shows all)")
         return
     page.line(f"{head}:")
@@ -327,12 +331,12 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
 
 def _sections(summary: str) -> str:
     """Return the summary without its introduction, which is meant for a model: the lines that begin with
-    `COUNTS`, then the sections.
+    `COUNTED_LINE_START`, then the sections.
     """
     if summary.startswith("## "):
         return summary
     head, mark, rest = summary.partition("\n## ")
-    counts = [line for line in head.split("\n") if line.startswith(COUNTS)]
+    counts = [line for line in head.split("\n") if line.startswith(COUNTED_LINE_START)]
     return "\n".join((*counts, f"## {rest}")) if mark else summary
 
 

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command
-from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
+from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
@@ -42,7 +42,7 @@ def run(options: Options, page: Page) -> int:
     """Print the completion script."""
     shell = options.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:
-        raise Stop(
+        raise CommandError(
             f"there is no completion for the shell {shell!r}."
             if shell
             else "$SHELL does not say which shell it is.",

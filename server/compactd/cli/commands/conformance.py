@@ -9,14 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, Stop
+from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
 from compactd.cli.framework.output import FORCE, refuse_links, refuse_to_overwrite
 from compactd.cli.framework.page import Page
 from compactd.client.events import own_command
 from compactd_conformance import report, suite
 from compactd_conformance.bench import Check
 from compactd_conformance.frames import NotStarted
-from compactd_conformance.suite import CHECKS, PATIENCE_S, Verdict
+from compactd_conformance.suite import CHECKS, MAX_ANSWER_WAIT_S, Verdict
 
 ABOUT = """\
 Tests whether COMMAND implements the protocol. Starts it many times, sends requests,
@@ -59,7 +59,7 @@ def run(options: Options, page: Page) -> int:
     """Run the checks, or list them."""
     names = {check.name for check in CHECKS}
     if unknown := [name for name in options.only if name not in names]:
-        raise Stop(
+        raise CommandError(
             f"there is no check {unknown[0]!r}.",
             hint="`compactd conformance --list` lists them.",
             exit_code=USAGE,
@@ -77,17 +77,17 @@ def run(options: Options, page: Page) -> int:
             os.environ,
             only=options.only,
             patience_s=options.patience,
-            tell=None if page.is_json else lambda verdict: _tell(page, verdict),
+            tell=None if page.is_json else lambda verdict: _print_verdict(page, verdict),
         )
     except NotStarted as error:
-        raise Stop(f"the command cannot be tested: {error}.", exit_code=USAGE) from error
+        raise CommandError(f"the command cannot be tested: {error}.", exit_code=USAGE) from error
     if options.junit is not None:
         _write(Path(options.junit), report.as_junit(verdicts))
     if page.is_json:
         page.json(report.as_json(command, verdicts))
     else:
         page.line()
-        page.line(report.closing(verdicts))
+        page.line(report.closing_line(verdicts))
     return FAILED if report.count(verdicts, "failed") else DONE
 
 
@@ -98,16 +98,16 @@ def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
         try:
             path.write_text(report.with_list(path.read_text("utf-8"), checks), "utf-8")
         except (OSError, ValueError) as error:
-            raise Stop(f"cannot update {path}: {error}.", exit_code=USAGE) from error
+            raise CommandError(f"cannot update {path}: {error}.", exit_code=USAGE) from error
     elif page.is_json:
         listed = [{"name": c.name, "law": c.law, "says": c.says, "framings": c.framings} for c in checks]
         page.json({"checks": listed})
     else:
-        page.text(report.listed(checks))
+        page.text(report.list_checks(checks))
     return DONE
 
 
-def _tell(page: Page, verdict: Verdict) -> None:
+def _print_verdict(page: Page, verdict: Verdict) -> None:
     page.line(report.line_of(verdict), "bad" if verdict.outcome == "failed" else "")
     for line in report.lines_below(verdict):
         page.line(line)
@@ -117,7 +117,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
+        raise CommandError(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
 
 
 COMMAND = Command(
@@ -134,10 +134,10 @@ COMMAND = Command(
         FORCE,
         Option(
             "--patience",
-            f"seconds to wait for an answer ({PATIENCE_S:g})",
+            f"seconds to wait for an answer ({MAX_ANSWER_WAIT_S:g})",
             metavar="S",
             read=_seconds,
-            default=PATIENCE_S,
+            default=MAX_ANSWER_WAIT_S,
         ),
         Flag("--list", "list the checks and what they test; start nothing"),
         Option(

@@ -15,7 +15,7 @@ from compactd.formats.files.write import WRITABLE, write
 from compactd.protocol.wire import ExportResult, ImportResult
 from compactd.session.export_file import FORMATS
 
-__all__ = ["FORMATS", "Converted", "converted"]
+__all__ = ["FORMATS", "Converted", "convert"]
 
 
 class Converted(Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Converted(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def converted(data: bytes, file: SessionFile, format: str) -> Converted:
+def convert(data: bytes, file: SessionFile, format: str) -> Converted:
     """Convert the session `file`, which was parsed from `data`, to one of `FORMATS`.
 
     compactd's journals, and conversions to request formats, go through a temporary daemon whose data folder

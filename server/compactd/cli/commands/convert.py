@@ -6,13 +6,13 @@ import sys
 
 from msgspec import Struct
 
-from compactd.cli.commands.conversion import FORMATS, converted
+from compactd.cli.commands.conversion import FORMATS, convert
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.exit_codes import DONE
-from compactd.cli.framework.load_file import KNOWN, bytes_at, checked, file_in
-from compactd.cli.framework.output import FORCE, writable, write_beside
-from compactd.cli.framework.page import Page, cleaned, one_line, plural
-from compactd.core.text.visible import visible_json
+from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
+from compactd.cli.framework.output import FORCE, check_writable, write_atomically
+from compactd.cli.framework.page import Page, one_line, plural, without_controls
+from compactd.core.text.escape_invisible import visible_json
 from compactd.formats.files.detect import NAMES, SUPPORTED
 
 ABOUT = f"""\
@@ -20,7 +20,7 @@ Converts the session in IN to another program's format and writes it to OUT: mes
 tool calls, results, usage, times and recorded compactions. Lists what the new format
 cannot represent, by message. If OUT is -, it writes to standard output.
 
-{KNOWN}
+{SUPPORTED_FILES_HINT}
 """
 
 
@@ -36,18 +36,18 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Convert the file, write the result, and list what is lost."""
-    path = checked(options.file)
-    target = None if options.output == "-" else writable(options.output, path, force=options.force)
-    data = bytes_at(path)
-    file = file_in(path, data, options.source_format)
-    made = converted(data, file, options.to)
+    path = check_path(options.file)
+    target = None if options.output == "-" else check_writable(options.output, path, force=options.force)
+    data = read_bytes(path)
+    file = parse_file(path, data, options.source_format)
+    made = convert(data, file, options.to)
     if target is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(_for_terminal(made.data) if sys.stdout.isatty() else made.data)
         for warning in made.warnings:
             sys.stderr.write(f"{one_line(warning)}\n")
         return DONE
-    write_beside(target, made.data)
+    write_atomically(target, made.data)
     if page.is_json:
         page.json(
             {
@@ -70,7 +70,7 @@ def run(options: Options, page: Page) -> int:
 def _for_terminal(data: bytes) -> bytes:
     """Return a file's bytes as safe text for a terminal. JSON keeps its value."""
     text = data.decode("utf-8", "replace")
-    return (visible_json(text) if text.startswith(("{", "[")) else cleaned(text)).encode()
+    return (visible_json(text) if text.startswith(("{", "[")) else without_controls(text)).encode()
 
 
 COMMAND = Command(

@@ -15,11 +15,19 @@ from msgspec import Struct
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop
-from compactd.cli.framework.load_file import KNOWN, TIMEOUT_S, Conversation, bytes_at, checked, feed, load
-from compactd.cli.framework.page import Page, note, one_line, plural, shortened
-from compactd.cli.framework.progress import Waiting
-from compactd.cli.framework.views import FATES, Change, Fate, Row, last_change
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.load_file import (
+    SUPPORTED_FILES_HINT,
+    TIMEOUT_S,
+    LoadedConversation,
+    append_conversation,
+    check_path,
+    load,
+    read_bytes,
+)
+from compactd.cli.framework.page import Page, one_line, plural, print_notes, shorten_to_columns
+from compactd.cli.framework.progress import ProgressSpinner
+from compactd.cli.framework.views import FATES, CompactionChange, Fate, MessageRow, last_change
 from compactd.cli.inspect.markup import short
 from compactd.client import Client
 from compactd.protocol.messages import CompactionResult
@@ -33,7 +41,7 @@ terminal has at least 100 columns. For a stored session or a compactd journal, i
 shows the last compaction. For any other file, and for a session that was never
 compacted, it shows what a compaction without a model would do now. Changes nothing.
 
-{KNOWN}
+{SUPPORTED_FILES_HINT}
 """
 
 SIDE_BY_SIDE = 100
@@ -60,11 +68,11 @@ class Options(Struct, frozen=True, kw_only=True):
     window: int | None
 
 
-class _Seen(Struct, frozen=True, kw_only=True):
+class _ShownChange(Struct, frozen=True, kw_only=True):
     """What to show: a change, and the session it belongs to."""
 
     name: str
-    change: Change | None
+    change: CompactionChange | None
     used: int | None = None
     """Tokens of the next request, if no compaction was done."""
     is_tried: bool
@@ -78,59 +86,61 @@ def run(options: Options, page: Page) -> int:
     """Read the session, try a compaction if none was done, and show the change."""
     budgets = (options.target, options.keep_recent, options.keep_messages)
     if sum(budget is not None for budget in budgets) > 1:
-        raise Stop(
+        raise CommandError(
             "--target, --keep-recent and --keep-messages cannot be combined: use one of them.",
             exit_code=USAGE,
         )
     source = _source(options.session)
-    with Waiting(f"reading {one_line(source.name)}") as waiting:
-        seen = None if any(budgets) else _done(source)
+    with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
+        seen = None if any(budgets) else _read_last_compaction(source)
         if seen is None:
-            waiting.say("trying a compaction")
-            seen = _tried(source, options)
+            waiting.set_text("trying a compaction")
+            seen = _try_compaction(source, options)
     if page.is_json:
         page.json(_facts(seen))
     elif seen.change is None:
         page.line(f"No compaction needed: {seen.reason.removeprefix('nothing to compact: ')}")
     else:
         _show(page, seen, seen.change, one_below=options.before_after)
-        note(seen.warnings)
+        print_notes(seen.warnings)
     return DONE if seen.change is not None else NOTHING_TO_DO
 
 
 def _source(name: str) -> Path:
-    """Return the file `name`, or the file of the stored session with this id. Raise `Stop` if there is
-    neither.
+    """Return the file `name`, or the file of the stored session with this id. Raise `CommandError` if there
+    is neither.
     """
     if name != "-" and "/" not in name and not (Path(name).exists() or Path(name).is_symlink()):
         stored = data_folder(os.environ) / "sessions" / f"{file_stem(name)}.jsonl"
         if stored.is_file():
             return stored
-        raise Stop(
+        raise CommandError(
             f"there is no file {name!r}, and no stored session with this id.",
             hint="`compactd sessions` lists the stored sessions.",
             exit_code=USAGE,
         )
-    return checked(name)
+    return check_path(name)
 
 
-def _done(source: Path) -> _Seen | None:
+def _read_last_compaction(source: Path) -> _ShownChange | None:
     """Return the last compaction of a compactd journal; None for other files, or if it has none."""
     if not source.is_file():
         return None
-    data = bytes_at(source)
+    data = read_bytes(source)
     try:
         change = last_change(data)
     except ValueError:
         return None
-    return None if change is None else _Seen(name=source.name, change=change, is_tried=False)
+    return None if change is None else _ShownChange(name=source.name, change=change, is_tried=False)
 
 
-def _tried(source: Path, options: Options) -> _Seen:
+def _try_compaction(source: Path, options: Options) -> _ShownChange:
     """Compact a copy of the session that is kept in memory, and return what changed."""
     with Client() as client, TemporaryDirectory(prefix="compactd-") as folder:
         conversation = load(source)
-        fed = feed(client, conversation, model=options.model, window=options.window, live_only=True)
+        fed = append_conversation(
+            client, conversation, model=options.model, window=options.window, live_only=True
+        )
         params = {
             "session_id": fed.session_id,
             "strategy": "extract",
@@ -147,7 +157,7 @@ def _tried(source: Path, options: Options) -> _Seen:
             export = {"session_id": fed.session_id, "format": "compactd", "path": str(journal)}
             client.ask("session/export", export, ExportResult, timeout_s=TIMEOUT_S)
             change = last_change(journal.read_bytes(), conversation.working_dir, used)
-    return _Seen(
+    return _ShownChange(
         name=_name(conversation),
         change=change,
         used=used,
@@ -157,11 +167,11 @@ def _tried(source: Path, options: Options) -> _Seen:
     )
 
 
-def _name(conversation: Conversation) -> str:
+def _name(conversation: LoadedConversation) -> str:
     return one_line(conversation.title or conversation.name)
 
 
-def _facts(seen: _Seen) -> dict[str, object]:
+def _facts(seen: _ShownChange) -> dict[str, object]:
     """Return the result for `--json`. Totals are sizes of the whole request; a message has its own size."""
     change = seen.change
     if change is None:
@@ -174,7 +184,7 @@ def _facts(seen: _Seen) -> dict[str, object]:
         }
     fates = {}
     for fate in FATES:
-        count, before, after = change.of(fate)
+        count, before, after = change.totals_of(fate)
         fates[fate] = {"messages": count, "tokens_before": before, "tokens_after": after}
     return {
         "name": seen.name,
@@ -182,7 +192,7 @@ def _facts(seen: _Seen) -> dict[str, object]:
         "tried": seen.is_tried,
         "before": {"messages": change.messages_before, "tokens": change.tokens_before},
         "after": {"messages": change.messages_after, "tokens": change.tokens_after},
-        "system_and_tools": change.beside,
+        "system_and_tools": change.fixed_tokens,
         "fates": fates,
         "summary": change.summary,
         "summary_tokens": change.summary_tokens,
@@ -195,7 +205,7 @@ def _facts(seen: _Seen) -> dict[str, object]:
 # --- what is shown ------------------------------------------------------------------------------------
 
 
-def _show(page: Page, seen: _Seen, change: Change, *, one_below: bool) -> None:
+def _show(page: Page, seen: _ShownChange, change: CompactionChange, *, one_below: bool) -> None:
     done = "the last compaction did this" if change.summary else "the last prune did this"
     what = "a compaction now would do this" if seen.is_tried else done
     page.line(f"{seen.name}: {what}")
@@ -204,16 +214,16 @@ def _show(page: Page, seen: _Seen, change: Change, *, one_below: bool) -> None:
         f"messages: {change.messages_before:,} → {change.messages_after:,}"
     )
     page.line()
-    if change.beside:
+    if change.fixed_tokens:
         page.row(
             "  besides",
-            f"{change.beside:,} tokens of system prompt and tools, which do not change",
+            f"{change.fixed_tokens:,} tokens of system prompt and tools, which do not change",
             columns=14,
         )
     for fate in FATES:
-        count, before, after = change.of(fate)
+        count, before, after = change.totals_of(fate)
         if count:
-            page.row(f"{MARKS[fate]} {fate}", _told(change, fate, count, before, after), columns=14)
+            page.row(f"{MARKS[fate]} {fate}", _fate_line(change, fate, count, before, after), columns=14)
     page.line()
     columns = min(get_terminal_size().columns, WIDEST) if page.is_drawn else 0
     if one_below:
@@ -224,7 +234,7 @@ def _show(page: Page, seen: _Seen, change: Change, *, one_below: bool) -> None:
         _one_column(page, change)
 
 
-def _told(change: Change, fate: Fate, count: int, before: int, after: int) -> str:
+def _fate_line(change: CompactionChange, fate: Fate, count: int, before: int, after: int) -> str:
     text = f"{plural(count, 'message')}, {before:,} tokens"
     if fate == "pruned":
         return f"{text} → {after:,}"
@@ -233,7 +243,7 @@ def _told(change: Change, fate: Fate, count: int, before: int, after: int) -> st
     return text
 
 
-def _one_column(page: Page, change: Change) -> None:
+def _one_column(page: Page, change: CompactionChange) -> None:
     """Print every message of the view before the compaction once, with its fate. Print the summary at its
     place in the view after the compaction.
     """
@@ -247,7 +257,7 @@ def _one_column(page: Page, change: Change) -> None:
         _summary(page, change)
 
 
-def _one_below(page: Page, change: Change) -> None:
+def _one_below(page: Page, change: CompactionChange) -> None:
     """Print the view before the compaction, then the view after it."""
     page.line("before")
     for row in change.rows:
@@ -259,34 +269,34 @@ def _one_below(page: Page, change: Change) -> None:
         _line(page, row, row.tokens_after)
 
 
-def _after(change: Change) -> list[Row]:
+def _after(change: CompactionChange) -> list[MessageRow]:
     """Return the messages that stay in the view, pinned ones first."""
     stays = [row for row in change.rows if row.fate != "summarised"]
     return sorted(stays, key=lambda row: row.fate != "pinned")
 
 
-def _summary(page: Page, change: Change) -> None:
+def _summary(page: Page, change: CompactionChange) -> None:
     if change.summary:
         page.line(f"+ {'summary':<{_KIND}}{change.summary_tokens:>{_TOKENS},}")
         page.text("\n".join(f"    {line}" for line in change.summary.splitlines()))
 
 
-def _line(page: Page, row: Row, tokens: int) -> None:
+def _line(page: Page, row: MessageRow, tokens: int) -> None:
     page.line(_cell(row, tokens, page.width if page.is_drawn else 0))
 
 
-def _cell(row: Row, tokens: int, columns: int) -> str:
+def _cell(row: MessageRow, tokens: int, columns: int) -> str:
     """Return a message as one line of at most `columns` columns; 0 means no limit."""
     head = f"{MARKS[row.fate]} {row.kind:<{_KIND}}{tokens:>{_TOKENS},}"
     if row.fate == "pruned" and columns == 0:
         head += f" → {row.tokens_after:,}"
     what = one_line(row.what)
     if columns:
-        what = shortened(what, columns - len(head) - 2) if columns > len(head) + 8 else ""
+        what = shorten_to_columns(what, columns - len(head) - 2) if columns > len(head) + 8 else ""
     return f"{head}  {what}".rstrip()
 
 
-def _side_by_side(page: Page, change: Change, columns: int) -> None:
+def _side_by_side(page: Page, change: CompactionChange, columns: int) -> None:
     """Print two columns: the summary next to what it replaces, and each kept message next to itself."""
     from rich.cells import set_cell_size
 
@@ -297,7 +307,7 @@ def _side_by_side(page: Page, change: Change, columns: int) -> None:
         page.console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
-def _pairs(change: Change, columns: int) -> Iterator[tuple[str, str]]:
+def _pairs(change: CompactionChange, columns: int) -> Iterator[tuple[str, str]]:
     rows = change.rows
     tail = next((n for n, row in enumerate(rows) if row.fate in ("kept", "pruned")), len(rows))
     tail = max([tail, *(n + 1 for n, row in enumerate(rows) if row.fate in ("summarised", "pinned"))])
@@ -313,16 +323,16 @@ def _pairs(change: Change, columns: int) -> Iterator[tuple[str, str]]:
         yield _cell(row, row.tokens, columns), _cell(row, row.tokens_after, columns)
 
 
-def _summary_lines(change: Change, columns: int) -> list[str]:
+def _summary_lines(change: CompactionChange, columns: int) -> list[str]:
     if not change.summary:
         return []
     lines = [f"+ {'summary':<{_KIND}}{change.summary_tokens:>{_TOKENS},}"]
     for line in change.summary.splitlines():
-        lines += _wrapped(line, columns - 4)
+        lines += _wrap(line, columns - 4)
     return lines
 
 
-def _wrapped(line: str, columns: int) -> Sequence[str]:
+def _wrap(line: str, columns: int) -> Sequence[str]:
     parts = wrap(one_line(line), columns) or [""]
     return [f"    {part}" for part in parts]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.commands.conversion import converted
+from compactd.cli.commands.conversion import convert
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, Stop
-from compactd.cli.framework.load_file import KNOWN, bytes_at, checked, file_in
-from compactd.cli.framework.output import FORCE, refuse_to_overwrite, writable, write_beside
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
+from compactd.cli.framework.output import FORCE, check_writable, refuse_to_overwrite, write_atomically
 from compactd.cli.framework.page import Page, plural
 from compactd.formats.files.detect import NAMES
 from compactd.formats.files.diagnosis import Diagnosis, Finding, diagnose
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.write import WRITABLE, neutral_document, write
-from compactd.storage.records import scan
+from compactd.storage.journal_records import scan
 
 ABOUT = f"""\
 Finds problems in a session file: incomplete, damaged and repeated lines, tool results
@@ -33,10 +33,10 @@ every file, session and message that contains it: journals, search index, hook d
 snapshots, and the exports and transcripts that compactd knows of. It never prints the
 text itself.
 
-{KNOWN}
+{SUPPORTED_FILES_HINT}
 """
 
-_SHOWN = 100
+_MAX_FINDINGS = 100
 """Number of findings that are printed; `--json` lists all."""
 
 
@@ -67,25 +67,25 @@ def run(options: Options, page: Page) -> int:
 
         if options.file is not None or options.output is not None:
             hint = "`compactd doctor --where < FILE`, or type it and end with Ctrl-D."
-            raise Stop("--where reads the text from standard input.", hint=hint, exit_code=USAGE)
+            raise CommandError("--where reads the text from standard input.", hint=hint, exit_code=USAGE)
         return places(page)
     if options.trust or (options.file is None and options.output is None):
         from compactd.cli.commands.trust import list_folders
 
         return list_folders(page)
     if options.file is None:
-        raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
-    path = checked(options.file)
-    target = None if options.output is None else writable(options.output, path, force=True)
-    data = bytes_at(path)
-    file = file_in(path, data)
+        raise CommandError("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
+    path = check_path(options.file)
+    target = None if options.output is None else check_writable(options.output, path, force=True)
+    data = read_bytes(path)
+    file = parse_file(path, data)
     found = diagnose(data, file)
     findings = (*_of_journal(file, data), *found.findings)
     lost: tuple[str, ...] = ()
     if target is not None and findings:
         refuse_to_overwrite(target, force=options.force)
-        repaired, lost = _repaired(data, file, found)
-        write_beside(target, repaired)
+        repaired, lost = _repair(data, file, found)
+        write_atomically(target, repaired)
     if page.is_json:
         page.json(
             {
@@ -101,7 +101,7 @@ def run(options: Options, page: Page) -> int:
     else:
         _draw(page, path.name, file, findings)
         if target is not None and findings:
-            page.line(f"wrote {target}: {plural(len(found.mended.messages), 'message')}")
+            page.line(f"wrote {target}: {plural(len(found.repaired.messages), 'message')}")
             for what in lost:
                 page.line(f"  {what}", "due")
         elif findings:
@@ -122,21 +122,21 @@ def _of_journal(file: SessionFile, data: bytes) -> tuple[Finding, ...]:
     return (Finding(kind="damaged journal", text=told, line=damage.line),)
 
 
-def _repaired(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
-    """Return (the repaired copy, what it cannot represent). Raise `Stop` if the session cannot be
+def _repair(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
+    """Return (the repaired copy, what it cannot represent). Raise `CommandError` if the session cannot be
     repaired.
     """
     if file.format == "compactd":
-        from compactd.cli.commands.salvage import salvaged
+        from compactd.cli.commands.salvage import salvage
 
-        saved = salvaged(data)
+        saved = salvage(data)
         if saved is None:
-            raise Stop("the first record of the journal is lost, so the session cannot be repaired.")
+            raise CommandError("the first record of the journal is lost, so the session cannot be repaired.")
         return saved[0], ()
     if file.format in WRITABLE:
-        written = write(found.mended, file.format)
+        written = write(found.repaired, file.format)
         return written.data, written.warnings
-    made = converted(neutral_document(found.mended), replace(file, format="neutral"), file.format)
+    made = convert(neutral_document(found.repaired), replace(file, format="neutral"), file.format)
     return made.data, made.warnings
 
 
@@ -147,12 +147,12 @@ def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...
         page.line("no problems were found")
         return
     page.line(plural(len(findings), "finding"), "due")
-    for finding in findings[:_SHOWN]:
+    for finding in findings[:_MAX_FINDINGS]:
         place = f"message {finding.message}" if finding.message is not None else ""
         place = f"line {finding.line}" if finding.line is not None else place
         page.line(f"  {finding.kind:20} {place:14} {finding.text}")
-    if len(findings) > _SHOWN:
-        page.line(f"  … {len(findings) - _SHOWN:,} more; --json lists all")
+    if len(findings) > _MAX_FINDINGS:
+        page.line(f"  … {len(findings) - _MAX_FINDINGS:,} more; --json lists all")
 
 
 COMMAND = Command(

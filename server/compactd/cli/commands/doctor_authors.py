@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import os
 
-from compactd.cli.framework.exit_codes import DONE, FAILED, Stop
-from compactd.cli.framework.load_file import bytes_at, checked, file_in
+from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
+from compactd.cli.framework.load_file import check_path, parse_file, read_bytes
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.core.history.entries import Item
 from compactd.core.summary.authorship import Authorship, authorship
 from compactd.storage.paths import data_folder
 
-SHOWN = 20
+MAX_AUTHOR_LINES = 20
 """Lines that are printed per session; `--json` lists all."""
 LINE_CHARS = 100
 
@@ -23,15 +23,15 @@ def report(page: Page, file: str | None) -> int:
     `FAILED` if text was attributed to the user that the user did not write.
     """
     if file is not None:
-        paths = [checked(file)]
+        paths = [check_path(file)]
     else:
         paths = sorted((data_folder(os.environ) / "sessions").glob("*.jsonl"))
     told: list[dict[str, object]] = []
     changed = 0
     for path in paths:
         try:
-            read = file_in(path, bytes_at(path))
-        except Stop as stop:
+            read = parse_file(path, read_bytes(path))
+        except CommandError as stop:
             if file is not None:
                 raise
             page.line(f"{path.name}: {stop}", "due")
@@ -66,10 +66,10 @@ def _draw(page: Page, name: str, found: Authorship) -> None:
         *(f"the newest summary attributes to the user: {_short(one.text)}" for one in found.claims),
         *(f"message {entry[1:]} is pinned by the file, but nobody typed it" for entry in found.pinned),
     ]
-    for line in lines[:SHOWN]:
+    for line in lines[:MAX_AUTHOR_LINES]:
         page.line(f"  {line}", "due")
-    if len(lines) > SHOWN:
-        page.line(f"  … {len(lines) - SHOWN:,} more; --json lists all")
+    if len(lines) > MAX_AUTHOR_LINES:
+        page.line(f"  … {len(lines) - MAX_AUTHOR_LINES:,} more; --json lists all")
     if found.claims:
         page.line("  The next compaction shows these texts as remarks of the model, or leaves them out.")
 

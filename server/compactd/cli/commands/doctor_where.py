@@ -8,12 +8,12 @@ import os
 import sys
 from pathlib import Path
 
-from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, Stop
+from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
-from compactd.storage.find_text import Found, Place, find
+from compactd.storage.find_text import TextFindings, TextPlace, find
 from compactd.storage.paths import data_folder
 
-_SHOWN = 200
+_MAX_PLACES = 200
 """Number of places that are printed; `--json` lists all."""
 
 
@@ -26,7 +26,7 @@ def report(page: Page) -> int:
     # The shell added the line end; it is not part of the text.
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").strip("\r\n")
     if not text.strip():
-        raise Stop(
+        raise CommandError(
             "there is no text on standard input.", hint="`compactd doctor --where < FILE`.", exit_code=USAGE
         )
     home = data_folder(os.environ)
@@ -45,23 +45,23 @@ def report(page: Page) -> int:
     return FAILED if found.places else DONE
 
 
-def _draw(page: Page, home: Path, found: Found) -> None:
+def _draw(page: Page, home: Path, found: TextFindings) -> None:
     looked = f"{plural(found.files, 'file')} of {home}"
     if found.places:
         page.line(f"{plural(len(found.places), 'place')} in {looked}", "due")
     else:
         page.line(f"not found in {looked}")
-    for place in found.places[:_SHOWN]:
-        page.line(f"  {_shown(place, home)}")
-    if len(found.places) > _SHOWN:
-        page.line(f"  … {len(found.places) - _SHOWN:,} more; --json lists all")
+    for place in found.places[:_MAX_PLACES]:
+        page.line(f"  {_place_line(place, home)}")
+    if len(found.places) > _MAX_PLACES:
+        page.line(f"  … {len(found.places) - _MAX_PLACES:,} more; --json lists all")
     for one in found.unseen:
         page.line(f"  not searched: {one_line(_short(one.path, home))}: {one.why}", "due")
     if any(place.entry_id for place in found.places):
         page.line("`session/redact` removes messages; `compactd sessions delete ID` removes a whole session")
 
 
-def _shown(place: Place, home: Path) -> str:
+def _place_line(place: TextPlace, home: Path) -> str:
     parts = [f"{place.where:12} {one_line(_short(place.path, home))}"]
     if place.session_id is not None:
         parts.append(f"session {one_line(place.session_id)}")

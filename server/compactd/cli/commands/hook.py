@@ -13,10 +13,10 @@ from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE
 from compactd.cli.framework.page import Page, plural
 from compactd.integrations.hooks.events import AGENTS
-from compactd.integrations.hooks.log import Line, lines
-from compactd.integrations.hooks.state import hooks_folder
-from compactd.storage.exposure import exposed_data
+from compactd.integrations.hooks.hook_log import HookLogLine, read_log
+from compactd.integrations.hooks.hook_state import hooks_folder
 from compactd.storage.paths import data_folder
+from compactd.storage.write_access import exposed_data
 
 ABOUT = """\
 Agents run this command when an event occurs. It reads the event from standard input
@@ -28,7 +28,7 @@ every other case it prints nothing. Its exit code is always 0.
 is logged; `compactd doctor --hooks` shows the log.
 """
 
-SHOWN = 20
+MAX_LOG_LINES = 20
 """The number of newest log lines that are shown."""
 
 
@@ -47,7 +47,7 @@ def run(options: Options, page: Page) -> int:
 
 def report(page: Page) -> int:
     """Print what the hooks on this machine did lately. Return 0 if none failed."""
-    found = tuple(lines(os.environ))
+    found = tuple(read_log(os.environ))
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
     if page.is_json:
@@ -62,12 +62,12 @@ def report(page: Page) -> int:
         return DONE
     told = plural(failed, "failure") if failed else "no failure"
     page.line(f"{plural(len(found), 'line')} in the log, {told}", "due" if failed else "")
-    for line in found[-SHOWN:]:
-        page.line(_told(line), "due" if line.failed else "")
+    for line in found[-MAX_LOG_LINES:]:
+        page.line(_log_line(line), "due" if line.failed else "")
     return FAILED if failed else DONE
 
 
-def _told(line: Line) -> str:
+def _log_line(line: HookLogLine) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(line.at))
     what = line.failed or line.did
     return f"  {when}  {line.agent:11} {line.event:7} {line.session:9} {line.ms:5} ms  {what}"

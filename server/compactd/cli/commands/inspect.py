@@ -14,18 +14,34 @@ from compactd.cli.commands.models import pricing_of
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import models
-from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
-from compactd.cli.framework.load_file import KNOWN, TIMEOUT_S, Conversation, append, begin, checked, load
-from compactd.cli.framework.model_facts import Known, known
-from compactd.cli.framework.output import FORCE, writable, write_beside
-from compactd.cli.framework.page import Page, encodable, note, one_line, plural
-from compactd.cli.framework.progress import Waiting
-from compactd.cli.inspect.anatomy import Anatomy, Place, dissect, places_of
+from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
+from compactd.cli.framework.load_file import (
+    SUPPORTED_FILES_HINT,
+    TIMEOUT_S,
+    LoadedConversation,
+    append,
+    check_path,
+    load,
+    start_session,
+)
+from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
+from compactd.cli.framework.output import FORCE, check_writable, write_atomically
+from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
+from compactd.cli.framework.progress import ProgressSpinner
+from compactd.cli.inspect.anatomy import Anatomy, MessagePlace, anatomy_of, places_of
 from compactd.cli.inspect.bar import Gauge
-from compactd.cli.inspect.context import Context, fill
+from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
 from compactd.cli.inspect.cost import cost_of
 from compactd.cli.inspect.growth import Growth, forecast, growth_of
-from compactd.cli.inspect.render import LARGEST, TILES, Inspected, Smaller, facts_of, show, show_preview
+from compactd.cli.inspect.render import (
+    MAX_NAMED_ENTRIES,
+    TILES,
+    Inspected,
+    Smaller,
+    context_facts,
+    show,
+    show_preview,
+)
 from compactd.client import Client, RpcError
 from compactd.core.tokens.usage import context_size, normalise
 from compactd.protocol.errors import CannotFit
@@ -40,7 +56,7 @@ entries, how the context grew, when a compaction is due, and what one would free
 --svg and --html also write a picture and a web page. Changes nothing and sends
 nothing anywhere.
 
-{KNOWN}
+{SUPPORTED_FILES_HINT}
 """
 
 
@@ -58,22 +74,22 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Read the file, ask the daemon, and print the result."""
-    source = checked(options.file)
+    source = check_path(options.file)
     targets = _targets(options, source)
     with Client() as client:
-        with Waiting(f"reading {one_line(source.name)}") as waiting:
+        with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
             conversation = load(source)
-            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
-            begun = begin(client, conversation, model=options.model, window=options.window)
+            waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
+            begun = start_session(client, conversation, model=options.model, window=options.window)
             session_id = begun.session_id
-            facts = known(client, begun, conversation)
-            appended = Asked(lambda: append(client, session_id, conversation.live))
+            facts = ask_model_facts(client, begun, conversation)
+            appended = BackgroundRequest(lambda: append(client, session_id, conversation.live))
             # This process counts the blocks of each message while the daemon counts the messages.
-            counted = count(conversation, facts, most=TILES if targets else LARGEST)
+            counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
             entry_ids = appended.answer()
             # Only `--what` shows the summary, and making it takes longer than everything else.
             params = {"session_id": session_id, "dry_run": True, "plan_only": not options.what}
-            tried = Asked(
+            tried = BackgroundRequest(
                 lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
             )
             state = client.ask("agent/state", {"session_id": session_id}, StateResult)
@@ -82,26 +98,26 @@ def run(options: Options, page: Page) -> int:
         if page.is_drawn:
             # The user can read this while the compaction is tried.
             show(page, inspected)
-        with Waiting("trying a compaction"):
-            preview = inspected.context.compacted(_preview(tried))
+        with ProgressSpinner("trying a compaction"):
+            preview = inspected.context.scaled_result(_preview(tried))
             smaller = None if preview.compacted else _smaller(client, session_id, inspected.context)
             inspected = replace(inspected, preview=preview, is_exact=options.what, smaller=smaller)
     wrote = _write(inspected, targets)
     if page.is_json:
-        page.json({**facts_of(inspected), "output": wrote} if wrote else facts_of(inspected))
+        page.json({**context_facts(inspected), "output": wrote} if wrote else context_facts(inspected))
     else:
         if not page.is_drawn:
             show(page, inspected)
         show_preview(page, inspected, what=options.what)
         for kind, path in wrote.items():
             page.line(f"wrote {path}: {_KINDS[kind]}")
-        note(warnings)
+        print_notes(warnings)
     return DONE
 
 
-def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
+def _preview(tried: BackgroundRequest[CompactionResult]) -> CompactionResult:
     """Wait for the compaction that is being tried, and return its result. A context that cannot be made small
-    enough is no error here, but a result with `compacted` false.
+    enough is no error here, but a result with `scaled_result` false.
     """
     try:
         return tried.answer()
@@ -111,7 +127,7 @@ def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
         return CompactionResult(compacted=False, reason=one_line(error.message).rstrip("."))
 
 
-def _smaller(client: Client, session_id: str, context: Context) -> Smaller | None:
+def _smaller(client: Client, session_id: str, context: RequestBreakdown) -> Smaller | None:
     """Return what a compaction to a quarter of the estimated context would free; None if it would free
     nothing.
     """
@@ -123,7 +139,7 @@ def _smaller(client: Client, session_id: str, context: Context) -> Smaller | Non
         result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
     except RpcError:
         return None  # A compaction to this size is impossible.
-    saved = context.compacted(result).tokens_saved
+    saved = context.scaled_result(result).tokens_saved
     return Smaller(target_tokens=target, tokens_saved=saved) if result.compacted and saved > 0 else None
 
 
@@ -131,38 +147,42 @@ _KINDS = {"svg": "a picture", "html": "a page, for any browser"}
 
 
 def _targets(options: Options, source: Path) -> dict[str, Path]:
-    """Return the file to write for each kind of picture (`svg`, `html`). Raise `Stop` if one cannot be
-    written.
+    """Return the file to write for each kind of picture (`svg`, `html`). Raise `CommandError` if one cannot
+    be written.
     """
     if options.svg is not None and options.svg == options.html:
-        raise Stop("--svg and --html name the same file.", exit_code=USAGE)
+        raise CommandError("--svg and --html name the same file.", exit_code=USAGE)
     asked = {"svg": options.svg, "html": options.html}
     return {
-        kind: writable(path, source, force=options.force) for kind, path in asked.items() if path is not None
+        kind: check_writable(path, source, force=options.force)
+        for kind, path in asked.items()
+        if path is not None
     }
 
 
 def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
-    """Write the pictures that were asked for. Return the path of each kind. Raise `Stop` if one cannot be
-    written.
+    """Write the pictures that were asked for. Return the path of each kind. Raise `CommandError` if one
+    cannot be written.
     """
     if not targets:
         return {}
-    from compactd.cli.inspect.page import page
-    from compactd.cli.inspect.picture import picture_of
+    from compactd.cli.inspect.html_page import page
+    from compactd.cli.inspect.picture_data import picture_of
     from compactd.cli.inspect.svg import svg
 
     picture = picture_of(inspected)
     for kind, target in targets.items():
         text = svg(picture) if kind == "svg" else page(picture)
         try:
-            write_beside(target, text.encode())
+            write_atomically(target, text.encode())
         except OSError as error:
-            raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
-    return {kind: encodable(str(target)) for kind, target in targets.items()}
+            raise CommandError(
+                f"cannot write {target}: {error.strerror}.", hint="Nothing was written."
+            ) from error
+    return {kind: make_encodable(str(target)) for kind, target in targets.items()}
 
 
-class Asked(Generic[T]):
+class BackgroundRequest(Generic[T]):
     """A call that runs in a thread while the caller does something else."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
@@ -189,23 +209,25 @@ class Asked(Generic[T]):
 class Counted(Struct, frozen=True, kw_only=True):
     """What this process's own token estimate says about a conversation, independent of the daemon."""
 
-    places: tuple[Place, ...]
+    places: tuple[MessagePlace, ...]
     """The place (number and turn) of each message of the file, oldest first."""
-    live_places: tuple[Place, ...]
+    live_places: tuple[MessagePlace, ...]
     """The place of each message in the context."""
     anatomy: Anatomy
     growth: Growth
 
 
-def count(conversation: Conversation, known: Known, *, most: int = LARGEST) -> Counted:
+def count(conversation: LoadedConversation, known: ModelFacts, *, most: int = MAX_NAMED_ENTRIES) -> Counted:
     """Return what uses the tokens, the `most` largest entries, and how the context grew. O(length of the
     texts).
     """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
     places = places_of(messages)
-    live_places = [places[number - 1] if number else Place(0, 0) for number in conversation.live_numbers]
-    anatomy = dissect(
+    live_places = [
+        places[number - 1] if number else MessagePlace(0, 0) for number in conversation.live_numbers
+    ]
+    anatomy = anatomy_of(
         live,
         live_places,
         known.counter,
@@ -226,8 +248,8 @@ def count(conversation: Conversation, known: Known, *, most: int = LARGEST) -> C
 
 
 def examine(
-    conversation: Conversation,
-    known: Known,
+    conversation: LoadedConversation,
+    known: ModelFacts,
     counted: Counted,
     entry_ids: Sequence[str],
     warnings: Sequence[str],
@@ -241,7 +263,7 @@ def examine(
     live_places = counted.live_places
     usage = known.state.token_usage
     used = usage.current_context_tokens or 0
-    context = fill(counted.anatomy.parts, used)
+    context = breakdown_of(counted.anatomy.parts, used)
     pricing = pricing_of(known.lookup) if known.lookup else None
     return Inspected(
         conversation=conversation,
@@ -249,7 +271,7 @@ def examine(
         anatomy=replace(
             counted.anatomy,
             largest=tuple(
-                replace(entry, tokens=context.shown(entry.tokens)) for entry in counted.anatomy.largest
+                replace(entry, tokens=context.scaled(entry.tokens)) for entry in counted.anatomy.largest
             ),
         ),
         context=context,
@@ -261,7 +283,7 @@ def examine(
             is_guess=known.is_guess,
             is_estimate=known.is_estimate,
         ),
-        report_message=_reported(live, live_places, usage.last_prompt_tokens),
+        report_message=_reported_place(live, live_places, usage.last_prompt_tokens),
         growth=counted.growth,
         forecast=forecast(counted.growth, used, usage.threshold_tokens),
         cost=cost_of(messages, pricing) if pricing else None,
@@ -272,7 +294,7 @@ def examine(
     )
 
 
-def _reported(live: Sequence[Message], places: Sequence[Place], base: int) -> int | None:
+def _reported_place(live: Sequence[Message], places: Sequence[MessagePlace], base: int) -> int | None:
     """Return the number of the message whose usage report says `base`, the prompt tokens on which the current
     size is based; None if there is none.
     """

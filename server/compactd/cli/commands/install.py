@@ -9,21 +9,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
-from compactd.integrations.hooks.events import AGENTS, Agent
+from compactd.integrations.hooks.events import AGENTS, AgentName
+from compactd.integrations.hooks.hook_state import hooks_folder
 from compactd.integrations.hooks.install import (
     CannotChange,
-    Change,
+    FileChange,
     exposed_program,
     install,
     installation,
     program,
 )
-from compactd.integrations.hooks.settings_change import Wanted, place_of
-from compactd.integrations.hooks.state import hooks_folder
+from compactd.integrations.hooks.settings_change import WantedHooks, settings_path
 
-NAMES: dict[Agent, str] = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI"}
+NAMES: dict[AgentName, str] = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI"}
 
 ABOUT = """\
 Adds hooks to an agent's settings. The agent then reports its turns to compactd, and
@@ -34,7 +34,7 @@ the change. The rest of the file stays byte for byte the same, and
 Nothing leaves the machine: sessions are copied into compactd's own folder.
 """
 
-AFTER: dict[Agent, tuple[str, ...]] = {
+AFTER: dict[AgentName, tuple[str, ...]] = {
     "claude-code": ("Sessions that start from now on use the hooks; `/hooks` in Claude Code lists them.",),
     "codex": (
         "Codex silently ignores hooks that you have not trusted. Start `codex`, look at the hooks when it",
@@ -53,34 +53,36 @@ class Options(Struct, frozen=True, kw_only=True):
     settings: str | None
 
 
-def agent_of(name: str) -> Agent:
+def parse_agent(name: str) -> AgentName:
     """Return the agent with this name, which the command line has already checked."""
     return next(agent for agent in AGENTS if agent == name)
 
 
-def settings_of(agent: Agent, given: str | None) -> Path:
-    """Return the settings file to change: the given one, or the agent's default. Raise `Stop` if the home
-    folder is unknown.
+def settings_place(agent: AgentName, given: str | None) -> Path:
+    """Return the settings file to change: the given one, or the agent's default. Raise `CommandError` if the
+    home folder is unknown.
     """
     if given is not None:
         return Path(given).absolute()
     try:
-        return place_of(agent, os.environ)
+        return settings_path(agent, os.environ)
     except KeyError:
-        raise Stop("the home folder is unknown.", hint="Name the settings file: --settings FILE.") from None
+        raise CommandError(
+            "the home folder is unknown.", hint="Name the settings file: --settings FILE."
+        ) from None
 
 
 def run(options: Options, page: Page) -> int:
     """Add the hooks and show the change."""
-    agent = agent_of(options.agent)
-    path = settings_of(agent, options.settings)
-    wanted = Wanted(agent, program(), with_statusline=not options.no_statusline)
+    agent = parse_agent(options.agent)
+    path = settings_place(agent, options.settings)
+    wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline)
     try:
         change = installation(path, wanted)
         if not options.dry_run and change.is_needed:
             change = install(path, wanted, os.environ)
     except CannotChange as error:
-        raise Stop(f"{error}.", hint="Nothing was changed.") from error
+        raise CommandError(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run
     exposed = exposed_program()
     if exposed is not None:
@@ -97,7 +99,7 @@ def run(options: Options, page: Page) -> int:
     return DONE if change.is_needed else NOTHING_TO_DO
 
 
-def show(page: Page, change: Change, agent: Agent, *, done: bool, already: str) -> None:
+def show(page: Page, change: FileChange, agent: AgentName, *, done: bool, already: str) -> None:
     """Print the change of a settings file as a diff, or as JSON."""
     if page.is_json:
         page.json(

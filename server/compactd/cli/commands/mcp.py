@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import session_ids
-from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
+from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
 from compactd.cli.framework.page import Page
-from compactd.integrations.mcp.recall_sessions import Wanted
+from compactd.integrations.mcp.recall_sessions import SessionChoice
 from compactd.storage.paths import real_folder
 
 ABOUT = """\
@@ -44,9 +44,9 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Serve MCP until stdin ends."""
     if options.session is not None and (options.agent is not None or options.folder is not None):
-        raise Stop("--session cannot be combined with --agent or --folder.", exit_code=USAGE)
+        raise CommandError("--session cannot be combined with --agent or --folder.", exit_code=USAGE)
     if find_spec("mcp") is None:
-        raise Stop("the MCP library is not installed.", hint="pip install 'compactd[mcp]'")
+        raise CommandError("the MCP library is not installed.", hint="pip install 'compactd[mcp]'")
     import asyncio
 
     from compactd.integrations.mcp.server import serve
@@ -54,8 +54,8 @@ def run(options: Options, page: Page) -> int:
     # Links are resolved once, so that changing one later does not give access to another project.
     folder = real_folder(str(Path.cwd() / (options.folder or "")))
     if folder is None:
-        raise Stop(f"{options.folder!r} is not a folder that can be read.", exit_code=USAGE)
-    wanted = Wanted(
+        raise CommandError(f"{options.folder!r} is not a folder that can be read.", exit_code=USAGE)
+    wanted = SessionChoice(
         session_id=options.session, agent=options.agent, folder=folder, all_projects=options.all_projects
     )
 

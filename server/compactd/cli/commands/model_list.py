@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from compactd.cli.framework.exit_codes import Stop
+from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
 
@@ -19,11 +19,11 @@ HINT = "--provider NAME lists its models; `compactd models NAME` shows one model
 
 
 def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
-    """Print the models of `provider`, or the providers if it is None. Raise `Stop` if the provider has no
-    models.
+    """Print the models of `provider`, or the providers if it is None. Raise `CommandError` if the provider
+    has no models.
     """
     if provider is not None and not found.models:
-        raise Stop(
+        raise CommandError(
             f"no model of the provider {provider!r} is known.",
             hint="`compactd models` lists the providers.",
         )
@@ -41,7 +41,7 @@ def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
     page.line(f"{'window':>{NUMBER}}{'input':>{NUMBER + 2}}{'output':>{NUMBER + 2}}  model")
     for model in found.models:
         page.line(_row(model))
-    _learned(page, learned)
+    _show_learned(page, learned)
 
 
 def _row(model: ModelInfo) -> str:
@@ -70,7 +70,7 @@ def _summary(page: Page, found: ListModelsResult) -> None:
     counts = [f"{one_line(name)} {count:,}" for name, count in sorted(models.items())]
     for line in _side_by_side(counts, page.width) if page.is_drawn else counts:
         page.line(line)
-    _learned(page, found.observed)
+    _show_learned(page, found.observed)
     page.line()
     page.line(HINT)
 
@@ -88,7 +88,7 @@ def _side_by_side(words: Sequence[str], columns: int) -> Iterator[str]:
         yield line
 
 
-def _learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
+def _show_learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
     """Print the context windows that were learned from servers, newest last; nothing if there are none."""
     if not observed:
         return

@@ -10,8 +10,8 @@ from msgspec import UNSET, Struct
 from compactd.cli.commands import model_list
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import models, providers
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop
-from compactd.cli.framework.model_facts import named
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.model_facts import full_model_name
 from compactd.cli.framework.page import LABEL, Look, Page, one_line, plural
 from compactd.client import Client
 from compactd.core.models.registry import Pricing
@@ -39,7 +39,7 @@ def run(options: Options, page: Page) -> int:
     """Ask the daemon and print the answer."""
     wrong = _wrong(options)
     if wrong:
-        raise Stop(wrong, hint="See `compactd models --help`.", exit_code=USAGE)
+        raise CommandError(wrong, hint="See `compactd models --help`.", exit_code=USAGE)
     with Client() as client:
         if options.forget:
             return _forget(client, options, page)
@@ -105,7 +105,7 @@ def show(page: Page, found: LookupResult) -> None:
     look: Look = "due" if is_guess else ""
     doubt, bound = ("?", "at most, a guess") if is_guess else ("", "at most")
     most = ", at most: a local server may use less" if found.upper_bound else ""
-    page.row("model", named(found) + (", retired" if found.retired else ""))
+    page.row("model", full_model_name(found) + (", retired" if found.retired else ""))
     page.figure("window", f"{found.context_window:,}{doubt}", origin_of(found) + most, look)
     for label, limit in (("input", found.input_limit), ("output", found.output_limit)):
         if limit is not None:

@@ -26,12 +26,12 @@ from compactd.core.history.entries import (
     UsageReported,
     number_of,
 )
-from compactd.storage.records import bare, line, scan
+from compactd.storage.journal_records import as_appended, encode_record, scan
 
 _decode = msgspec.json.Decoder(Entry).decode
 
 
-def salvaged(data: bytes) -> tuple[bytes, int] | None:
+def salvage(data: bytes) -> tuple[bytes, int] | None:
     """Return (a new journal of the readable records in `data`, the number of records); None if the first
     record is lost.
 
@@ -43,13 +43,15 @@ def salvaged(data: bytes) -> tuple[bytes, int] | None:
     entries: list[Entry] = []
     for record in (*found.records, *after):
         try:
-            entries.append(_decode(bare(record)))
+            entries.append(_decode(as_appended(record)))
         except msgspec.MsgspecError:
             continue
     if not entries or not isinstance(entries[0], Opened):
         return None
-    whole = _renumbered(entries)
-    return b"".join(line(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(whole)), len(whole)
+    whole = _renumber(entries)
+    return b"".join(encode_record(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(whole)), len(
+        whole
+    )
 
 
 class _Names:
@@ -58,7 +60,7 @@ class _Names:
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = numbers
 
-    def same(self, entry_id: str | None) -> str | None:
+    def new_id(self, entry_id: str | None) -> str | None:
         """Return the new id of the entry; None if the entry is lost."""
         at = bisect_left(self._numbers, _number(entry_id))
         there = at < len(self._numbers) and self._numbers[at] == _number(entry_id)
@@ -69,18 +71,18 @@ class _Names:
         at = bisect_right(self._numbers, _number(entry_id))
         return f"e{at}" if at and entry_id is not None else None
 
-    def behind(self, entry_id: str | None) -> str | None:
+    def after(self, entry_id: str | None) -> str | None:
         """Return the new id of the entry, or of the nearest entry after it; None if there is none."""
         at = bisect_left(self._numbers, _number(entry_id))
         return f"e{at + 1}" if at < len(self._numbers) and entry_id is not None else None
 
-    def those(self, entry_ids: Sequence[str]) -> tuple[str, ...]:
+    def remaining(self, entry_ids: Sequence[str]) -> tuple[str, ...]:
         """Return the new ids of the entries that are not lost."""
-        return tuple(name for name in map(self.same, entry_ids) if name is not None)
+        return tuple(name for name in map(self.new_id, entry_ids) if name is not None)
 
     def stubs(self, stubs: Sequence[Stub]) -> tuple[Stub, ...]:
         """Return the stubs of entries that are not lost."""
-        named = [(self.same(stub.entry_id), stub) for stub in stubs]
+        named = [(self.new_id(stub.entry_id), stub) for stub in stubs]
         return tuple(replace(stub, entry_id=name) for name, stub in named if name is not None)
 
 
@@ -88,14 +90,14 @@ def _number(entry_id: str | None) -> int:
     return number_of(entry_id or "") or 0
 
 
-def _renumbered(entries: Sequence[Entry]) -> list[Entry]:
+def _renumber(entries: Sequence[Entry]) -> list[Entry]:
     numbers = [_number(entry.id) for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
     names = _Names(sorted(set(numbers)))
     kept: list[Entry] = []
     steps: set[str] = set()
     count = 0
     for entry in entries:
-        renamed = _renamed(entry, names)
+        renamed = _rename(entry, names)
         if renamed is None:
             continue
         if isinstance(renamed, Appended | Compacted | Pruned):
@@ -119,38 +121,38 @@ def entry_parent(entry: Entry) -> str | None:
     return entry.parent if isinstance(entry, Appended | Compacted | Pruned) else None
 
 
-def _renamed(entry: Entry, names: _Names) -> Entry | None:
+def _rename(entry: Entry, names: _Names) -> Entry | None:
     """Return the entry with new ids in its references; None if it is about a lost entry."""
     match entry:
         case UsageReported() | Snapshot():
-            return replace(entry, entry_id=names.same(entry.entry_id))
+            return replace(entry, entry_id=names.new_id(entry.entry_id))
         case Compacted():
-            first_kept = names.behind(entry.first_kept)
+            first_kept = names.after(entry.first_kept)
             result = replace(
                 entry.result,
                 first_kept_entry_id=first_kept,
-                pinned_entry_ids=names.those(entry.result.pinned_entry_ids),
+                pinned_entry_ids=names.remaining(entry.result.pinned_entry_ids),
                 pinned=tuple(
                     replace(one, entry_id=name)
                     for one in entry.result.pinned
-                    for name in names.those((one.entry_id,))
+                    for name in names.remaining((one.entry_id,))
                 ),
             )
             return replace(
                 entry,
                 first_kept=first_kept,
-                pinned=names.those(entry.pinned),
+                pinned=names.remaining(entry.pinned),
                 stubs=names.stubs(entry.stubs),
                 result=result,
             )
         case Pruned():
             return replace(entry, stubs=names.stubs(entry.stubs))
         case Undone() | Redone():
-            target = names.same(entry.target)
+            target = names.new_id(entry.target)
             return None if target is None else replace(entry, target=target)
         case Branched():
             return replace(entry, entry_id=names.before(entry.entry_id) or "e1")
         case PinSet() | Redacted():
-            return replace(entry, entry_ids=names.those(entry.entry_ids))
+            return replace(entry, entry_ids=names.remaining(entry.entry_ids))
         case _:
             return entry

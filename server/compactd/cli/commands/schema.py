@@ -10,7 +10,7 @@ from msgspec import Struct
 from compactd.cli.codegen import COMMAND as MENDING
 from compactd.cli.codegen import KINDS, is_checkout, stale_files
 from compactd.cli.framework.command import Argument, Command, Flag
-from compactd.cli.framework.exit_codes import DONE, FAILED, Stop
+from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
@@ -36,7 +36,7 @@ def run(options: Options, page: Page) -> int:
         sys.stdout.write(KINDS[options.kind or "json"]())
         return DONE
     if not is_checkout(CHECKOUT):
-        raise Stop(
+        raise CommandError(
             f"{CHECKOUT} is not a checkout of compactd.",
             hint="Run `pip install --editable .` in a checkout, then run this command again.",
         )

@@ -9,9 +9,9 @@ from msgspec import Struct
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
-from compactd.cli.framework.page import Page, note, one_line, plural
-from compactd.cli.framework.progress import Waiting
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
+from compactd.cli.framework.page import Page, one_line, plural, print_notes
+from compactd.cli.framework.progress import ProgressSpinner
 from compactd.client import Client
 from compactd.protocol.wire import Hit, SearchResult
 
@@ -36,11 +36,11 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Ask the daemon and print the messages it found."""
     query = " ".join(options.words)
-    with Client() as client, Waiting("searching the sessions"):
+    with Client() as client, ProgressSpinner("searching the sessions"):
         titles = {one.session_id: one.title for one in client.session_list().sessions}
         if options.session is not None:
             if options.session not in titles:
-                raise Stop(
+                raise CommandError(
                     f"no session has the id {options.session!r}.", hint="`compactd sessions` lists them."
                 )
             client.session_start(session_id=options.session)
@@ -69,7 +69,7 @@ def _show(page: Page, found: SearchResult, titles: dict[str, str | None], sessio
         for hit in hits:
             when = datetime.fromtimestamp(hit.at).strftime("%Y-%m-%d %H:%M")
             page.line(f"  {hit.entry_id:<6} {hit.role:<9} {when}  {one_line(hit.snippet)}")
-    note([f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"])
+    print_notes([f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"])
 
 
 COMMAND = Command(

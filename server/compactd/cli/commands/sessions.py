@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.client import Client
 from compactd.protocol.wire import DeleteResult, ListResult, SessionInfo
@@ -20,7 +20,7 @@ Lists the sessions that are stored on this machine, newest first. `open` means t
 daemon has the session open.
 """
 
-ID_SHOWN = 20
+MAX_ID_COLUMNS = 20
 """Columns of an id in a terminal. The daemon's own ids have 16 characters."""
 
 
@@ -60,7 +60,7 @@ def run(options: Options, page: Page) -> int:
     """Print the list of sessions."""
     with Client() as client:
         stored = client.ask("session/list", None, ListResult).sessions
-    sessions = chosen(stored, options)
+    sessions = choose(stored, options)
     if page.is_json:
         page.json({"sessions": sessions})
     elif not stored:
@@ -76,7 +76,7 @@ def run(options: Options, page: Page) -> int:
     return DONE
 
 
-def chosen(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionInfo, ...]:
+def choose(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionInfo, ...]:
     """Return the sessions that match the filters, in the chosen order."""
     text = (options.filter or "").casefold()
     model = (options.model or "").casefold()
@@ -127,13 +127,13 @@ def delete(options: DeleteOptions, page: Page) -> int:
         sessions = client.ask("session/list", None, ListResult).sessions
         session = next((one for one in sessions if one.session_id == options.id), None)
         if session is None:
-            raise Stop(
+            raise CommandError(
                 f"no session has the id {options.id!r}.",
                 hint="`compactd sessions` lists the stored sessions.",
                 code=1001,
             )
         what = f"{session.session_id} ({plural(session.message_count, 'message')})"
-        if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirmed(what):
+        if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirm(what):
             page.line("nothing was deleted")
             return NOTHING_TO_DO
         left = client.ask("session/delete", {"session_id": options.id}, DeleteResult).left
@@ -146,7 +146,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
     return DONE
 
 
-def _confirmed(what: str) -> bool:
+def _confirm(what: str) -> bool:
     sys.stdout.write(f"delete {one_line(what)} permanently? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

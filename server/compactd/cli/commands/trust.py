@@ -9,10 +9,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, Flag
-from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, Stop
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line
 from compactd.protocol.errors import CompactdError
-from compactd.session.trust import Change, trust, trusted
+from compactd.session.trust import TrustChange, list_trusted, trust
 from compactd.storage.paths import data_folder
 
 ABOUT = """\
@@ -43,7 +43,7 @@ def run(options: Options, page: Page) -> int:
     try:
         done = trust(data, str(Path(options.dir).absolute()), time.time(), dry_run=options.dry_run)
     except CompactdError as error:
-        raise Stop(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
+        raise CommandError(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
     if page.is_json:
         page.json(done)
     else:
@@ -53,7 +53,7 @@ def run(options: Options, page: Page) -> int:
 
 def list_folders(page: Page) -> int:
     """Print every folder that was trusted. Return `FAILED` if one is no longer trusted."""
-    folders, problem = trusted(data_folder(os.environ))
+    folders, problem = list_trusted(data_folder(os.environ))
     stale = [one for one in folders if one.state != "trusted"]
     if page.is_json:
         page.json(
@@ -85,7 +85,7 @@ def list_folders(page: Page) -> int:
     return FAILED if stale or problem is not None else DONE
 
 
-def _draw(page: Page, done: Change, *, dry_run: bool) -> None:
+def _draw(page: Page, done: TrustChange, *, dry_run: bool) -> None:
     if not done.settings:
         page.line(".compactd.toml sets nothing")
     for one in done.settings:

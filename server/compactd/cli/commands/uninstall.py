@@ -6,9 +6,9 @@ import os
 
 from msgspec import Struct
 
-from compactd.cli.commands.install import agent_of, settings_of, show
+from compactd.cli.commands.install import parse_agent, settings_place, show
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
 from compactd.integrations.hooks.events import AGENTS
 from compactd.integrations.hooks.install import CannotChange, removal, uninstall
@@ -30,14 +30,14 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Remove the hooks and show the change."""
-    agent = agent_of(options.agent)
-    path = settings_of(agent, options.settings)
+    agent = parse_agent(options.agent)
+    path = settings_place(agent, options.settings)
     try:
         change = removal(path, agent, os.environ)
         if not options.dry_run:
             uninstall(path, agent, os.environ)
     except CannotChange as error:
-        raise Stop(f"{error}.", hint="Nothing was changed.") from error
+        raise CommandError(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run
     show(page, change, agent, done=done, already="compactd's hooks are not installed")
     return DONE if change.is_needed else NOTHING_TO_DO

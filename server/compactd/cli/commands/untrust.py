@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line
 from compactd.protocol.errors import CompactdError
 from compactd.session.trust import untrust
@@ -32,7 +32,7 @@ def run(options: Options, page: Page) -> int:
     try:
         done = untrust(data_folder(os.environ), str(Path(options.dir).absolute()))
     except CompactdError as error:
-        raise Stop(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
+        raise CommandError(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
     if page.is_json:
         page.json(done)
     else:

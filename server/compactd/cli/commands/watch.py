@@ -17,16 +17,16 @@ from msgspec.structs import replace
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import models
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop
-from compactd.cli.framework.load_file import recorded_beside
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.load_file import recorded_with_lookup
 from compactd.cli.framework.model_facts import counter_of
-from compactd.cli.framework.page import Look, Page, encodable, one_line, plural, shortened
+from compactd.cli.framework.page import Look, Page, make_encodable, one_line, plural, shorten_to_columns
 from compactd.cli.inspect.markup import short
 from compactd.cli.watch.agents import AGENTS, newest
-from compactd.cli.watch.state import Limits, Reading, Unreadable, Watched
+from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched, WatchLimits
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
-from compactd.core.text.visible import visible_json
+from compactd.core.text.escape_invisible import visible_json
 from compactd.protocol.wire import LookupResult, StartResult, StateResult
 
 ABOUT = """\
@@ -68,14 +68,14 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Show the session's status as one line: once, or kept up to date until Ctrl-C."""
     if (options.file is None) == (options.agent is None):
-        raise Stop(
+        raise CommandError(
             "name a FILE, or an agent with --agent NAME.",
             hint=f"The agents are: {', '.join(AGENTS)}. See `compactd watch --help`.",
             exit_code=USAGE,
         )
-    known = _Known(options.model, options.window)
+    known = _LimitsCache(options.model, options.window)
     if options.once:
-        return _once(options, known, page)
+        return _show_once(options, known, page)
     out: _Out = _JsonLines() if page.is_json else _Line(page) if page.is_drawn else _Lines()
     try:
         _follow(options, known, out)
@@ -89,27 +89,27 @@ def _source(options: Options) -> Path | None:
     return newest(options.agent or "", Path.cwd(), os.environ)
 
 
-def _once(options: Options, known: _Known, page: Page) -> int:
+def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:
     file = _source(options)
     if file is None:
-        raise Stop(f"no session of {options.agent} was found.", exit_code=NOTHING_TO_DO)
+        raise CommandError(f"no session of {options.agent} was found.", exit_code=NOTHING_TO_DO)
     match Watched(file, known.limits).look():
-        case Reading() as reading:
+        case ContextReading() as reading:
             if page.is_json:
-                page.json(facts_of(reading))
+                page.json(reading_facts(reading))
             elif page.is_drawn:
-                text, look = fitting(reading, page.width)
+                text, look = fit_line(reading, page.width)
                 page.line(text, look)
             else:
                 page.line(line(reading))
             return DONE
         case Unreadable(reason=reason):
-            raise Stop(f"cannot watch {one_line(str(file))}: {reason}.", exit_code=NOTHING_TO_DO)
+            raise CommandError(f"cannot watch {one_line(str(file))}: {reason}.", exit_code=NOTHING_TO_DO)
         case None:
             return NOTHING_TO_DO
 
 
-def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
+def _follow(options: Options, known: _LimitsCache, out: _Out) -> NoReturn:
     """Read the session file again and again and print what changed, until Ctrl-C or until nobody reads the
     output. Never returns."""
     watched: Watched | None = None
@@ -118,35 +118,35 @@ def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
         if watched is None or (options.file is None and looks % SEARCHES == 0):
             file = _source(options)
             if file is None and watched is None:
-                out.missing(f"no session of {options.agent} yet")
+                out.show_missing(f"no session of {options.agent} yet")
             elif file is not None and (watched is None or file != watched.path):
                 watched = Watched(file, known.limits)
         looks += 1
         if watched is not None:
             match watched.look():
-                case Reading() as reading:
+                case ContextReading() as reading:
                     out.show(reading)
                 case Unreadable(reason=reason, is_gone=is_gone):
                     # A JSON document is incomplete for a moment while it is being written.
                     if is_gone or not out.has_shown:
-                        out.missing(f"{one_line(str(watched.path))}: {reason}")
+                        out.show_missing(f"{one_line(str(watched.path))}: {reason}")
                 case None:
                     pass
         time.sleep(POLL_S)
 
 
-class _Known:
+class _LimitsCache:
     """What the daemon knows about models. Each model is looked up once."""
 
     def __init__(self, model: str | None, window: int | None) -> None:
         self._model = model
         self._window = window
         self._found: dict[str | None, LookupResult | None] = {}
-        self._answers: dict[tuple[str | None, int | None], Limits] = {}
+        self._answers: dict[tuple[str | None, int | None], WatchLimits] = {}
 
     def limits(
         self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
-    ) -> Limits:
+    ) -> WatchLimits:
         """Return the limits of the model given on the command line, otherwise of `model`.
 
         The window is the one given on the command line, otherwise the one that the file shows, otherwise the
@@ -155,11 +155,11 @@ class _Known:
         name = self._model or model
         recorded = NOTHING_RECORDED
         if self._window is None and name == model and (evidence or accepted):
-            recorded = recorded_beside(self._found[name], evidence, accepted)
+            recorded = recorded_with_lookup(self._found[name], evidence, accepted)
         window = self._window or recorded.window
         if (name, window) not in self._answers:
             with Client() as client:
-                self._answers[name, window] = self._asked(client, name, window)
+                self._answers[name, window] = self._request_limits(client, name, window)
         limits = self._answers[name, window]
         if recorded.window is None or recorded.window != limits.window:
             return limits
@@ -170,19 +170,21 @@ class _Known:
             is_estimate=recorded.is_estimate,
         )
 
-    def _asked(self, client: Client, model: str | None, window: int | None) -> Limits:
-        limits, self._found[model] = _asked(client, model, window)
+    def _request_limits(self, client: Client, model: str | None, window: int | None) -> WatchLimits:
+        limits, self._found[model] = _ask_daemon(client, model, window)
         return limits
 
 
-def _asked(client: Client, model: str | None, window: int | None) -> tuple[Limits, LookupResult | None]:
+def _ask_daemon(
+    client: Client, model: str | None, window: int | None
+) -> tuple[WatchLimits, LookupResult | None]:
     params = {"persist": False, "model": model, "context_window": window}
     session_id = client.ask("session/start", params, StartResult).session_id
     state = client.ask("agent/state", {"session_id": session_id}, StateResult)
     lookup = None
     if state.model is not None:
         lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
-    limits = Limits(
+    limits = WatchLimits(
         model=state.model,
         window=state.token_usage.context_window,
         confidence=state.token_usage.context_window_confidence,
@@ -196,12 +198,12 @@ def _asked(client: Client, model: str | None, window: int | None) -> tuple[Limit
 # --- what is told -------------------------------------------------------------------------------------
 
 
-def line(reading: Reading) -> str:
+def line(reading: ContextReading) -> str:
     """Return the line, such as `ctx 41 % · 82k/200k · compacts in ~34 turns`."""
     return " · ".join(_parts(reading))
 
 
-def _parts(reading: Reading) -> list[str]:
+def _parts(reading: ContextReading) -> list[str]:
     limits, percent = reading.limits, reading.percent
     is_estimated = reading.source == "estimated"
     used = f"{'~' if is_estimated else ''}{short(reading.used)}"
@@ -220,7 +222,7 @@ def _parts(reading: Reading) -> list[str]:
     return parts
 
 
-def look_of(reading: Reading) -> Look:
+def look_of(reading: ContextReading) -> Look:
     """Return the line's colour: red if over the window; yellow if a compaction is due or soon, or for a
     guess.
     """
@@ -232,7 +234,7 @@ def look_of(reading: Reading) -> Look:
     return "due" if is_due or is_soon or limits.is_guess else ""
 
 
-def fitting(reading: Reading, columns: int) -> tuple[str, Look]:
+def fit_line(reading: ContextReading, columns: int) -> tuple[str, Look]:
     """Return the line and its colour. The line loses its last parts if it has more than `columns` columns."""
     parts = _parts(reading)
     while len(parts) > 1 and len(" · ".join(parts)) > columns:
@@ -240,11 +242,11 @@ def fitting(reading: Reading, columns: int) -> tuple[str, Look]:
     return " · ".join(parts)[: max(1, columns)], look_of(reading)
 
 
-def facts_of(reading: Reading) -> dict[str, object]:
+def reading_facts(reading: ContextReading) -> dict[str, object]:
     """Return the reading for `--json`. Sizes are in tokens."""
     limits, percent = reading.limits, reading.percent
     return {
-        "file": encodable(str(reading.file)),
+        "file": make_encodable(str(reading.file)),
         "format": reading.format,
         "model": limits.model,
         "used": reading.used,
@@ -265,10 +267,10 @@ class _Out(Protocol):
 
     has_shown: bool
 
-    def show(self, reading: Reading) -> None:
+    def show(self, reading: ContextReading) -> None:
         """Show a new reading."""
 
-    def missing(self, why: str) -> None:
+    def show_missing(self, why: str) -> None:
         """Show why there is no reading."""
 
     def end(self) -> None:
@@ -285,11 +287,11 @@ class _Lines:
         self._last = ""
         self._missing = ""
 
-    def show(self, reading: Reading) -> None:
+    def show(self, reading: ContextReading) -> None:
         self.has_shown, self._missing = True, ""
         self._write(self._text(reading))
 
-    def _text(self, reading: Reading) -> str:
+    def _text(self, reading: ContextReading) -> str:
         return line(reading)
 
     def _write(self, text: str) -> None:
@@ -298,7 +300,7 @@ class _Lines:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
-    def missing(self, why: str) -> None:
+    def show_missing(self, why: str) -> None:
         if why != self._missing:
             self._missing, self._last, self.has_shown = why, "", False
             sys.stderr.write(f"waiting: {why}\n")
@@ -311,12 +313,12 @@ class _Lines:
 class _JsonLines(_Lines):
     """An output that prints each reading as one line of JSON."""
 
-    def _text(self, reading: Reading) -> str:
-        return visible_json(msgspec.json.encode(facts_of(reading)).decode())
+    def _text(self, reading: ContextReading) -> str:
+        return visible_json(msgspec.json.encode(reading_facts(reading)).decode())
 
-    def missing(self, why: str) -> None:
+    def show_missing(self, why: str) -> None:
         self.has_shown = False
-        self._write(visible_json(msgspec.json.encode({"waiting": encodable(why)}).decode()))
+        self._write(visible_json(msgspec.json.encode({"waiting": make_encodable(why)}).decode()))
 
 
 class _Line:
@@ -331,13 +333,13 @@ class _Line:
         self._live = Live(console=page.console, auto_refresh=False)
         self._live.start()
 
-    def show(self, reading: Reading) -> None:
+    def show(self, reading: ContextReading) -> None:
         self.has_shown = True
-        self._draw(fitting(reading, self._columns()))
+        self._draw(fit_line(reading, self._columns()))
 
-    def missing(self, why: str) -> None:
+    def show_missing(self, why: str) -> None:
         self.has_shown = False
-        self._draw((shortened(f"ctx – · waiting: {why}", self._columns()), ""))
+        self._draw((shorten_to_columns(f"ctx – · waiting: {why}", self._columns()), ""))
 
     def _columns(self) -> int:
         """Return the current number of columns; the window may have been made narrower."""

@@ -18,12 +18,12 @@ import msgspec
 from click.shell_completion import CompletionItem
 from msgspec import Struct
 
-from compactd.cli.framework.exit_codes import DONE, acted
-from compactd.cli.framework.page import Page, encodable
-from compactd.cli.framework.pager import paged
+from compactd.cli.framework.exit_codes import DONE, exit_code_of
+from compactd.cli.framework.page import Page, make_encodable
+from compactd.cli.framework.pager import page_output
 
 Chosen = TypeVar("Chosen", bound=Struct)
-Read = Callable[[str], object]
+ParseOption = Callable[[str], object]
 """A function that converts the text of an option to its value. It raises `ValueError` with a message for the
 user.
 """
@@ -54,8 +54,8 @@ class Argument(click.Argument):
             required=required,
             nargs=-1 if is_many else 1,
             type=click.Choice(choices) if choices else click.STRING,
-            callback=_as_it_is if is_file else _reading(encodable),
-            shell_complete=None if choices else _completing(completed, is_file=is_file),
+            callback=_as_it_is if is_file else _parse_callback(make_encodable),
+            shell_complete=None if choices else _completion_callback(completed, is_file=is_file),
         )
         self.told = told
         self.is_many = is_many
@@ -79,7 +79,7 @@ class Option(click.Option):
         also: Sequence[str] = (),
         field: str | None = None,
         metavar: str | None = None,
-        read: Read = encodable,
+        read: ParseOption = make_encodable,
         default: object = None,
         required: bool = False,
         is_many: bool = False,
@@ -94,8 +94,8 @@ class Option(click.Option):
             required=required,
             multiple=is_many,
             type=click.Choice(choices) if choices else click.STRING,
-            callback=_as_it_is if is_file else _reading(read),
-            shell_complete=None if choices else _completing(completed, is_file=is_file),
+            callback=_as_it_is if is_file else _parse_callback(read),
+            shell_complete=None if choices else _completion_callback(completed, is_file=is_file),
         )
         if default is not None:
             # click treats an explicit None as a given value (pallets/click #3030).
@@ -130,7 +130,7 @@ class Command(click.Command):
         super().__init__(
             name,
             context_settings=dict(SETTINGS),
-            callback=_acting(options, run, is_paged=is_paged),
+            callback=_run_callback(options, run, is_paged=is_paged),
             params=_with_common(params, has_json=has_json, is_paged=is_paged),
             help=about,
         )
@@ -163,7 +163,7 @@ class CommandGroup(click.Group):
             commands=commands,
             context_settings=dict(SETTINGS),
             invoke_without_command=True,
-            callback=_acting(options, run, is_paged=is_paged),
+            callback=_run_callback(options, run, is_paged=is_paged),
             params=_with_common(params, has_json=True, is_paged=is_paged),
             help=about,
             subcommand_metavar="[COMMAND ...]",
@@ -187,7 +187,7 @@ def _with_common(
     return [*params, *common]
 
 
-def _acting(
+def _run_callback(
     options: type[Chosen], run: Callable[[Chosen, Page], int], *, is_paged: bool
 ) -> Callable[..., int]:
     def act(**values: object) -> int:
@@ -198,14 +198,14 @@ def _acting(
         page = Page(is_json=bool(values.pop("json", False) or above.get("json")))
         has_pager = is_paged and not values.pop("no_pager", False)
         chosen = msgspec.convert(values, options)
-        with paged(is_wanted=has_pager):
-            return acted(page, lambda: run(chosen, page))
+        with page_output(is_wanted=has_pager):
+            return exit_code_of(page, lambda: run(chosen, page))
 
     return act
 
 
-def _reading(
-    read: Read,
+def _parse_callback(
+    read: ParseOption,
 ) -> Callable[[click.Context, click.Parameter, str | tuple[str, ...] | None], object]:
     def value_of(ctx: click.Context, param: click.Parameter, text: str | tuple[str, ...] | None) -> object:
         try:
@@ -223,7 +223,7 @@ def _as_it_is(ctx: click.Context, param: click.Parameter, text: object) -> objec
     return text
 
 
-def _completing(
+def _completion_callback(
     completed: Completed | None, *, is_file: bool
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     def complete(ctx: click.Context, param: click.Parameter, begin: str) -> list[CompletionItem]:

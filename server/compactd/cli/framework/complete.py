@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import re
 
-from compactd.models.files import PACKAGED
+from compactd.models.registry_files import PACKAGED
 from compactd.storage.paths import data_folder
 
-MOST = 200
+MAX_COMPLETIONS = 200
 """The most suggestions that are offered; more do not fit on a screen."""
 
 _ROW = re.compile(rb'^\{"provider":"([^"]*)","id":"([^"]*)"', re.M)
@@ -35,7 +35,7 @@ def session_ids(begin: str) -> list[tuple[str, str]]:
         (one.session_id, datetime.fromtimestamp(one.updated_at).strftime("%Y-%m-%d %H:%M"))
         for one in stored
         if one.session_id.startswith(begin)
-    ][:MOST]
+    ][:MAX_COMPLETIONS]
 
 
 def providers(begin: str) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def models(begin: str) -> list[tuple[str, str]]:
     else:
         found = {model for _, model in _models() if "/" not in model}
         found |= {f"{provider}/" for provider, _ in providers(begin)}
-    return [(name, "") for name in sorted(found) if name.startswith(begin)][:MOST]
+    return [(name, "") for name in sorted(found) if name.startswith(begin)][:MAX_COMPLETIONS]
 
 
 def _models() -> list[tuple[str, str]]:

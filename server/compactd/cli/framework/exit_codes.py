@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from compactd.cli.framework.page import Page, cleaned, encodable
+from compactd.cli.framework.page import Page, make_encodable, without_controls
 from compactd.client import DaemonGone, RpcError
 from compactd.protocol.errors import CompactdError
 
@@ -20,18 +20,18 @@ INTERRUPTED = 130
 INTERNAL_ERROR = -32603
 
 
-def last_words(stderr: str) -> str:
+def last_log_line(stderr: str) -> str:
     """Return a sentence that quotes the last line of a daemon's log (`stderr`)."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return f"The daemon's log ends: {lines[-1]}" if lines else "The daemon's log is empty."
 
 
-def blame(error: RpcError) -> str:
+def bug_hint(error: RpcError) -> str:
     """Return a hint for an internal error of the daemon (the end of its log); empty for other errors."""
-    return f"{last_words(error.stderr)}\nPlease report it." if error.code == INTERNAL_ERROR else ""
+    return f"{last_log_line(error.stderr)}\nPlease report it." if error.code == INTERNAL_ERROR else ""
 
 
-class Stop(Exception):
+class CommandError(Exception):
     """An error that ends a command. `message` says what happened and to what; `hint` says what to do."""
 
     def __init__(
@@ -52,30 +52,34 @@ class Stop(Exception):
         self.data = dict(data or {})
 
 
-def acted(page: Page, act: Callable[[], int]) -> int:
+def exit_code_of(page: Page, act: Callable[[], int]) -> int:
     """Call `act` and return its exit code. If it raises an error that a user can do something about, print
     the error and return its exit code.
     """
     try:
         return act()
-    except Stop as stop:
-        return told(page, stop)
+    except CommandError as stop:
+        return print_error(page, stop)
     except RpcError as error:
-        return told(page, Stop(error.message, hint=blame(error), code=error.code, data=error.data))
+        return print_error(
+            page, CommandError(error.message, hint=bug_hint(error), code=error.code, data=error.data)
+        )
     except CompactdError as error:
-        return told(page, Stop(error.message, code=error.code, data=error.data))
+        return print_error(page, CommandError(error.message, code=error.code, data=error.data))
     except DaemonGone as error:
-        return told(page, Stop(f"{error}.", hint=last_words(error.stderr)))
+        return print_error(page, CommandError(f"{error}.", hint=last_log_line(error.stderr)))
     except TimeoutError as error:
-        return told(page, Stop(f"{error}.", hint="The daemon was stopped; nothing was written."))
+        return print_error(
+            page, CommandError(f"{error}.", hint="The daemon was stopped; nothing was written.")
+        )
 
 
-def told(page: Page, stop: Stop) -> int:
+def print_error(page: Page, stop: CommandError) -> int:
     """Print an error, as text on stderr or as JSON on stdout, and return its exit code."""
-    message = encodable(stop.message)
+    message = make_encodable(stop.message)
     if page.is_json:
         page.json({"error": {"code": stop.code, "message": message, "hint": stop.hint, "data": stop.data}})
     else:
         lines = [message, stop.hint] if stop.hint else [message]
-        sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
+        sys.stderr.write("".join(f"{without_controls(line)}\n" for line in lines))
     return stop.exit_code

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd import __version__
-from compactd.cli.framework.exit_codes import USAGE, Stop
+from compactd.cli.framework.exit_codes import USAGE, CommandError
 from compactd.cli.framework.page import plural
 from compactd.cli.inspect.journal_report import read_journal
 from compactd.client import Client
@@ -23,10 +23,10 @@ from compactd.core.budget.recorded_window import (
     window_by_file,
 )
 from compactd.formats.files.detect import NAMES, read
-from compactd.formats.files.directory_session import gathered
-from compactd.formats.files.repair import mended, split_prompt
-from compactd.formats.files.session_file import Line, SessionFile, live_places
-from compactd.formats.files.source import FILE_BYTES, bytes_of, too_large
+from compactd.formats.files.directory_session import gather
+from compactd.formats.files.repair import repair, split_prompt
+from compactd.formats.files.session_file import MessageLine, SessionFile, live_places
+from compactd.formats.files.source import FILE_BYTES, read_source, too_large
 from compactd.protocol.errors import CompactdError, FormatNotSupported, LimitExceeded
 from compactd.protocol.wire import AppendResult, LookupResult, StartResult
 
@@ -38,14 +38,14 @@ for a frame.
 TIMEOUT_S = 600.0
 """Timeout of one request, in seconds. A session file may be very large."""
 
-KNOWN = """\
+SUPPORTED_FILES_HINT = """\
 compactd reads session files of Claude Code, pi, Codex CLI, Gemini CLI, Cline,
 OpenCode, SWE-agent, mini-swe-agent, OpenHands, aider, klaude, Opal and compactd. It
 also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's
 neutral format, as a JSON list or as one message per line."""
 
 
-class Conversation(Struct, frozen=True, kw_only=True):
+class LoadedConversation(Struct, frozen=True, kw_only=True):
     """A session file that was read and repaired, ready to be appended to a session."""
 
     format: str
@@ -54,9 +54,9 @@ class Conversation(Struct, frozen=True, kw_only=True):
     session_id: str | None
     title: str | None
     model: str | None
-    messages: tuple[Line, ...]
+    messages: tuple[MessageLine, ...]
     """All messages, oldest first, without a leading system prompt."""
-    live: tuple[Line, ...]
+    live: tuple[MessageLine, ...]
     """The messages that are still in the context: those from the last summary on. For a compactd journal, the
     view.
     """
@@ -79,72 +79,88 @@ class Conversation(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def checked(path: str) -> Path:
-    """Return the path of a session file. `-` is standard input. Raise `Stop` if there is no such file."""
+def check_path(path: str) -> Path:
+    """Return the path of a session file. `-` is standard input. Raise `CommandError` if there is no such
+    file."""
     file = Path("/dev/stdin") if path == "-" else Path(path)
     try:
         mode = file.stat().st_mode
     except FileNotFoundError as error:
-        raise Stop(f"cannot read {path}: there is no such file.", hint=KNOWN, exit_code=USAGE) from error
+        raise CommandError(
+            f"cannot read {path}: there is no such file.", hint=SUPPORTED_FILES_HINT, exit_code=USAGE
+        ) from error
     except OSError as error:
-        raise Stop(f"cannot read {path}: {error.strerror}.", hint=KNOWN, exit_code=USAGE) from error
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}.", hint=SUPPORTED_FILES_HINT, exit_code=USAGE
+        ) from error
     if stat.S_ISDIR(mode):
-        raise Stop(f"cannot read {path}: it is a folder.", hint=f"Give a file.\n{KNOWN}", exit_code=USAGE)
+        raise CommandError(
+            f"cannot read {path}: it is a folder.",
+            hint=f"Give a file.\n{SUPPORTED_FILES_HINT}",
+            exit_code=USAGE,
+        )
     return file
 
 
-def bytes_at(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Return the bytes of a session file, or of a pipe until it ends.
 
-    Raise `Stop` if the file cannot be read or is larger than `FILE_BYTES`.
+    Raise `CommandError` if the file cannot be read or is larger than `FILE_BYTES`.
     """
     try:
         if path.is_file():
-            return gathered(path, bytes_of(path))
+            return gather(path, read_source(path))
         with path.open("rb") as stream:
             data = stream.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
             raise too_large(str(path), len(data))
         return data
     except OSError as error:
-        raise Stop(
+        raise CommandError(
             f"cannot read {path}: {error.strerror}.", hint="Check its permissions, or copy it."
         ) from error
     except LimitExceeded as error:
-        raise Stop(
+        raise CommandError(
             f"{error.message}.", hint="Split the file, or give only a part of it.", code=error.code
         ) from error
     except CompactdError as error:
         told = error.message.removeprefix(f"{path} cannot be read: ").removesuffix(" - at `$.path`")
-        raise Stop(f"cannot read {path}: {told}.", hint="Check its permissions, or copy it.") from error
+        raise CommandError(
+            f"cannot read {path}: {told}.", hint="Check its permissions, or copy it."
+        ) from error
 
 
-def file_in(path: Path, data: bytes, format: str = "auto") -> SessionFile:
-    """Parse `data`, the contents of `path`, as a session file. Raise `Stop` if it contains no session."""
+def parse_file(path: Path, data: bytes, format: str = "auto") -> SessionFile:
+    """Parse `data`, the contents of `path`, as a session file. Raise `CommandError` if it contains no
+    session."""
     if not data.strip():
-        raise Stop(f"{path} is empty.", hint=KNOWN)
+        raise CommandError(f"{path} is empty.", hint=SUPPORTED_FILES_HINT)
     if b"".join(data[:16].split()) in (b"[]", b"{}"):
-        raise Stop(f"{path} contains no messages.", hint=KNOWN)
+        raise CommandError(f"{path} contains no messages.", hint=SUPPORTED_FILES_HINT)
     try:
         file = read(data, format)
     except FormatNotSupported as error:
         what = "it looks binary" if b"\0" in data[:8192] else error.message.partition(";")[0]
         what = what.replace("this file's format", "its format")
-        raise Stop(f"cannot read {path}: {what}.", hint=KNOWN, code=error.code, data=error.data) from error
+        raise CommandError(
+            f"cannot read {path}: {what}.", hint=SUPPORTED_FILES_HINT, code=error.code, data=error.data
+        ) from error
     except CompactdError as error:
-        raise Stop(f"cannot read {path}: {error.message}.", hint=KNOWN, code=error.code) from error
+        raise CommandError(
+            f"cannot read {path}: {error.message}.", hint=SUPPORTED_FILES_HINT, code=error.code
+        ) from error
     if not file.messages:
-        raise Stop(f"{path} contains no messages.", hint=KNOWN)
+        raise CommandError(f"{path} contains no messages.", hint=SUPPORTED_FILES_HINT)
     return file
 
 
-def load(path: Path) -> Conversation:
-    """Read and parse a session file. Raise `Stop` if it contains no session."""
-    data = bytes_at(path)
-    return loaded(path, data, file_in(path, data))
+def load(path: Path) -> LoadedConversation:
+    """Read and parse a session file. Raise `CommandError` if it contains no session."""
+    data = read_bytes(path)
+    return load_session(path, data, parse_file(path, data))
 
 
-def loaded(path: Path, data: bytes, file: SessionFile) -> Conversation:
+def load_session(path: Path, data: bytes, file: SessionFile) -> LoadedConversation:
     """Return the conversation of `file`, which was parsed from `data`, the contents of `path`. For a compactd
     journal, messages, context and window come from the journal's own entries.
     """
@@ -167,22 +183,22 @@ def loaded(path: Path, data: bytes, file: SessionFile) -> Conversation:
     )
 
 
-def conversation_of(path: Path, file: SessionFile) -> Conversation:
+def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
     """Return the conversation of `file`, which was parsed from `path`: the repaired messages, and those of
     them that are still in the context.
     """
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
-    lines = tuple(mended(messages, warnings))
+    lines = tuple(repair(messages, warnings))
     lifted = len(file.messages) - len(lines)
     live = live_places(
         [message for message, _ in lines],
         {at - lifted: kept - lifted for at, kept in file.first_kept},
         {at - lifted: [place - lifted for place in places] for at, places in file.pinned},
     )
-    return Conversation(
+    return LoadedConversation(
         format=file.format,
-        name=_shortened(file.session_id) if file.session_id else path.name,
+        name=_short_id(file.session_id) if file.session_id else path.name,
         session_id=file.session_id,
         title=file.title,
         model=file.model,
@@ -201,13 +217,13 @@ def conversation_of(path: Path, file: SessionFile) -> Conversation:
     )
 
 
-def _shortened(session_id: str) -> str:
+def _short_id(session_id: str) -> str:
     """Return the first part of a UUID; other ids unchanged."""
     parts = session_id.split("-")
     return parts[0] if [len(part) for part in parts] == [8, 4, 4, 4, 12] else session_id
 
 
-class Begun(Struct, frozen=True, kw_only=True):
+class DaemonSession(Struct, frozen=True, kw_only=True):
     """A session that was started in a daemon and has no messages yet."""
 
     started: StartResult
@@ -227,36 +243,39 @@ class Begun(Struct, frozen=True, kw_only=True):
         return (*self.started.warnings, *self.recorded.doubts)
 
 
-class Fed(Struct, frozen=True, kw_only=True):
+class AppendedConversation(Struct, frozen=True, kw_only=True):
     """A conversation that was appended to a session of a daemon."""
 
     session_id: str
-    begun: Begun
+    begun: DaemonSession
     entry_ids: tuple[str, ...]
     """One entry id per message."""
 
 
-def feed(
+def append_conversation(
     client: Client,
-    conversation: Conversation,
+    conversation: LoadedConversation,
     *,
     model: str | None,
     window: int | None,
     live_only: bool = False,
-) -> Fed:
+) -> AppendedConversation:
     """Start a session that is kept in memory only, and append the messages.
 
     `model` and `window` (tokens) replace what the file says. With `live_only`, only the messages that are
     still in the context are appended.
     """
-    begun = begin(client, conversation, model=model, window=window)
+    begun = start_session(client, conversation, model=model, window=window)
     lines = conversation.live if live_only else conversation.messages
     entry_ids = append(client, begun.session_id, lines)
-    return Fed(session_id=begun.session_id, begun=begun, entry_ids=entry_ids)
+    return AppendedConversation(session_id=begun.session_id, begun=begun, entry_ids=entry_ids)
 
 
-def begin(client: Client, conversation: Conversation, *, model: str | None, window: int | None) -> Begun:
-    """Start a session that is kept in memory only, and append nothing yet. `feed` also appends the messages.
+def start_session(
+    client: Client, conversation: LoadedConversation, *, model: str | None, window: int | None
+) -> DaemonSession:
+    """Start a session that is kept in memory only, and append nothing yet. `append_conversation` also appends
+    the messages.
 
     Its window is `window` if given, otherwise the one that the file shows (`core/budget/recorded_window.py`),
     otherwise the model's registered window.
@@ -282,7 +301,7 @@ def begin(client: Client, conversation: Conversation, *, model: str | None, wind
         StartResult,
         timeout_s=TIMEOUT_S,
     )
-    return Begun(started=started, recorded=recorded)
+    return DaemonSession(started=started, recorded=recorded)
 
 
 def recorded_of(
@@ -292,10 +311,10 @@ def recorded_of(
     about its model.
     """
     found = None if model is None else client.ask("models/lookup", {"model": model}, LookupResult)
-    return recorded_beside(found, evidence, accepted)
+    return recorded_with_lookup(found, evidence, accepted)
 
 
-def recorded_beside(
+def recorded_with_lookup(
     found: LookupResult | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
     """Return the same as `recorded_of`, without asking the daemon. `found`: the answer of `models/lookup`;
@@ -311,7 +330,7 @@ def recorded_beside(
     return replace(recorded, source=f"{recorded.source}; {against}")
 
 
-def append(client: Client, session_id: str, lines: Sequence[Line]) -> tuple[str, ...]:
+def append(client: Client, session_id: str, lines: Sequence[MessageLine]) -> tuple[str, ...]:
     """Append messages in batches. Return the entry id of each."""
     entry_ids: list[str] = []
     for batch in _batches(lines):
@@ -320,7 +339,7 @@ def append(client: Client, session_id: str, lines: Sequence[Line]) -> tuple[str,
     return tuple(entry_ids)
 
 
-def _batches(lines: Sequence[Line]) -> Iterator[list[Raw]]:
+def _batches(lines: Sequence[MessageLine]) -> Iterator[list[Raw]]:
     batch: list[Raw] = []
     size = 0
     for _, raw in lines:
@@ -334,7 +353,7 @@ def _batches(lines: Sequence[Line]) -> Iterator[list[Raw]]:
         yield batch
 
 
-def about(conversation: Conversation, *, in_context: bool = False) -> str:
+def describe(conversation: LoadedConversation, *, in_context: bool = False) -> str:
     """Describe the file in one line. With `in_context`, also say how many messages are in the context."""
     count = plural(len(conversation.messages), "message")
     if in_context and len(conversation.live) != len(conversation.messages):
@@ -345,7 +364,7 @@ def about(conversation: Conversation, *, in_context: bool = False) -> str:
     return " · ".join(parts)
 
 
-def facts_of(conversation: Conversation) -> dict[str, object]:
+def session_facts(conversation: LoadedConversation) -> dict[str, object]:
     """Return the description of the file for `--json`."""
     return {
         "id": conversation.session_id,

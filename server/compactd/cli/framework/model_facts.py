@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.framework.load_file import Begun, Conversation
+from compactd.cli.framework.load_file import DaemonSession, LoadedConversation
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
 from compactd.core.budget.recorded_window import Recorded
@@ -18,7 +18,7 @@ NAME_IT = "set it with --model ID or --window N"
 """What the user can do about an unknown window."""
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class ModelFacts(Struct, frozen=True, kw_only=True):
     """What is known about a session's model."""
 
     state: StateResult
@@ -80,7 +80,7 @@ class Known(Struct, frozen=True, kw_only=True):
         """
         if self.lookup is None or self.is_guess:
             return self.state.model
-        return named(self.lookup)
+        return full_model_name(self.lookup)
 
     @property
     def window_number(self) -> str:
@@ -105,7 +105,7 @@ class Known(Struct, frozen=True, kw_only=True):
                 return f"registry: {confidence}"
 
 
-def known(client: Client, begun: Begun, conversation: Conversation) -> Known:
+def ask_model_facts(client: Client, begun: DaemonSession, conversation: LoadedConversation) -> ModelFacts:
     """Ask the daemon what it knows about the model of the session `begun`, and count the tokens of the
     conversation's system prompt and tools.
     """
@@ -115,7 +115,7 @@ def known(client: Client, begun: Begun, conversation: Conversation) -> Known:
         lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
     counter = counter_of(state, lookup)
     tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
-    return Known(
+    return ModelFacts(
         state=state,
         recorded=begun.recorded,
         lookup=lookup,
@@ -135,6 +135,6 @@ def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
     return counter_for(estimator, lookup.tokenizer if lookup else None, lookup.model if lookup else None)
 
 
-def named(found: LookupResult) -> str:
+def full_model_name(found: LookupResult) -> str:
     """Return `provider/model`, or the model alone if the provider is unknown."""
     return found.model if found.provider is None else f"{found.provider}/{found.model}"

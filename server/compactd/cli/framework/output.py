@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from compactd._runtime.programs import project_root
 from compactd.cli.framework.command import Flag
-from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, Stop
+from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.cli.framework.page import one_line
 from compactd.client import Client
@@ -24,9 +24,9 @@ FORCE = Flag("--force", "replace an existing file without asking")
 """The flag of every command that writes to a file which the user names."""
 
 
-def writable(path: str, source: Path, *, force: bool) -> Path:
-    """Check that the file `path` may be written, and return its path. Raise `Stop` if it cannot be written,
-    is the file `source` that the command reads, or exists and may not be replaced (see
+def check_writable(path: str, source: Path, *, force: bool) -> Path:
+    """Check that the file `path` may be written, and return its path. Raise `CommandError` if it cannot be
+    written, is the file `source` that the command reads, or exists and may not be replaced (see
     `refuse_to_overwrite`).
     """
     target = Path(path)
@@ -34,14 +34,14 @@ def writable(path: str, source: Path, *, force: bool) -> Path:
         is_folder, has_place = target.is_dir(), target.parent.is_dir()
         is_source = target.exists() and target.samefile(source)
     except OSError as error:
-        raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
+        raise CommandError(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
     if is_folder:
-        raise Stop(f"cannot write {path}: it is a folder.", hint="Give a file.", exit_code=USAGE)
+        raise CommandError(f"cannot write {path}: it is a folder.", hint="Give a file.", exit_code=USAGE)
     refuse_links(target)
     if not has_place:
-        raise Stop(f"cannot write {path}: there is no folder {target.parent}.", exit_code=USAGE)
+        raise CommandError(f"cannot write {path}: there is no folder {target.parent}.", exit_code=USAGE)
     if is_source:
-        raise Stop(
+        raise CommandError(
             f"cannot write {path}: it is the session file itself.",
             hint="Give another file: the original is never overwritten.",
             exit_code=USAGE,
@@ -51,15 +51,15 @@ def writable(path: str, source: Path, *, force: bool) -> Path:
 
 
 def refuse_to_overwrite(target: Path, *, force: bool) -> None:
-    """Raise `Stop` if `target` exists, unless `force` is true or the user agrees to replace it. The user is
-    asked only in a terminal.
+    """Raise `CommandError` if `target` exists, unless `force` is true or the user agrees to replace it. The
+    user is asked only in a terminal.
 
     Only regular files are protected: a pipe or device has no contents to lose.
     """
     if force or not target.is_file():
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Stop(
+        raise CommandError(
             f"cannot write {target}: the file exists.",
             hint="Nothing was written. Name another file, or use --force to replace this one.",
             exit_code=USAGE,
@@ -67,11 +67,12 @@ def refuse_to_overwrite(target: Path, *, force: bool) -> None:
     sys.stderr.write(f"{one_line(str(target))} exists. Replace it? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Stop(f"{target} was not changed.", hint="Nothing was written.", exit_code=NOTHING_TO_DO)
+        raise CommandError(f"{target} was not changed.", hint="Nothing was written.", exit_code=NOTHING_TO_DO)
 
 
 def refuse_links(target: Path) -> None:
-    """Raise `Stop` if a symbolic link would make the program write somewhere other than `target` says.
+    """Raise `CommandError` if a symbolic link would make the program write somewhere other than `target`
+    says.
 
     That is the case if `target` is a link to another folder, or if a folder above it is a link to outside the
     current project. A folder that came from somebody else may contain such links under common file names.
@@ -85,9 +86,11 @@ def refuse_links(target: Path) -> None:
         leaves_folder = written.is_symlink() and folder not in real.parents
         leaves_project = project in written.parents and project not in real.parents
     except (OSError, RuntimeError) as error:
-        raise Stop(f"cannot write {target}: its links cannot be resolved.", exit_code=USAGE) from error
+        raise CommandError(
+            f"cannot write {target}: its links cannot be resolved.", exit_code=USAGE
+        ) from error
     if leaves_folder or leaves_project:
-        raise Stop(
+        raise CommandError(
             f"cannot write {target}: it is a link to {real}, or is inside a linked folder.",
             hint="Nothing was written. If you mean that file, give its own path; otherwise remove the link.",
             exit_code=USAGE,
@@ -99,7 +102,7 @@ def write_context(client: Client, session_id: str, target: Path, source_format: 
 
     A session that was read from OpenAI messages is written as a JSON array of OpenAI messages. Every other
     session is written as neutral messages, one per line, with the system prompt first. The file is written
-    completely or not at all. Raise `Stop` if it cannot be written.
+    completely or not at all. Raise `CommandError` if it cannot be written.
     """
     shape = "openai" if source_format == "openai" else "neutral"
     params = {"session_id": session_id, "format": shape}
@@ -109,9 +112,11 @@ def write_context(client: Client, session_id: str, target: Path, source_format: 
         messages.insert(0, Raw(msgspec.json.encode({"role": "system", "content": context.system})))
     data = _array(messages) if shape == "openai" else _lines(messages)
     try:
-        write_beside(target, data)
+        write_atomically(target, data)
     except OSError as error:
-        raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
+        raise CommandError(
+            f"cannot write {target}: {error.strerror}.", hint="Nothing was written."
+        ) from error
     kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one per line"
     return f"{len(messages):,} {kind}"
 
@@ -131,7 +136,7 @@ def _lines(messages: Sequence[Raw]) -> bytes:
     return b"".join(bytes(raw).replace(b"\n", b" ") + b"\n" for raw in messages)
 
 
-def write_beside(target: Path, data: bytes) -> None:
+def write_atomically(target: Path, data: bytes) -> None:
     """Write `data` to `target` completely or not at all. A new file is readable by its owner only. Raise
     `OSError`.
     """

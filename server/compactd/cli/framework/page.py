@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from compactd.core.text import sanitize
-from compactd.core.text.visible import visible_json
+from compactd.core.text.escape_invisible import visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,19 +36,19 @@ exceeded or something failed. The text of the line does not depend on it.
 _STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
 
 
-def cleaned(text: str) -> str:
+def without_controls(text: str) -> str:
     """Return `text` without control characters that a terminal would act on. Line ends stay."""
     return text.replace("\r\n", "\n").translate(sanitize.NOTHING)
 
 
-def encodable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """Return `text` with U+FFFD for lone surrogates (the bytes of a file name that are not UTF-8)."""
     return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str) -> str:
     """Return `text` as one line: each run of white space becomes one space."""
-    return " ".join(cleaned(text).split())
+    return " ".join(without_controls(text).split())
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -56,7 +56,7 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def shortened(text: str, columns: int) -> str:
+def shorten_to_columns(text: str, columns: int) -> str:
     """Return `text` in at most `columns` columns. A longer text loses its end; a longer path loses its
     middle, because the end of a path says most.
     """
@@ -73,7 +73,7 @@ def shortened(text: str, columns: int) -> str:
     return f"{set_cell_size(text, front).rstrip()}…{last}"
 
 
-class Held(io.StringIO):
+class HeldOutput(io.StringIO):
     """A buffer that stands in for standard output until a command has printed everything; see
     `cli/framework/pager.py`.
     """
@@ -118,9 +118,9 @@ class Page:
 
     def line(self, text: str = "", look: Look = "") -> None:
         """Print one line, wrapped in a terminal."""
-        text = cleaned(text)
+        text = without_controls(text)
         if self.is_drawn:
-            self._wrapped(text, 0, look)
+            self._print_wrapped(text, 0, look)
         else:
             sys.stdout.write(f"{text}\n")
 
@@ -128,9 +128,9 @@ class Page:
         """Print a label and a text. In a terminal, the text is wrapped, and further lines begin below its
         first word. `columns`: the width of the label.
         """
-        line = f"{label:<{columns}}{cleaned(text)}".replace("\n", " ")
+        line = f"{label:<{columns}}{without_controls(text)}".replace("\n", " ")
         if self.is_drawn:
-            self._wrapped(line, columns, look)
+            self._print_wrapped(line, columns, look)
         else:
             sys.stdout.write(f"{line}\n")
 
@@ -139,20 +139,20 @@ class Page:
         head = f"{label:<{LABEL}}{number:>{NUMBER}}   "
         line = head + one_line(text)
         if self.is_drawn:
-            self._wrapped(line, len(head), look)
+            self._print_wrapped(line, len(head), look)
         else:
             sys.stdout.write(f"{line}\n")
 
     def text(self, text: str) -> None:
         """Print a text of several lines. In a terminal, lines are wrapped and list items indented."""
-        for line in cleaned(text).split("\n"):
+        for line in without_controls(text).split("\n"):
             if not self.is_drawn:
                 sys.stdout.write(f"{line}\n")
                 continue
             begin = len(line) - len(line.lstrip(" "))
-            self._wrapped(line, begin + 2 if line[begin : begin + 2] == "- " else begin, "")
+            self._print_wrapped(line, begin + 2 if line[begin : begin + 2] == "- " else begin, "")
 
-    def _wrapped(self, line: str, indent: int, look: Look) -> None:
+    def _print_wrapped(self, line: str, indent: int, look: Look) -> None:
         from rich.text import Text
 
         console = self.console
@@ -178,14 +178,14 @@ class Page:
         sys.stdout.write(visible_json(data.decode("utf-8", "replace")) + "\n")
 
 
-def note(lines: Sequence[str], most: int = 3) -> None:
+def print_notes(lines: Sequence[str], most: int = 3) -> None:
     """Print the first `most` warnings to standard error after all other output, and how many
     more there are.
     """
     shown = [f"note: {one_line(line)}\n" for line in lines[:most]]
     if len(lines) > most:
         shown.append(f"note: {plural(len(lines) - most, 'more note', 'more notes')}; --json lists them\n")
-    if isinstance(sys.stdout, Held):
+    if isinstance(sys.stdout, HeldOutput):
         sys.stdout.notes += shown
         return
     sys.stdout.flush()

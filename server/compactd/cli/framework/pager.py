@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from compactd._runtime.programs import resolved_command
-from compactd.cli.framework.page import Held
+from compactd._runtime.programs import resolve_command
+from compactd.cli.framework.page import HeldOutput
 
 LESS = "FRX"
 """Options of `less` if `LESS` is not set: quit if everything fits, show colours, do not clear the screen. git
@@ -21,7 +21,7 @@ uses the same (core.pager).
 
 
 @contextmanager
-def paged(*, is_wanted: bool) -> Iterator[None]:
+def page_output(*, is_wanted: bool) -> Iterator[None]:
     """Collect what the `with` block prints, then print it: through the program that `PAGER` names if it has
     more lines than the terminal, otherwise directly.
 
@@ -32,14 +32,14 @@ def paged(*, is_wanted: bool) -> Iterator[None]:
     if not pager:
         yield
         return
-    stdout, held = sys.stdout, Held()
+    stdout, held = sys.stdout, HeldOutput()
     sys.stdout = held
     try:
         yield
     finally:
         sys.stdout = stdout
         text = held.getvalue()
-        if text.count("\n") < shutil.get_terminal_size().lines or not _shown(pager, text):
+        if text.count("\n") < shutil.get_terminal_size().lines or not _show(pager, text):
             stdout.write(text)
             stdout.flush()
         sys.stderr.write("".join(held.notes))
@@ -56,14 +56,14 @@ def _pager() -> list[str]:
     if not words or words == ["cat"]:
         return []
     try:
-        program = resolved_command(words[0], os.environ.get("PATH"), Path.cwd())
+        program = resolve_command(words[0], os.environ.get("PATH"), Path.cwd())
     except OSError:
         return []
     # A relative path would run a different program in each folder, so it is refused.
     return [program, *words[1:]] if Path(program).is_absolute() else []
 
 
-def _shown(pager: list[str], text: str) -> bool:
+def _show(pager: list[str], text: str) -> bool:
     """Show `text` in the pager, and wait until the user quits it. Return False if the pager could not be
     started.
     """

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.status import Status
 
-PATIENCE_S = 0.5
+SPINNER_DELAY_S = 0.5
 """Seconds before the spinner appears. A shorter operation shows nothing."""
 
 
-class Waiting:
+class ProgressSpinner:
     """A context manager that shows a text and a spinner while its block runs, if that takes longer than
-    `PATIENCE_S` and standard error is a terminal.
+    `SPINNER_DELAY_S` and standard error is a terminal.
     """
 
     def __init__(self, text: str) -> None:
@@ -26,16 +26,16 @@ class Waiting:
         self._is_over = False
         self._timer: threading.Timer | None = None
 
-    def say(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Change the shown text. May be called from any thread."""
         with self._lock:
             self._text = text
             if self._status is not None:
                 self._status.update(text)
 
-    def __enter__(self) -> Waiting:
+    def __enter__(self) -> ProgressSpinner:
         if sys.stderr.isatty():
-            self._timer = threading.Timer(PATIENCE_S, self._show)
+            self._timer = threading.Timer(SPINNER_DELAY_S, self._show)
             self._timer.daemon = True
             self._timer.start()
         return self

@@ -13,11 +13,11 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from compactd.cli.command_list import COMMANDS
 from compactd.cli.framework.command import SETTINGS
-from compactd.cli.framework.exit_codes import FAILED, INTERRUPTED, USAGE, Stop, told
-from compactd.cli.framework.page import Page, encodable, one_line
+from compactd.cli.framework.exit_codes import FAILED, INTERRUPTED, USAGE, CommandError, print_error
+from compactd.cli.framework.page import Page, make_encodable, one_line
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     """The group of all commands. It imports a command's module only when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -44,7 +44,7 @@ class Lazy(click.Group):
 VARIABLE = "_COMPACTD_COMPLETE"
 """The environment variable with which a completion script asks for suggestions."""
 
-GROUP = Lazy("compactd", context_settings=dict(SETTINGS))
+GROUP = LazyGroup("compactd", context_settings=dict(SETTINGS))
 
 
 def run_command(arguments: list[str]) -> int:
@@ -56,14 +56,14 @@ def run_command(arguments: list[str]) -> int:
             # A pipe gets UTF-8 whatever the locale is. A terminal gets its own encoding.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
-        code = _ended(arguments)
+        code = _exit_code(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the pipe has closed it.
-        _let_go_of_stdout()
+        _detach_stdout()
         return FAILED
     except OSError as error:
-        _let_go_of_stdout()
+        _detach_stdout()
         sys.stderr.write(f"the output of the command could not be written: {error.strerror or error}\n")
         return FAILED
     return code
@@ -76,7 +76,7 @@ def complete(instruction: str) -> int:
     return shell_complete(GROUP, {}, "compactd", VARIABLE, instruction)
 
 
-def _ended(arguments: list[str]) -> int:
+def _exit_code(arguments: list[str]) -> int:
     try:
         with GROUP.make_context("compactd", arguments) as ctx:
             code = GROUP.invoke(ctx)
@@ -85,15 +85,15 @@ def _ended(arguments: list[str]) -> int:
         return end.exit_code
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "compactd"
-        told_as = one_line(encodable(error.format_message()))
+        told_as = one_line(make_encodable(error.format_message()))
         message = f"{where}: {told_as[:1].lower()}{told_as[1:]}"
-        stop = Stop(message, hint=f"See `{where} --help`.", exit_code=USAGE)
-        return told(Page(is_json="--json" in arguments), stop)
+        stop = CommandError(message, hint=f"See `{where} --help`.", exit_code=USAGE)
+        return print_error(Page(is_json="--json" in arguments), stop)
     except (KeyboardInterrupt, Abort):
         sys.stderr.write("\n")
         return INTERRUPTED
 
 
-def _let_go_of_stdout() -> None:
+def _detach_stdout() -> None:
     # Python would flush stdout again at exit and print an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,21 +11,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.inspect.anatomy import told_of
-from compactd.cli.inspect.context import fill
+from compactd.cli.inspect.anatomy import description_of
+from compactd.cli.inspect.context import breakdown_of
+from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Compacted, Entry, Item, View
-from compactd.core.history.state import Fold
-from compactd.core.history.undo import Step
+from compactd.core.history.state import SessionState
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import CompactionResult, ToolCall
-from compactd.storage.records import scan
+from compactd.storage.journal_records import scan
 
 Fate = Literal["kept", "pinned", "pruned", "summarised"]
 
 FATES: tuple[Fate, ...] = ("kept", "pinned", "pruned", "summarised")
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class MessageRow(Struct, frozen=True, kw_only=True):
     """A message of the view before a compaction, and what happened to it."""
 
     entry_id: str
@@ -38,10 +38,10 @@ class Row(Struct, frozen=True, kw_only=True):
     """Tokens after the compaction. 0 if the message was summarised."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class CompactionChange(Struct, frozen=True, kw_only=True):
     """What a compaction changed. Sizes are in tokens."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MessageRow, ...]
     """The messages of the view before the compaction, oldest first."""
     summary: str
     """The text of the summary; empty if nothing was summarised."""
@@ -49,7 +49,7 @@ class Change(Struct, frozen=True, kw_only=True):
     tokens_before: int
     """Size of the whole request before the compaction."""
     tokens_after: int
-    beside: int
+    fixed_tokens: int
     """Tokens of the request besides the messages: system prompt and tools, whether or not the file contains
     them."""
     messages_before: int
@@ -59,13 +59,15 @@ class Change(Struct, frozen=True, kw_only=True):
     result: CompactionResult | None
     """The result of the compaction; None for a prune."""
 
-    def of(self, fate: Fate) -> tuple[int, int, int]:
+    def totals_of(self, fate: Fate) -> tuple[int, int, int]:
         """Return (number of messages with this fate, their tokens before, their tokens after)."""
         rows = [row for row in self.rows if row.fate == fate]
         return len(rows), sum(row.tokens for row in rows), sum(row.tokens_after for row in rows)
 
 
-def last_change(data: bytes, working_dir: str | None = None, used: int | None = None) -> Change | None:
+def last_change(
+    data: bytes, working_dir: str | None = None, used: int | None = None
+) -> CompactionChange | None:
     """Find the last compaction or prune in the journal `data` that was not undone. Return what it changed;
     None if there is none.
 
@@ -79,45 +81,47 @@ def last_change(data: bytes, working_dir: str | None = None, used: int | None = 
     try:
         decode = msgspec.json.Decoder(Entry).decode
         entries: list[Entry] = [decode(record) for record in found.records]
-        whole = _folded(entries)
+        whole = _replay(entries)
         steps = whole.steps_in_force()
         return _change(entries, steps[-1], working_dir, used) if steps else None
     except (msgspec.MsgspecError, LookupError) as error:
         raise ValueError("the journal is damaged") from error
 
 
-def _folded(entries: Sequence[Entry]) -> Fold:
-    state = Fold(decode_message)
+def _replay(entries: Sequence[Entry]) -> SessionState:
+    state = SessionState(decode_message)
     for entry in entries:
         state.apply(entry)
     return state
 
 
-def _change(entries: Sequence[Entry], step: Step, working_dir: str | None, used: int | None) -> Change:
+def _change(
+    entries: Sequence[Entry], step: ViewStep, working_dir: str | None, used: int | None
+) -> CompactionChange:
     at = next(n for n, entry in enumerate(entries) if isinstance(entry, type(step)) and entry.id == step.id)
-    state = _folded(entries[:at])
+    state = _replay(entries[:at])
     before = state.view()
     parts = {"fixed": sum(state.fixed), "messages": before.tokens}
-    context = fill(parts, state.size if used is None else used)
+    context = breakdown_of(parts, state.size if used is None else used)
     state.apply(entries[at])
     after = state.view()
     found = list(_rows(before, after, step, working_dir))
-    tokens = context.shown_each([row.tokens for row in found])
+    tokens = context.scaled_each([row.tokens for row in found])
     rows = tuple(
         replace(row, tokens=now, tokens_after=now if row.tokens_after == row.tokens else then)
         for row, now, then in zip(
-            found, tokens, map(context.shown, (row.tokens_after for row in found)), strict=True
+            found, tokens, map(context.scaled, (row.tokens_after for row in found)), strict=True
         )
     )
-    summary_tokens = context.shown(step.summary_tokens) if isinstance(step, Compacted) else 0
+    summary_tokens = context.scaled(step.summary_tokens) if isinstance(step, Compacted) else 0
     beside = max(0, context.used - sum(row.tokens for row in rows))
-    return Change(
+    return CompactionChange(
         rows=rows,
         summary=step.summary if isinstance(step, Compacted) else "",
         summary_tokens=summary_tokens,
         tokens_before=context.used,
         tokens_after=beside + summary_tokens + sum(row.tokens_after for row in rows),
-        beside=beside,
+        fixed_tokens=beside,
         messages_before=len(before.items),
         messages_after=len(after.items),
         at=step.at,
@@ -125,16 +129,16 @@ def _change(entries: Sequence[Entry], step: Step, working_dir: str | None, used:
     )
 
 
-def _rows(before: View, after: View, step: Step, working_dir: str | None) -> Iterator[Row]:
+def _rows(before: View, after: View, step: ViewStep, working_dir: str | None) -> Iterator[MessageRow]:
     stays = {item.entry_id: item for item in after.items}
     pinned = set(step.pinned) if isinstance(step, Compacted) else set[str]()
     calls: dict[str, ToolCall] = {}
     for item in before.items:
         message = item.message
         calls.update((block.call_id, block) for block in message.content if isinstance(block, ToolCall))
-        kind, what = told_of(message, calls, working_dir)
+        kind, what = description_of(message, calls, working_dir)
         now = stays.get(item.entry_id)
-        yield Row(
+        yield MessageRow(
             entry_id=item.entry_id,
             fate=_fate(item, now, pinned),
             kind=kind,

@@ -34,7 +34,7 @@ counts.
 WHAT_CHARS = 200
 
 
-class Place(Struct, frozen=True):
+class MessagePlace(Struct, frozen=True):
     """The position of a message in the whole conversation."""
 
     number: int
@@ -43,7 +43,7 @@ class Place(Struct, frozen=True):
     """The number of the user's request that the message belongs to, from 1. 0 before the first request."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ContextBlock(Struct, frozen=True, kw_only=True):
     """One block of a message, as a user would describe it."""
 
     kind: str
@@ -62,7 +62,7 @@ class Anatomy(Struct, frozen=True, kw_only=True):
 
     parts: Mapping[str, int]
     """Tokens of each of `PARTS`."""
-    largest: tuple[Entry, ...]
+    largest: tuple[ContextBlock, ...]
     count: int
     """The number of entries with at least one token."""
     by_message: Mapping[int, int]
@@ -74,19 +74,19 @@ class Anatomy(Struct, frozen=True, kw_only=True):
         return sum(self.parts.values())
 
 
-def places_of(messages: Iterable[Message]) -> list[Place]:
+def places_of(messages: Iterable[Message]) -> list[MessagePlace]:
     """Return the number and the turn of each message of a whole conversation, oldest first."""
-    places: list[Place] = []
+    places: list[MessagePlace] = []
     turn = 0
     for number, message in enumerate(messages, start=1):
         turn += is_request(message)
-        places.append(Place(number, turn))
+        places.append(MessagePlace(number, turn))
     return places
 
 
-def dissect(
+def anatomy_of(
     messages: Sequence[Message],
-    places: Sequence[Place],
+    places: Sequence[MessagePlace],
     counter: Counter,
     *,
     system_tokens: int = 0,
@@ -101,7 +101,7 @@ def dissect(
     parts["system"], parts["tools"] = system_tokens, tools_tokens
     calls: dict[str, ToolCall] = {}
     reads: dict[str, list[int]] = {}
-    found: list[tuple[int, int, Block, Message, Place, ToolCall | None]] = []
+    found: list[tuple[int, int, Block, Message, MessagePlace, ToolCall | None]] = []
     by_message = dict.fromkeys((place.number for place in places), 0)
     for message, place in zip(messages, places, strict=True):
         for block in message.content:
@@ -129,7 +129,7 @@ def dissect(
     )
 
 
-def divided(message: Message, tokens: int) -> Mapping[str, int]:
+def divide(message: Message, tokens: int) -> Mapping[str, int]:
     """Divide the `tokens` of one message among its parts by an estimate of its blocks. The sum of the parts
     is `tokens`.
     """
@@ -148,7 +148,9 @@ def divided(message: Message, tokens: int) -> Mapping[str, int]:
     return parts
 
 
-def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | None) -> tuple[str, str]:
+def description_of(
+    message: Message, calls: Mapping[str, ToolCall], working_dir: str | None
+) -> tuple[str, str]:
     """Return (kind, description) of a message, from its first block that says something.
 
     `calls`: the tool calls before it, by id.
@@ -160,12 +162,12 @@ def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | 
             call = calls.get(block.call_id)
             what = what or ("" if call else block.name or "a call that is not in this context")
         if call is not None:
-            named = f"{call.name} {target_of(call, working_dir)}"
+            named = f"{call.name} {call_subject(call, working_dir)}"
             what = f"{what} · {named}" if what else named
         elif not what:
             what = _beginning(block)
         kind = kind or _kind_of(block, message)
-    return kind or message.role, _clipped(one_line(what))
+    return kind or message.role, _clip(one_line(what))
 
 
 def part_of(block: Block, message: Message) -> str:
@@ -185,14 +187,14 @@ def _entry(
     tokens: int,
     block: Block,
     message: Message,
-    place: Place,
+    place: MessagePlace,
     call: ToolCall | None,
     reads: Mapping[str, Sequence[int]],
     working_dir: str | None,
-) -> Entry:
+) -> ContextBlock:
     what, notes, failed = "", list[str](), False
     if call is not None:
-        what = f"{call.name} {target_of(call, working_dir)}"
+        what = f"{call.name} {call_subject(call, working_dir)}"
     if isinstance(block, ToolResult):
         what = what or block.name or "a call that is not in this context"
         failed = block.is_error
@@ -202,18 +204,18 @@ def _entry(
             notes += _read_again(call, reads)
     elif call is None:
         what = _beginning(block)
-    return Entry(
+    return ContextBlock(
         kind=_kind_of(block, message),
         tokens=tokens,
         turn=place.turn,
         message=place.number,
-        what=_clipped(one_line(what)),
+        what=_clip(one_line(what)),
         note=", ".join(notes),
         failed=failed,
     )
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= WHAT_CHARS else f"{text[: WHAT_CHARS - 1].rstrip()}…"
 
 
@@ -248,13 +250,13 @@ def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[
         yield f"read {plural(len(turns), 'time')}, last in turn {turns[-1]:,}"
 
 
-def target_of(call: ToolCall, working_dir: str | None) -> str:
+def call_subject(call: ToolCall, working_dir: str | None) -> str:
     """Return what a call is about: the file it names, its command, or what it searches for."""
     arguments = arguments_of(call)
     if not is_search(call.name):
         paths = paths_in(arguments)
         if paths:
-            return _below(paths[0], working_dir)
+            return _relative_path(paths[0], working_dir)
     for name in TARGETS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
@@ -266,7 +268,7 @@ def _first_text(arguments: Mapping[str, Json]) -> str:
     return next((value[: 2 * WHAT_CHARS] for value in arguments.values() if isinstance(value, str)), "")
 
 
-def _below(path: str, working_dir: str | None) -> str:
+def _relative_path(path: str, working_dir: str | None) -> str:
     """Return `path` relative to the conversation's folder, or unchanged if it is not in that folder."""
     if working_dir and path.startswith(working_dir.rstrip("/") + "/"):
         return path[len(working_dir.rstrip("/")) + 1 :]

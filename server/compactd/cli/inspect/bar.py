@@ -23,7 +23,7 @@ PERCENT_COLUMNS = 7
 """Columns at the right for `  100 %`."""
 CELLS = 100
 """The number of cells if there is room: one per percent of the window."""
-FEWEST_CELLS = 8
+MIN_CELLS = 8
 WHOLE_BAR = CELLS + EDGES + PERCENT_COLUMNS
 """Columns of a bar with all cells."""
 
@@ -54,7 +54,7 @@ def bar(gauge: Gauge, width: int) -> list[str]:
 
     The bar has `CELLS` cells, or fewer if `width` is too small.
     """
-    inner = max(FEWEST_CELLS, min(CELLS, width - EDGES - PERCENT_COLUMNS))
+    inner = max(MIN_CELLS, min(CELLS, width - EDGES - PERCENT_COLUMNS))
     whole = max(1, gauge.window or 0, gauge.used)
     cells: list[str] = []
     done = 0

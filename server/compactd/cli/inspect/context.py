@@ -20,7 +20,7 @@ adds to a request without recording it.
 """
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class RequestBreakdown(Struct, frozen=True, kw_only=True):
     """The next request, divided into parts. Sizes are in tokens."""
 
     used: int
@@ -37,14 +37,14 @@ class Context(Struct, frozen=True, kw_only=True):
         """Tokens that only the provider's report shows."""
         return self.parts[NOT_IN_FILE]
 
-    def shown(self, estimate: int) -> int:
+    def scaled(self, estimate: int) -> int:
         """Return the size to show for something with this estimate: scaled down if the sizes in `parts`
         are.
         """
         return estimate if self.estimate <= self.used else round(estimate * self.used / self.estimate)
 
-    def shown_each(self, estimates: Sequence[int]) -> list[int]:
-        """Return the size to show for each of `estimates`. The sum of these sizes is `shown` of the sum of
+    def scaled_each(self, estimates: Sequence[int]) -> list[int]:
+        """Return the size to show for each of `estimates`. The sum of these sizes is `scaled` of the sum of
         the estimates.
         """
         shown: list[int] = []
@@ -52,20 +52,20 @@ class Context(Struct, frozen=True, kw_only=True):
         for tokens in estimates:
             # Rounding the running sum leaves no remainder.
             done += tokens
-            until = self.shown(done)
+            until = self.scaled(done)
             shown.append(until - given)
             given = until
         return shown
 
-    def compacted(self, result: CompactionResult) -> CompactionResult:
+    def scaled_result(self, result: CompactionResult) -> CompactionResult:
         """Return `result` with the sizes of the whole request before and after the compaction. The part
         `NOT_IN_FILE` stays as large as it is.
         """
-        saved = min(self.used, self.shown(result.tokens_saved))
+        saved = min(self.used, self.scaled(result.tokens_saved))
         return replace(result, tokens_before=self.used, tokens_after=self.used - saved, tokens_saved=saved)
 
 
-def fill(estimates: Mapping[str, int], used: int) -> Context:
+def breakdown_of(estimates: Mapping[str, int], used: int) -> RequestBreakdown:
     """Divide the next request of `used` tokens into parts with the given estimates. O(parts).
 
     The estimates stay unchanged, and the remaining tokens become the part `NOT_IN_FILE`. If the sum of the
@@ -73,6 +73,6 @@ def fill(estimates: Mapping[str, int], used: int) -> Context:
     estimates are not.
     """
     estimate = sum(estimates.values())
-    context = Context(used=used, parts={}, estimate=estimate)
-    parts = dict(zip(estimates, context.shown_each(tuple(estimates.values())), strict=True))
+    context = RequestBreakdown(used=used, parts={}, estimate=estimate)
+    parts = dict(zip(estimates, context.scaled_each(tuple(estimates.values())), strict=True))
     return replace(context, parts={**parts, NOT_IN_FILE: max(0, used - estimate)})

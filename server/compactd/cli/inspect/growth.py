@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from compactd.cli.inspect.anatomy import Place
+from compactd.cli.inspect.anatomy import MessagePlace
 from compactd.core.history.entries import is_summary
 from compactd.core.tokens.counting import Counter, message_tokens
 from compactd.core.tokens.usage import context_size, normalise, visible_output
 from compactd.protocol.messages import Message
 
 LEVELS = "▁▂▃▄▅▆▇█"
-LEAST = 3
+MIN_GROWTH_POINTS = 3
 """The least number of sizes for a forecast."""
 
 
-class Size(Struct, frozen=True):
+class GrowthPoint(Struct, frozen=True):
     """The size of the context after an answer, in tokens."""
 
     turn: int
@@ -29,7 +29,7 @@ class Size(Struct, frozen=True):
 class Growth(Struct, frozen=True, kw_only=True):
     """How a context grew."""
 
-    sizes: tuple[Size, ...]
+    sizes: tuple[GrowthPoint, ...]
     """The size after each answer, oldest first."""
     compactions: tuple[int, ...]
     """The turn of each compaction."""
@@ -37,7 +37,7 @@ class Growth(Struct, frozen=True, kw_only=True):
     """The sizes are the provider's reports; otherwise they are estimates."""
 
     @property
-    def by_turn(self) -> tuple[Size, ...]:
+    def by_turn(self) -> tuple[GrowthPoint, ...]:
         """The last size of each turn. A compaction splits the turn in which it happens."""
         last = {(size.since, size.turn): size for size in self.sizes}
         return tuple(last.values())
@@ -54,7 +54,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
 
 def growth_of(
     messages: Sequence[Message],
-    places: Sequence[Place],
+    places: Sequence[MessagePlace],
     counter: Counter,
     fixed_tokens: int,
     compacted_after: Sequence[int] = (),
@@ -66,10 +66,10 @@ def growth_of(
     compaction happened that left no summary in `messages`. `counted`: message number -> tokens of the
     message, if they are known already.
     """
-    sizes = [_reported(message) for message in messages]
+    sizes = [_reported_size(message) for message in messages]
     answers = sum(message.role == "assistant" for message in messages)
     measured = 2 * sum(size is not None for size in sizes) > answers
-    found: list[Size] = []
+    found: list[GrowthPoint] = []
     compactions: list[int] = []
     total = fixed_tokens
     for message, place, size in zip(messages, places, sizes, strict=True):
@@ -79,18 +79,18 @@ def growth_of(
         if measured:
             # The provider's reports give the sizes, so nothing is counted.
             if size is not None:
-                found.append(Size(place.turn, size, len(compactions)))
+                found.append(GrowthPoint(place.turn, size, len(compactions)))
             continue
         known = counted.get(place.number)
         total += message_tokens(message, counter) if known is None else known
         if message.role == "assistant":
-            found.append(Size(place.turn, total, len(compactions)))
+            found.append(GrowthPoint(place.turn, total, len(compactions)))
     if messages and len(messages) in compacted_after:
         compactions.append(places[-1].turn)
     return Growth(sizes=tuple(found), compactions=tuple(compactions), measured=measured)
 
 
-def _reported(message: Message) -> int | None:
+def _reported_size(message: Message) -> int | None:
     """Return the size of the context after an answer, as the provider reported it."""
     if message.role != "assistant" or message.usage is None:
         return None
@@ -107,7 +107,7 @@ def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | Non
         return None
     for unit, sizes in (("turn", growth.by_turn), ("answer", growth.sizes)):
         live = [size.tokens for size in sizes if size.since == len(growth.compactions)]
-        if len(live) < LEAST:
+        if len(live) < MIN_GROWTH_POINTS:
             continue
         each = (live[-1] - live[0]) // (len(live) - 1)
         if each > 0:

@@ -8,20 +8,20 @@ from msgspec.structs import replace
 
 from compactd.core.budget.recorded_window import Recorded
 from compactd.core.history.entries import Entry, EntryId, UsageReported
-from compactd.core.history.state import Fold
-from compactd.formats.files.session_file import Line
+from compactd.core.history.state import SessionState
+from compactd.formats.files.session_file import MessageLine
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import Message
-from compactd.storage.records import scan
+from compactd.storage.journal_records import scan
 
 
-class Journal(Struct, frozen=True, kw_only=True):
+class JournalReport(Struct, frozen=True, kw_only=True):
     """A session as its journal describes it."""
 
-    messages: tuple[Line, ...]
+    messages: tuple[MessageLine, ...]
     """All messages of the current branch, oldest first, each with the usage report of its request."""
-    live: tuple[Line, ...]
+    live: tuple[MessageLine, ...]
     """What the next request contains: summary, pinned messages, recent messages. A message has its usage
     report only if that report describes this context.
     """
@@ -36,13 +36,13 @@ class Journal(Struct, frozen=True, kw_only=True):
     """The window that the imported file showed, if the session was imported."""
 
 
-def read_journal(data: bytes) -> Journal | None:
+def read_journal(data: bytes) -> JournalReport | None:
     """Return the session in `data`; None if the journal is damaged or has another version. O(bytes)."""
     found = scan(data)
     if found.damage is not None or not found.records:
         return None
     decode = msgspec.json.Decoder(Entry).decode
-    state, reports = Fold(decode_message), dict[EntryId, UsageReported]()
+    state, reports = SessionState(decode_message), dict[EntryId, UsageReported]()
     try:
         for record in found.records:
             entry: Entry = decode(record)
@@ -55,7 +55,7 @@ def read_journal(data: bytes) -> Journal | None:
     numbers = {item.entry_id: number for number, item in enumerate(originals, start=1)}
     items = state.view().items
     now = {entry_id for entry_id, report in reports.items() if report.epoch == state.epoch}
-    return Journal(
+    return JournalReport(
         messages=tuple(_line(item.message, item.source, reports.get(item.entry_id)) for item in originals),
         live=tuple(
             _line(item.message, item.source, reports[item.entry_id] if item.entry_id in now else None)
@@ -70,7 +70,7 @@ def read_journal(data: bytes) -> Journal | None:
     )
 
 
-def _compacted_after(state: Fold) -> tuple[int, ...]:
+def _compacted_after(state: SessionState) -> tuple[int, ...]:
     compactions = {step.id for step in state.compactions()}
     count = 0
     found: list[int] = []
@@ -81,7 +81,7 @@ def _compacted_after(state: Fold) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _line(message: Message, source: Raw | None, report: UsageReported | None) -> Line:
+def _line(message: Message, source: Raw | None, report: UsageReported | None) -> MessageLine:
     """Return the message with the usage of `report`. Without a report that describes a whole request
     (`is_base`), return it without usage.
     """

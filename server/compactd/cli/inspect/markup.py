@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import html
 
-from compactd.cli.framework.page import encodable, one_line
+from compactd.cli.framework.page import make_encodable, one_line
 
 # Characters that XML 1.0 (section 2.2) forbids and that `one_line` does not remove.
 _NOT_XML = {0xFFFE: None, 0xFFFF: None}
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return `text` in one line, escaped for an element's content or a quoted attribute. O(characters)."""
-    return html.escape(encodable(one_line(text)).translate(_NOT_XML), quote=True)
+    return html.escape(make_encodable(one_line(text)).translate(_NOT_XML), quote=True)
 
 
-def clipped(text: str, most: int) -> str:
+def clip_to(text: str, most: int) -> str:
     """Return the beginning of `text`, at most `most` characters."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: max(0, most - 1)].rstrip()}…"

@@ -8,15 +8,15 @@ from shutil import get_terminal_size
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.framework.load_file import Conversation, about
-from compactd.cli.framework.load_file import facts_of as facts_of_file
-from compactd.cli.framework.model_facts import NAME_IT, Known
-from compactd.cli.framework.page import LABEL, WIDEST, Look, Page, plural, shortened
-from compactd.cli.inspect.anatomy import Anatomy, Entry, Place
+from compactd.cli.framework.load_file import LoadedConversation, describe
+from compactd.cli.framework.load_file import session_facts as facts_of_file
+from compactd.cli.framework.model_facts import NAME_IT, ModelFacts
+from compactd.cli.framework.page import LABEL, WIDEST, Look, Page, plural, shorten_to_columns
+from compactd.cli.inspect.anatomy import Anatomy, ContextBlock, MessagePlace
 from compactd.cli.inspect.bar import WHOLE_BAR, Gauge, bar, legend_of
-from compactd.cli.inspect.context import Context
+from compactd.cli.inspect.context import RequestBreakdown
 from compactd.cli.inspect.cost import Cost
-from compactd.cli.inspect.growth import LEAST, Forecast, Growth, sparkline
+from compactd.cli.inspect.growth import MIN_GROWTH_POINTS, Forecast, Growth, sparkline
 from compactd.core.budget.recorded_window import CLAUDE_CODE_BUFFER
 from compactd.core.models.registry import Pricing
 from compactd.protocol.messages import CompactionResult
@@ -26,12 +26,12 @@ POINTS = 48
 
 POINTS_IN_A_PIPE = 12
 _BAR_STYLES = {"": "", "due": "yellow", "bad": "red"}
-LARGEST = 10
+MAX_NAMED_ENTRIES = 10
 """How many of the largest entries are listed."""
 TILES = 400
 """The number of entries that a web page shows one by one. The others are summed up."""
 GAP = 3
-CLAUDE_CODE_LEAST = 2 * CLAUDE_CODE_BUFFER
+MIN_CLAUDE_CODE_WINDOW = 2 * CLAUDE_CODE_BUFFER
 """The smallest window in tokens for which the output says when Claude Code itself compacts."""
 
 
@@ -45,11 +45,11 @@ class Smaller(Struct, frozen=True, kw_only=True):
 class Inspected(Struct, frozen=True, kw_only=True):
     """The analysis of a session file."""
 
-    conversation: Conversation
-    known: Known
+    conversation: LoadedConversation
+    known: ModelFacts
     anatomy: Anatomy
     """What uses the tokens. The sizes of its largest entries are scaled like the parts of `context`."""
-    context: Context
+    context: RequestBreakdown
     """The next request, divided into parts."""
     gauge: Gauge
     report_message: int | None
@@ -66,14 +66,14 @@ class Inspected(Struct, frozen=True, kw_only=True):
     """
     smaller: Smaller | None = None
     """What a compaction with a target would free, if one without a target frees nothing."""
-    places: Mapping[str, Place]
+    places: Mapping[str, MessagePlace]
     """The place (number and turn) of each message in the context, by entry id."""
-    all_places: tuple[Place, ...]
+    all_places: tuple[MessagePlace, ...]
     """The place (number and turn) of each message of the file, oldest first."""
     warnings: tuple[str, ...]
 
 
-def facts_of(seen: Inspected) -> dict[str, object]:
+def context_facts(seen: Inspected) -> dict[str, object]:
     """Return the analysis for `--json`. Sizes are in tokens."""
     usage, known, growth = seen.known.state.token_usage, seen.known, seen.growth
     return {
@@ -102,7 +102,7 @@ def facts_of(seen: Inspected) -> dict[str, object]:
         },
         "cost": seen.cost,
         "parts": seen.gauge.parts,
-        "largest": seen.anatomy.largest[:LARGEST],
+        "largest": seen.anatomy.largest[:MAX_NAMED_ENTRIES],
         "growth": {
             "measured": growth.measured,
             "sizes": [{"turn": size.turn, "tokens": size.tokens} for size in growth.by_turn],
@@ -124,7 +124,7 @@ def show(page: Page, seen: Inspected) -> None:
         _bar(page, seen)
     _figures(page, seen)
     page.line()
-    _largest(page, seen.anatomy.largest[:LARGEST])
+    _largest(page, seen.anatomy.largest[:MAX_NAMED_ENTRIES])
     page.line()
     _growth(page, seen.growth)
 
@@ -169,7 +169,7 @@ def figures_of(seen: Inspected) -> list[Figure]:
     """Return the known figures: used tokens, window, compaction threshold, cost."""
     window, look = _window(seen)
     figures = [
-        Figure("used", f"{seen.gauge.used:,}", _used(seen)),
+        Figure("used", f"{seen.gauge.used:,}", _used_text(seen)),
         Figure("window", seen.known.window_number, window, look),
     ]
     if seen.known.state.token_usage.threshold_tokens is not None:
@@ -182,14 +182,14 @@ def figures_of(seen: Inspected) -> list[Figure]:
 
 
 def _figures(page: Page, seen: Inspected) -> None:
-    page.row("session", about(seen.conversation, in_context=True))
+    page.row("session", describe(seen.conversation, in_context=True))
     if not page.is_drawn:
         page.row("where", legend_of(seen.gauge, shades=False))
     for figure in figures_of(seen):
         page.figure(figure.label, figure.number, figure.text, figure.look)
 
 
-def _used(seen: Inspected) -> str:
+def _used_text(seen: Inspected) -> str:
     usage = seen.known.state.token_usage
     if not usage.last_prompt_tokens:
         return "estimated from the text: the file contains no provider's report of this context"
@@ -251,13 +251,13 @@ def _rule(seen: Inspected) -> str:
     """
     rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
     window = seen.known.window
-    if seen.conversation.format == "claude-code" and window is not None and window > CLAUDE_CODE_LEAST:
+    if seen.conversation.format == "claude-code" and window is not None and window > MIN_CLAUDE_CODE_WINDOW:
         itself = f"Claude Code itself compacts at about {window - CLAUDE_CODE_BUFFER:,}"
         return f"{rule}; {itself}{' if the window is right' if seen.known.is_guess else ''}"
     return rule
 
 
-def _largest(page: Page, largest: Sequence[Entry]) -> None:
+def _largest(page: Page, largest: Sequence[ContextBlock]) -> None:
     page.line(f"{'largest':<12}{'tokens':>9}{'turn':>6}  what")
     for entry in largest:
         turn = f"{entry.turn:,}" if entry.turn else "-"
@@ -267,13 +267,13 @@ def _largest(page: Page, largest: Sequence[Entry]) -> None:
             room = page.width - len(head)
             if notes and len(what) + len(notes) + GAP > room:
                 notes = notes.partition(", last in")[0]
-            what = shortened(what, room - (len(notes) + GAP if notes else 0))
+            what = shorten_to_columns(what, room - (len(notes) + GAP if notes else 0))
         page.line(f"{head}{what}{' ' * GAP if notes else ''}{notes}", "bad" if entry.failed else "")
 
 
 def _growth(page: Page, growth: Growth) -> None:
     sizes = growth.by_turn if len(growth.by_turn) > len(growth.sizes) // 8 else growth.sizes
-    if len(sizes) < LEAST:
+    if len(sizes) < MIN_GROWTH_POINTS:
         return
     values = [size.tokens for size in sizes]
     turns = sorted(set(growth.compactions))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from compactd.cli.inspect.bar import CELLS
-from compactd.cli.inspect.markup import clipped, escaped, short
-from compactd.cli.inspect.picture import Part, Picture, Point, kind_of
-from compactd.cli.inspect.render import LARGEST
+from compactd.cli.inspect.markup import clip_to, escape, short
+from compactd.cli.inspect.picture_data import Picture, PicturePart, Point, kind_of
+from compactd.cli.inspect.render import MAX_NAMED_ENTRIES
 
 WIDTH = 840
 EDGE = 28
@@ -48,7 +48,7 @@ def svg(picture: Picture) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="t d">'
-        f'<title id="t">Context of {escaped(picture.title)}</title><desc id="d">{escaped(told)}</desc>'
+        f'<title id="t">Context of {escape(picture.title)}</title><desc id="d">{escape(told)}</desc>'
         f"<style>{_STYLE}</style>"
         f'<rect class="page" x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1}" rx="10"/>'
         f"{''.join(body)}</svg>\n"
@@ -58,7 +58,7 @@ def svg(picture: Picture) -> str:
 def _text(x: float, y: float, text: str, look: str = "", *, most: int = 200, anchor: str = "") -> str:
     about = f' class="{look}"' if look else ""
     about += f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text x="{x:g}" y="{y:g}"{about}>{escaped(clipped(text, most))}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{about}>{escape(clip_to(text, most))}</text>'
 
 
 def _chars(width: float) -> int:
@@ -104,7 +104,7 @@ def _bar(body: list[str], picture: Picture, y: float) -> float:
     return y + 34
 
 
-def _cells(parts: Sequence[Part], whole: int) -> list[str]:
+def _cells(parts: Sequence[PicturePart], whole: int) -> list[str]:
     cells: list[str] = []
     done = 0
     for part in parts:
@@ -127,7 +127,7 @@ def _largest(body: list[str], picture: Picture, y: float) -> float:
     """Append the largest entries to `body`, each with a bar that is relative to the largest. Return the y
     coordinate below them.
     """
-    entries = picture.entries[:LARGEST]
+    entries = picture.entries[:MAX_NAMED_ENTRIES]
     if not entries:
         return y
     body.append(_text(EDGE, y, "largest entries", "soft"))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 AGENTS = ("claude-code", "codex", "pi", "gemini")
 
-HEADERS_READ = 20
+MAX_HEADERS_READ = 20
 """How many of Codex's newest session files are opened to see whether they belong to the folder."""
 _HEADER_BYTES = 16_384
 
@@ -44,22 +44,22 @@ def _claude_code(home: Path, folder: Path, environ: Mapping[str, str]) -> Path |
 
 
 def _sessions(folder: Path) -> Iterable[Path]:
-    return (path for path in _matching(folder, "*.jsonl") if not path.name.startswith("agent-"))
+    return (path for path in _find_files(folder, "*.jsonl") if not path.name.startswith("agent-"))
 
 
 def _codex(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
     root = Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"
     # Only the files that were written last are opened.
-    found = sorted(_matching(root, "*/*/*/rollout-*.jsonl"), key=_written)[-HEADERS_READ:]
+    found = sorted(_find_files(root, "*/*/*/rollout-*.jsonl"), key=_age_key)[-MAX_HEADERS_READ:]
     for path in reversed(found):
-        if _names(path, folder):
+        if _names_folder(path, folder):
             return path
     return found[-1] if found else None
 
 
-def _names(path: Path, folder: Path) -> bool:
+def _names_folder(path: Path, folder: Path) -> bool:
     """Return whether the header of the Codex file `path` names `folder` as its working directory."""
-    from compactd.formats.files.lines import records
+    from compactd.formats.files.json_lines import records
     from compactd.formats.files.session_file import text_field
     from compactd.formats.messages.lenient_json import object_in
 
@@ -68,7 +68,7 @@ def _names(path: Path, folder: Path) -> bool:
             head = file.read(_HEADER_BYTES * 16)
     except OSError:
         return False
-    for _, record in records(head, _unsaid):
+    for _, record in records(head, _ignore):
         payload = object_in(record, "payload")
         if text_field(payload, "cwd") is not None:
             return text_field(payload, "cwd") == str(folder)
@@ -79,15 +79,15 @@ def _pi(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
     root = Path(environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent") / "sessions"
     name = re.sub(r"[/:\\]", "-", re.sub(r"^[/\\]+", "", str(folder)))
     own = root / f"--{name}--"
-    return _last(_matching(own, "*.jsonl")) or _last(_matching(root, "*/*.jsonl"))
+    return _last(_find_files(own, "*.jsonl")) or _last(_find_files(root, "*/*.jsonl"))
 
 
 def _gemini(home: Path, folder: Path, environ: Mapping[str, str]) -> Path | None:
     root = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"
     own = [root / sha256(str(folder).encode()).hexdigest()]
     own += [one for one in _folders(root) if _content(one / ".project_root") == str(folder)]
-    mine = [path for one in own for path in _matching(one / "chats", "session-*.json*")]
-    return _last(mine) or _last(_matching(root, "*/chats/session-*.json*"))
+    mine = [path for one in own for path in _find_files(one / "chats", "session-*.json*")]
+    return _last(mine) or _last(_find_files(root, "*/chats/session-*.json*"))
 
 
 _FINDERS: Mapping[str, Callable[[Path, Path, Mapping[str, str]], Path | None]] = {
@@ -105,7 +105,7 @@ def _folders(root: Path) -> list[Path]:
         return []
 
 
-def _matching(root: Path, pattern: str) -> list[Path]:
+def _find_files(root: Path, pattern: str) -> list[Path]:
     try:
         return [path for path in root.glob(pattern) if path.is_file()]
     except OSError:
@@ -114,10 +114,10 @@ def _matching(root: Path, pattern: str) -> list[Path]:
 
 def _last(paths: Iterable[Path]) -> Path | None:
     """Return the file that was written last; None if `paths` is empty."""
-    return max(paths, key=_written, default=None)
+    return max(paths, key=_age_key, default=None)
 
 
-def _written(path: Path) -> tuple[int, str]:
+def _age_key(path: Path) -> tuple[int, str]:
     try:
         return path.stat().st_mtime_ns, path.name
     except OSError:
@@ -131,5 +131,5 @@ def _content(path: Path) -> str:
         return ""
 
 
-def _unsaid(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignore a warning about a damaged line: only the header is looked for."""

@@ -19,7 +19,7 @@ there. If they differ, the file was rewritten.
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class News(Struct, frozen=True, kw_only=True):
+class TailNews(Struct, frozen=True, kw_only=True):
     """What the previous reading of the file did not contain."""
 
     data: bytes
@@ -30,13 +30,13 @@ class News(Struct, frozen=True, kw_only=True):
     """
 
 
-class Gone(Struct, frozen=True):
+class FileGone(Struct, frozen=True):
     """There is no file that can be read."""
 
     reason: str
 
 
-class _Look(NamedTuple):
+class _FileLook(NamedTuple):
     device: int
     inode: int
     size: int
@@ -49,29 +49,29 @@ class Tail:
     def __init__(self, path: Path, limit: int = FILE_BYTES) -> None:
         self.path = path
         self._limit = limit
-        self._seen: _Look | None = None
+        self._seen: _FileLook | None = None
         self._offset = 0
         self._head = b""
         self._before = b""
 
-    def look(self) -> News | Gone | None:
+    def look(self) -> TailNews | FileGone | None:
         """Return what was added since the last call; None if nothing was. Costs O(new bytes), or one `stat`
         if nothing is new.
         """
         try:
-            seen = _seen(self.path.stat())
+            seen = _look_of(self.path.stat())
             if seen == self._seen:
                 return None
             return self._read()
         except (OSError, ValueError) as refused:
             self._forget()
             if isinstance(refused, FileNotFoundError):
-                return Gone("there is no such file")
-            return Gone(
+                return FileGone("there is no such file")
+            return FileGone(
                 (refused.strerror if isinstance(refused, OSError) else "") or "the file cannot be read"
             )
 
-    def forget(self) -> News | Gone | None:
+    def reread(self) -> TailNews | FileGone | None:
         """Forget what was read so far, and return the whole file as if it were new."""
         self._forget()
         return self.look()
@@ -79,16 +79,16 @@ class Tail:
     def _forget(self) -> None:
         self._seen, self._offset, self._head, self._before = None, 0, b"", b""
 
-    def _read(self) -> News | Gone | None:
+    def _read(self) -> TailNews | FileGone | None:
         fd = os.open(self.path, _FLAGS)
         try:
             facts = os.fstat(fd)
-            seen = _seen(facts)
+            seen = _look_of(facts)
             if not stat.S_ISREG(facts.st_mode):
-                return Gone("this is not a regular file")
+                return FileGone("this is not a regular file")
             if seen.size > self._limit:
-                return Gone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
-            is_anew = self._is_anew(fd, seen)
+                return FileGone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
+            is_anew = self._is_replaced(fd, seen)
             if is_anew:
                 self._offset, self._head, self._before = 0, b"", b""
             data = _bytes(fd, self._offset)
@@ -96,11 +96,11 @@ class Tail:
             if not data and not is_anew:
                 return None
             self._remember(data)
-            return News(data=data, is_anew=is_anew)
+            return TailNews(data=data, is_anew=is_anew)
         finally:
             os.close(fd)
 
-    def _is_anew(self, fd: int, seen: _Look) -> bool:
+    def _is_replaced(self, fd: int, seen: _FileLook) -> bool:
         known = self._seen
         if known is None or seen[:2] != known[:2] or seen.size < self._offset:
             return True
@@ -117,8 +117,8 @@ class Tail:
         )
 
 
-def _seen(facts: os.stat_result) -> _Look:
-    return _Look(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+def _look_of(facts: os.stat_result) -> _FileLook:
+    return _FileLook(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def _bytes(fd: int, offset: int) -> bytes:

@@ -104,11 +104,11 @@ _TAG_AUTHORS: Final[dict[str, Author]] = {
 Roo, Cursor, OpenHands, Gemini CLI, Copilot; seen 2026-11). A block with any other tag has the author
 `unknown`."""
 
-_OWN_NAMES: Final = frozenset(tag for tag in _TAG_AUTHORS if "-" in tag or "_" in tag)
+_UNMISTAKABLE_TAGS: Final = frozenset(tag for tag in _TAG_AUTHORS if "-" in tag or "_" in tag)
 """Tags of `_TAG_AUTHORS` that nobody writes in prose, because they contain `-` or `_`. They open a block
 anywhere in a text, even if no closing tag follows."""
 
-_UNSEEN: Final = "\ufeff\u00ad\u200b-\u200f\u2060-\u2064"
+_INVISIBLE: Final = "\ufeff\u00ad\u200b-\u200f\u2060-\u2064"
 """Zero-width characters, for a character class. At the beginning of a line they are ignored, because they
 could hide a tag."""
 _BLANKS: Final = (
@@ -117,15 +117,15 @@ _BLANKS: Final = (
 
 _NAME: Final = r"[A-Za-z][\w.-]*(?::[\w.-]+)*"
 _MARKER: Final = r"(?:[-*+•‣–]|\(?(?:\d{1,3}|[A-Za-z])[.)]|\[[ xX]\])"
-_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*+(?:{_MARKER}[ \t]++[{_UNSEEN}]*+)*+"
+_LINE: Final = rf"^[ \t\xa0\u3000{_INVISIBLE}]*+(?:{_MARKER}[ \t]++[{_INVISIBLE}]*+)*+"
 """What may be on a line before the sign that opens a block: white space and list markers."""
 _TAG_END_CHARS: Final = 64
 """The `>` of a closing tag must be within this many characters after the tag's name."""
 _CLOSING: Final = re.compile(rf"[<＜][/／]\s*({_NAME})")
-_REST: Final = re.compile(r"(?P<attributes>[^<>＜＞]{0,1000})[>＞](?P<blank>[ \t\r]*(?:\n|\Z))?")
+_TAG_REST: Final = re.compile(r"(?P<attributes>[^<>＜＞]{0,1000})[>＞](?P<blank>[ \t\r]*(?:\n|\Z))?")
 """The rest of an opening tag after its name, and whether the line ends after the tag."""
 
-_WRAPPED: Final = re.compile(rf"[\s{_UNSEEN}]*[<＜]({_NAME})[\s>＞]")
+_WRAPPED: Final = re.compile(rf"[\s{_INVISIBLE}]*[<＜]({_NAME})[\s>＞]")
 
 _NARROW: Final = str.maketrans("＜＞／", "<>/")
 
@@ -155,7 +155,7 @@ _OPENING: Final = re.compile(
 
 _FRAME: Final = re.compile(rf"^{_RESULT.replace('(?:tool|', '(tool|', 1)}", re.MULTILINE)
 _TYPED_TAG: Final = re.compile(
-    rf"[\s{_UNSEEN}]*(?:(?:The user|New |You seem)[^\n<]*)?\s*<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
+    rf"[\s{_INVISIBLE}]*(?:(?:The user|New |You seem)[^\n<]*)?\s*<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
 )
 """The beginning of a text from Cline that contains words a person typed: a tag of `TYPED_TAGS`, sometimes
 after a fixed sentence such as `The user …`."""
@@ -193,7 +193,9 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
 """(pattern, author): a text that begins with the pattern was written completely by a program, with this
 author (Claude Code, Codex, Gemini CLI, SWE-agent; seen 2026-11)."""
 
-_OBSERVATION: Final = re.compile(rf"[\s{_UNSEEN}*_]*observation(?:[ \t]?#?\d+)?[*_]*:[*_]*\s", re.IGNORECASE)
+_OBSERVATION: Final = re.compile(
+    rf"[\s{_INVISIBLE}*_]*observation(?:[ \t]?#?\d+)?[*_]*:[*_]*\s", re.IGNORECASE
+)
 """The label `Observation:`, with which agents without tool calls begin tool output (SWE-agent, ReAct loops;
 seen 2026-11). A person may begin a message like this too. The text counts as the person's only if
 `meta.author` of the block or of the message is `user`."""
@@ -285,7 +287,7 @@ def author_of(message: Message, block: Text | Document | None = None) -> Author:
     return TOOL if role == "tool" else REMINDER
 
 
-_newest: list[tuple[tuple[Block, ...], frozenset[int]]] = []
+_last_frames: list[tuple[tuple[Block, ...], frozenset[int]]] = []
 
 
 def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
@@ -299,7 +301,7 @@ def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
     """
     if len(content) < 2:
         return frozenset()
-    if _newest and (known := _newest[0])[0] is content:
+    if _last_frames and (known := _last_frames[0])[0] is content:
         return known[1]
     under: set[int] = set()
     tool, held = "", 0
@@ -318,7 +320,7 @@ def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
         found = None if tool else _open_frame(text)
         if found is not None:
             tool, held = found[0], int(found[1])
-    _newest[:] = [(content, frozenset(under))]
+    _last_frames[:] = [(content, frozenset(under))]
     return frozenset(under)
 
 
@@ -375,18 +377,18 @@ def is_typed(message: Message) -> bool:
     if message.role != "user":
         return False
     for block in message.content:
-        if isinstance(block, Text) and author_of(message, block) == USER and _asks(message, block):
+        if isinstance(block, Text) and author_of(message, block) == USER and _is_typed_block(message, block):
             return True
     return False
 
 
-def _asks(message: Message, block: Text) -> bool:
+def _is_typed_block(message: Message, block: Text) -> bool:
     text = block.text
     begin = text.lstrip()
     if not begin:
         return False
     if (
-        not _by_program(begin, is_named_user(message, block))
+        not _program_author(begin, is_named_user(message, block))
         and not begin.startswith(_IDE)
         and _OPENING.match(begin) is None
     ):
@@ -414,7 +416,7 @@ def begins_as_observation(text: str) -> bool:
     return _OBSERVATION.match(text) is not None
 
 
-def _by_program(text: str, is_named: bool) -> Author | None:
+def _program_author(text: str, is_named: bool) -> Author | None:
     if text[:1] in _BLANKS:
         text = text.lstrip(_BLANKS)
     if not is_named and begins_as_observation(text):
@@ -450,12 +452,12 @@ def spans(text: str, *, is_named: bool = False) -> tuple[Span, ...]:
     than the last closing tag of the inner one. Otherwise text inside the inner block could end the outer one.
     O(characters).
     """
-    author = _by_program(text, is_named)
+    author = _program_author(text, is_named)
     if author is not None:
         return (Span(author, 0, len(text)),)
     command = _COMMAND.fullmatch(text)
     if command is not None:
-        return tuple(_of_command(text, *command.span("typed")))
+        return tuple(_command_spans(text, *command.span("typed")))
     found = _OPENING.search(text)
     ide = text.lstrip().startswith(_IDE)
     if found is None and not ide:
@@ -471,7 +473,7 @@ def spans(text: str, *, is_named: bool = False) -> tuple[Span, ...]:
     return tuple(_Scan(text).run())
 
 
-def _of_command(text: str, start: int, end: int) -> Iterator[Span]:
+def _command_spans(text: str, start: int, end: int) -> Iterator[Span]:
     yield Span(TOOL, 0, start)
     if start < end:
         for one in _Scan(text[start:end]).run():
@@ -518,10 +520,10 @@ class _Scan:
         if (frame := found["frame"]) is not None:
             return self._frame(frame, start), 0
         if found["comment"] is not None or found["data"] is not None:
-            return self._marked_up(found)
-        return self._tagged(found)
+            return self._markup_span(found)
+        return self._tagged_span(found)
 
-    def _marked_up(self, found: re.Match[str]) -> tuple[Span | None, int]:
+    def _markup_span(self, found: re.Match[str]) -> tuple[Span | None, int]:
         """Return the block of a comment or a CDATA section, in the form of `_block`. A comment ends at the
         first `-->`, as in HTML; CDATA ends at the last `]]>`."""
         text, start = self._text, found.start()
@@ -534,7 +536,7 @@ class _Scan:
             return Span(UNKNOWN, start, end + 3), 0
         return (None, found.end()) if found["first"] is None else (Span(UNKNOWN, start, len(text)), 0)
 
-    def _tagged(self, found: re.Match[str]) -> tuple[Span | None, int]:
+    def _tagged_span(self, found: re.Match[str]) -> tuple[Span | None, int]:
         text, start = self._text, found.start()
         name = found["tag"].lower()
         if (
@@ -548,7 +550,7 @@ class _Scan:
         is_known = name in _TAG_AUTHORS
         looks_made = is_known or "-" in name or "_" in name
         begins_line = found["first"] is not None
-        rest = _REST.match(text, found.end())
+        rest = _TAG_REST.match(text, found.end())
         has_attributes = rest is not None and bool(rest["attributes"].strip("/／ \t\r\n"))
         ends_line = rest is not None and rest["blank"] is not None
         closed = self._closings.get(name, -1)
@@ -556,10 +558,10 @@ class _Scan:
             begins_line or looks_made or ((has_attributes or ends_line) and closed > self._line_end(start))
         )
         if closed > start and opens:
-            return Span(author, start, self._with_opened(found.end(), self._tag_end(closed))), 0
+            return Span(author, start, self._end_with_opened(found.end(), self._tag_end(closed))), 0
         if rest is not None and rest["attributes"].rstrip().endswith(("/", "／")):
             return (Span(author, start, rest.end()), 0) if begins_line else (None, found.end())
-        if name in _OWN_NAMES or (is_known and has_attributes and (begins_line or ends_line)):
+        if name in _UNMISTAKABLE_TAGS or (is_known and has_attributes and (begins_line or ends_line)):
             return Span(author, start, len(text)), 0
         if not begins_line or (rest is not None and not ends_line and text[rest.end()].isspace()):
             return None, found.end()
@@ -575,7 +577,7 @@ class _Scan:
             self._is_prompt = bool(own.strip(_BLANKS)) and TYPED_TAGS.isdisjoint(self._closings)
         return self._is_prompt
 
-    def _with_opened(self, at: int, end: int) -> int:
+    def _end_with_opened(self, at: int, end: int) -> int:
         """Return the end of a block that extends at least to `end`. If a block with a tag of `_TAG_AUTHORS`
         opens in it at or after `at` and is closed after `end`, the outer block ends at that closing tag."""
         while (found := _KNOWN.search(self._text, at, end)) is not None:

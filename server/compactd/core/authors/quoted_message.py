@@ -9,7 +9,7 @@ from compactd.core.text.quoting import quote
 from compactd.protocol.messages import Author, Message, Thinking, ToolCall
 
 
-def said(message: Message) -> Iterator[Stretch]:
+def message_stretches(message: Message) -> Iterator[Stretch]:
     """Yield everything that a message says, in order, as stretches with their authors. Reasoning and tool
     calls with their arguments have the author `assistant`. Images and other binary data are left out.
     O(characters)."""
@@ -32,7 +32,7 @@ def authors(parts: Iterable[Stretch]) -> tuple[Author, ...]:
     return tuple(dict.fromkeys(part.author for part in parts if part.text and not part.text.isspace()))
 
 
-def quoted(parts: Iterable[Stretch]) -> str:
+def quote_stretches(parts: Iterable[Stretch]) -> str:
     """Return the stretches as text for a model, quoted with their authors (see `core/text/quoting.quote`),
     each on its own lines. O(characters)."""
     return "\n".join(quote(_without_last_end(part.text), part.author) for part in parts if part.text)

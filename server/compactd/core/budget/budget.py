@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.budget.limits import BudgetTerm as BudgetTerm
 from compactd.core.budget.limits import Keep as Keep
-from compactd.core.budget.limits import Term as Term
 from compactd.core.budget.limits import Window as Window
-from compactd.core.budget.limits import keep_by, limits_of
+from compactd.core.budget.limits import keep_of_rule, limits_of
 from compactd.core.budget.rules import Settings
 from compactd.core.budget.settings import Resolved
 from compactd.core.history.calibration import EXACT, Scale
@@ -31,13 +31,13 @@ request that leaves less is over."""
 
 HEADROOM_DIVISOR = 16
 
-WORTH_A_WORD = 2048
+MIN_NOTED_TOKENS = 2048
 """A difference between a usage report and another size is mentioned only if the larger of the two has at
 least this many tokens. An agent's own prompt, which compactd may not see, can explain smaller differences."""
 
 SUMMARY_DIVISOR = 16
-SUMMARY_LEAST = 512
-SUMMARY_MOST = 13_107
+MIN_SUMMARY_TOKENS = 512
+MAX_SUMMARY_TOKENS = 13_107
 """A summary's budget is window ÷ 16, at least 512 and at most 13,107 tokens (docs/dev/behaviour.md,
 "`extract`"; 13,107 = 0.8 × 16,384, as in pi)."""
 
@@ -46,7 +46,7 @@ FORCED = frozenset(("overflow", "silent_overflow"))
 valid."""
 
 
-class Size(Struct, frozen=True, kw_only=True):
+class RequestSize(Struct, frozen=True, kw_only=True):
     """The size of the next request, in tokens."""
 
     estimated: int
@@ -69,23 +69,23 @@ class Size(Struct, frozen=True, kw_only=True):
 class Budget(Struct, frozen=True, kw_only=True):
     """The budget equation with all its terms, as `agent/state` shows them."""
 
-    window: Term
-    input_limit: Term
-    observed: Term
-    cap: Term
-    reserve: Term
-    threshold: Term
-    keep: Term
-    base: Term
-    trailing: Term
-    used: Term
-    compared: Term
+    window: BudgetTerm
+    input_limit: BudgetTerm
+    observed: BudgetTerm
+    cap: BudgetTerm
+    reserve: BudgetTerm
+    threshold: BudgetTerm
+    keep: BudgetTerm
+    base: BudgetTerm
+    trailing: BudgetTerm
+    used: BudgetTerm
+    compared: BudgetTerm
     """The size that the profile compares with the threshold. (The cap is compared with `used`.)"""
-    max_output: Term
-    over: Term
+    max_output: BudgetTerm
+    over: BudgetTerm
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class BudgetStatus(Struct, frozen=True, kw_only=True):
     """The result of the budget equation for a session: its terms, its decision, and plain numbers."""
 
     budget: Budget
@@ -110,7 +110,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     """Messages for the user about settings that could not be applied as given."""
 
 
-def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
+def compute_budget(resolved: Resolved, window: Window, size: RequestSize) -> BudgetStatus:
     """Compute the budget equation for a session of `size` with the settings `resolved`.
 
     With `enabled: false`, no compaction is due. A request can still be over; then the caller passes the
@@ -133,21 +133,21 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
             f"keep_recent_tokens is {settings.keep_recent_tokens:,}, which is not below the threshold of"
             f" {limits.threshold:,} tokens; {keep.tokens:,} is used instead",
         )
-    return Standing(
+    return BudgetStatus(
         budget=Budget(
             window=_window_term(limits.window, size),
-            input_limit=Term(limits.input_limit, window.source if limits.input_limit else "none"),
-            observed=Term(limits.observed, window.observed_source if limits.observed else "none"),
-            cap=Term(limits.cap, "min(window, input_limit, observed)"),
+            input_limit=BudgetTerm(limits.input_limit, window.source if limits.input_limit else "none"),
+            observed=BudgetTerm(limits.observed, window.observed_source if limits.observed else "none"),
+            cap=BudgetTerm(limits.cap, "min(window, input_limit, observed)"),
             reserve=limits.reserve,
-            threshold=Term(limits.threshold, limits.threshold_source),
-            keep=Term(keep.tokens if keep.messages is None else keep.messages, keep.source),
+            threshold=BudgetTerm(limits.threshold, limits.threshold_source),
+            keep=BudgetTerm(keep.tokens if keep.messages is None else keep.messages, keep.source),
             base=_base_term(size, base),
-            trailing=Term(trailing, _estimate_source(size, hidden)),
-            used=Term(used, "base + trailing"),
-            compared=Term(compared, _COMPARED[settings.rules.size if size.report else "estimate"]),
+            trailing=BudgetTerm(trailing, _estimate_source(size, hidden)),
+            used=BudgetTerm(used, "base + trailing"),
+            compared=BudgetTerm(compared, _COMPARED[settings.rules.size if size.report else "estimate"]),
             max_output=_max_output(window, limits.tokens, used),
-            over=Term(over, "used > cap, or used + min(1024, window ÷ 16) > window"),
+            over=BudgetTerm(over, "used > cap, or used + min(1024, window ÷ 16) > window"),
         ),
         decision=Decision(
             kind="over" if over else "due" if due else "fits",
@@ -164,19 +164,19 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
         reported=reported,
         enabled=settings.enabled,
         hidden=hidden,
-        summary_window=_larger(limits.tokens, resolved, window),
+        summary_window=_summary_window(limits.tokens, resolved, window),
         warnings=warnings,
     )
 
 
-def _larger(tokens: int | None, resolved: Resolved, window: Window) -> int | None:
+def _summary_window(tokens: int | None, resolved: Resolved, window: Window) -> int | None:
     if resolved.without is None:
         return tokens
     without = limits_of(resolved.without, window).tokens
     return tokens if without is None or tokens is None else max(tokens, without)
 
 
-def in_estimates(standing: Standing, scale: Scale) -> Standing:
+def in_estimates(standing: BudgetStatus, scale: Scale) -> BudgetStatus:
     """Convert window, cap and threshold from the model's tokens into estimated tokens, because a plan works
     with estimates only. No value becomes larger."""
     if scale == EXACT:
@@ -204,7 +204,7 @@ def headroom(window: int) -> int:
     return min(HEADROOM_TOKENS, window // HEADROOM_DIVISOR)
 
 
-def room(window: int | None, cap: int | None) -> int | None:
+def largest_request(window: int | None, cap: int | None) -> int | None:
     """Return the size of the largest request that is not over; None if neither window nor cap is known."""
     if window is None:
         return cap
@@ -217,11 +217,11 @@ def summary_budget(settings: Settings, window: int | None) -> int:
     if settings.summary_tokens is not None:
         return settings.summary_tokens
     if window is None:
-        return SUMMARY_MOST
-    return max(SUMMARY_LEAST, min(SUMMARY_MOST, window // SUMMARY_DIVISOR))
+        return MAX_SUMMARY_TOKENS
+    return max(MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, window // SUMMARY_DIVISOR))
 
 
-def profile_size(settings: Settings, size: Size, used: int) -> int:
+def profile_size(settings: Settings, size: RequestSize, used: int) -> int:
     """Return the size that this profile compares with its threshold (see `SizeRule`). Without a usage report,
     it is an estimate."""
     rule, report = settings.rules.size, size.report
@@ -260,7 +260,7 @@ def keep_of(
         )
     if not forced and settings.keep_messages is not None:
         return Keep(messages=settings.keep_messages, source="keep_messages")
-    keep = keep_by(rules.overflow_keep if forced else rules.keep, trigger, window)
+    keep = keep_of_rule(rules.overflow_keep if forced else rules.keep, trigger, window)
     if keep.tokens is None or threshold is None or cap is None:
         return keep
     most = max(1, min(threshold, cap) // 2)
@@ -277,7 +277,7 @@ _COMPARED: Mapping[str, str] = {
 """Where the compared size comes from, in words, by `Rules.size`."""
 
 
-def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
+def _parts(settings: Settings, size: RequestSize, hidden: int) -> tuple[int, int, int]:
     """Return (base, estimate of what came after the base, size of the reported request and its answer), in
     tokens.
 
@@ -293,28 +293,28 @@ def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
     return size.base, size.trailing, size.base + answer
 
 
-def _base_term(size: Size, base: int) -> Term:
+def _base_term(size: RequestSize, base: int) -> BudgetTerm:
     """Return the term `base`. Its source says so if compactd's own estimate of the reported request differs
     from the report by more than half."""
     if size.base is None:
-        return Term(0, "no usage report for this context")
+        return BudgetTerm(0, "no usage report for this context")
     ours = size.reported_estimate
     if ours is None or not _disagree(size.base, ours):
-        return Term(base, "the last usage report")
-    return Term(
+        return BudgetTerm(base, "the last usage report")
+    return BudgetTerm(
         base,
         f"the last usage report; compactd's estimate of that request, {ours:,}, differs by more than half",
     )
 
 
-def _window_term(window: Term, size: Size) -> Term:
+def _window_term(window: BudgetTerm, size: RequestSize) -> BudgetTerm:
     """Return the term `window`. Its source says so if the last usage report is more than half above the
     window; then one of the two is wrong."""
     if size.base is None or not isinstance(window.value, int) or size.base <= window.value:
         return window
     if not _disagree(size.base, window.value):
         return window
-    return Term(
+    return BudgetTerm(
         window.value, f"{window.source}; the last usage report, {size.base:,}, is more than half above it"
     )
 
@@ -322,10 +322,10 @@ def _window_term(window: Term, size: Size) -> Term:
 def _disagree(one: int, other: int) -> bool:
     """Return whether two sizes differ by more than half of the smaller one and are large enough to be
     mentioned."""
-    return max(one, other) >= WORTH_A_WORD and 2 * max(one, other) > 3 * min(one, other)
+    return max(one, other) >= MIN_NOTED_TOKENS and 2 * max(one, other) > 3 * min(one, other)
 
 
-def _estimate_source(size: Size, hidden: int) -> str:
+def _estimate_source(size: RequestSize, hidden: int) -> str:
     source = (
         "estimate of the whole request"
         if size.base is None
@@ -338,18 +338,18 @@ def _estimate_source(size: Size, hidden: int) -> str:
     return source
 
 
-def _max_output(window: Window, tokens: int | None, used: int) -> Term:
+def _max_output(window: Window, tokens: int | None, used: int) -> BudgetTerm:
     """Return the largest `max_tokens` of the next request: the model's output limit, or what is left of the
     window if that is less."""
     if tokens is None:
-        return Term(
+        return BudgetTerm(
             window.output_limit,
             "the model's output limit" if window.output_limit else "the model's output limit is not known",
         )
     left = max(0, tokens - used)
     if window.output_limit is not None and window.output_limit <= left:
-        return Term(window.output_limit, "the model's output limit")
-    return Term(left, "window − used")
+        return BudgetTerm(window.output_limit, "the model's output limit")
+    return BudgetTerm(left, "window − used")
 
 
 def _reaches(size: int, threshold: int, inclusive: bool) -> bool:

@@ -32,7 +32,7 @@ KEEP_WITHOUT_WINDOW = 20_000
 (docs/specs.md, "opal.md", default `keep_recent_tokens`)."""
 
 
-class Term(Struct, frozen=True):
+class BudgetTerm(Struct, frozen=True):
     """One term of the budget equation: a value, and where it comes from."""
 
     value: int | bool | None
@@ -68,35 +68,35 @@ class Keep(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class BudgetLimits(Struct, frozen=True, kw_only=True):
     """The terms of the budget equation that do not depend on the session's size."""
 
-    window: Term
+    window: BudgetTerm
     tokens: int | None
     confidence: Confidence
     input_limit: int | None
     observed: int | None
     cap: int | None
-    reserve: Term
+    reserve: BudgetTerm
     threshold: int | None
     threshold_source: str
     warnings: tuple[str, ...]
 
 
-def limits_of(resolved: Resolved, window: Window) -> Limits:
+def limits_of(resolved: Resolved, window: Window) -> BudgetLimits:
     """Return window, cap, reserve and threshold of a session with the settings `resolved`."""
     tokens, confidence, source, input_limit, warnings = _window(resolved, window)
     observed = window.observed
     known = [limit for limit in (tokens, input_limit, observed) if limit is not None]
     cap = min(known) if known else None
-    limits = Limits(
-        window=Term(tokens, source),
+    limits = BudgetLimits(
+        window=BudgetTerm(tokens, source),
         tokens=tokens,
         confidence=confidence,
         input_limit=input_limit,
         observed=observed,
         cap=cap,
-        reserve=Term(None, "no window is known"),
+        reserve=BudgetTerm(None, "no window is known"),
         threshold=None,
         threshold_source="no window is known",
         warnings=warnings,
@@ -104,7 +104,7 @@ def limits_of(resolved: Resolved, window: Window) -> Limits:
     return _with_threshold(resolved, window, limits)
 
 
-def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
+def keep_of_rule(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
     """Return how much `rule` keeps, before `keep_of` applies the bounds."""
     match rule:
         case KeepShare(divisor=divisor, manual_tokens=manual):
@@ -144,7 +144,7 @@ def _window(
             warning = f"context_window is {says}, but the provider accepts at most {observed:,} tokens"
             return observed, "observed", window.observed_source, None, (warning,)
         if given == 0:
-            return _unlimited(settings, window, source)
+            return _threshold_unlimited(settings, window, source)
         return given, "override", source, None, ()
     if window.window is not None and window.confidence != "guess":
         if observed is not None and observed < window.window:
@@ -169,7 +169,7 @@ def _window(
     return None, "guess", f"none: {window.source}", None, ()
 
 
-def _unlimited(
+def _threshold_unlimited(
     settings: Settings, window: Window, source: str
 ) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
     """Return the result of `_window` if the user set the window to 0, which means no limit (docs/specs.md,
@@ -181,14 +181,14 @@ def _unlimited(
     return None, "override", f"{source} is 0, which means no limit", None, ()
 
 
-def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limits:
+def _with_threshold(resolved: Resolved, window: Window, limits: BudgetLimits) -> BudgetLimits:
     settings, rules = resolved.settings, resolved.settings.rules
     rule = rules.trigger
     by_cap = isinstance(rule, Ratio) and rule.of == "cap"
     whole = limits.cap if by_cap else limits.tokens
     explicit = _explicit(resolved, whole, rules.inclusive)
     if explicit is not None:
-        return _capped(limits, explicit, whole)
+        return _cap_threshold(limits, explicit, whole)
     if whole is None:
         is_unlimited = limits.confidence == "override"
         unknown = rule.unknown if isinstance(rule, Ratio) and not is_unlimited else None
@@ -201,7 +201,7 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
     match rule:
         case Ratio(ratio=ratio, of=of, guess_ratio=guess_ratio):
             usual = max(1, share_of(whole, ratio, up=rules.inclusive))
-            shown = Term(whole - usual, f"{of} − {ratio:.0%}, {profile}")
+            shown = BudgetTerm(whole - usual, f"{of} − {ratio:.0%}, {profile}")
             if limits.confidence == "guess" and guess_ratio is not None:
                 share = max(1, share_of(whole, guess_ratio, up=rules.inclusive))
                 source = f"{profile}: {guess_ratio:.0%} of a guessed {of}"
@@ -213,17 +213,19 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
         case Usable(output_tokens=output_tokens):
             if limits.input_limit is not None:
                 source = f"{profile}: the input limit"
-                shown = Term(max(0, whole - limits.input_limit), source)
+                shown = BudgetTerm(max(0, whole - limits.input_limit), source)
                 return replace(limits, reserve=shown, threshold=limits.input_limit, threshold_source=source)
             reserve = min(window.output_limit or output_tokens, output_tokens)
         case _:
             assert_never(rule)
     source = f"{profile}: window − reserve"
-    keep = keep_by(rules.keep, "threshold", whole).tokens or 0
+    keep = keep_of_rule(rules.keep, "threshold", whole).tokens or 0
     if reserve + keep > whole // 2 and reserve > whole // 4:
         reserve = whole // 4
         profile = "window ÷ 4, on a small window"
-    return replace(limits, reserve=Term(reserve, profile), threshold=whole - reserve, threshold_source=source)
+    return replace(
+        limits, reserve=BudgetTerm(reserve, profile), threshold=whole - reserve, threshold_source=source
+    )
 
 
 def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[int, str, str] | None:
@@ -243,7 +245,7 @@ def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[i
     return threshold, name, f"{name} ({resolved.source(name)})"
 
 
-def _capped(limits: Limits, explicit: tuple[int, str, str], whole: int | None) -> Limits:
+def _cap_threshold(limits: BudgetLimits, explicit: tuple[int, str, str], whole: int | None) -> BudgetLimits:
     """Return `limits` with the user's threshold. A threshold above the cap is lowered to the cap. One below
     1, which would always be due, becomes window − window ÷ 4."""
     threshold, name, source = explicit
@@ -262,5 +264,9 @@ def _capped(limits: Limits, explicit: tuple[int, str, str], whole: int | None) -
             f"{name} leaves nothing of a window of {whole:,} tokens; a threshold of {lowered:,} is used",
         )
         threshold, source = lowered, f"{source}, raised to window − window ÷ 4"
-    reserve = Term(None, source) if limits.cap is None else Term(max(0, (whole or 0) - threshold), source)
+    reserve = (
+        BudgetTerm(None, source)
+        if limits.cap is None
+        else BudgetTerm(max(0, (whole or 0) - threshold), source)
+    )
     return replace(limits, reserve=reserve, threshold=threshold, threshold_source=source, warnings=warnings)

@@ -26,7 +26,7 @@ from compactd.core.tokens.usage import context_size, normalise
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
-Kind = Literal["compaction", "limit", "refusal"]
+EvidenceKind = Literal["compaction", "limit", "refusal"]
 
 CLAUDE_CODE_BUFFER: Final = 33_000
 """Claude Code compacts about this many tokens below its window: at 167,094 to 167,979 of 200,000 (transcripts
@@ -54,7 +54,7 @@ the known window and the known window."""
 class Evidence(Struct, frozen=True):
     """One number in a session's file that says something about its window."""
 
-    kind: Kind
+    kind: EvidenceKind
     tokens: int
     """For `compaction`, the size of the context when it happened; otherwise the limit."""
 
@@ -89,7 +89,7 @@ def window_by_file(
     """
     most = max((size for size in accepted if size <= MAX_WINDOW), default=0)
     doubts: list[str] = []
-    believed: dict[Kind, tuple[int, int]] = {}
+    believed: dict[EvidenceKind, tuple[int, int]] = {}
     for one in evidence:
         window = estimated_window(one.tokens) if one.kind == "compaction" else one.tokens
         if one.kind == "compaction" and "compaction" in believed and window <= believed["compaction"][0]:
@@ -109,7 +109,7 @@ def window_by_file(
                 is_estimate=kind == "compaction",
                 doubts=tuple(doubts),
             )
-    return _by_accepted(accepted, most, known, guess, tuple(doubts))
+    return _window_from_accepted(accepted, most, known, guess, tuple(doubts))
 
 
 def accepted_sizes(messages: Iterable[Message]) -> list[int]:
@@ -142,7 +142,7 @@ def estimated_window(tokens: int) -> int:
     return round(tokens + CLAUDE_CODE_BUFFER, -3)
 
 
-def _by_accepted(
+def _window_from_accepted(
     accepted: Sequence[int], most: int, known: int | None, guess: int | None, doubts: tuple[str, ...]
 ) -> Recorded:
     if known is not None and len({size for size in accepted if known < size <= MAX_WINDOW}) > 1:
@@ -177,7 +177,7 @@ _SOURCES: dict[str, str] = {
     "refusal": "a provider's error in the file names a limit of {:,} tokens",
 }
 
-_CLAIMS: dict[Kind, str] = {
+_CLAIMS: dict[EvidenceKind, str] = {
     "compaction": "the file records an automatic compaction at {:,} tokens",
     "limit": "the file names a window of {:,} tokens",
     "refusal": "a provider's error in the file names a window of {:,} tokens",

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compactd.core.history.message_kinds import Kind
+from compactd.core.history.message_kinds import MessageKind
 from compactd.protocol.messages import Strategy
 from compactd.protocol.settings import Estimator, StrategyChoice
 
@@ -92,7 +92,7 @@ class Move(Struct, frozen=True, kw_only=True):
     message."""
 
     direction: Literal["forward", "back"]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MessageKind, ...]
     only_in_newest_turn: bool = False
     """Whether this move applies only if the walk back stopped after the newest user message."""
 

@@ -54,7 +54,7 @@ ALIASES = {"auto": "enabled", "preserve_count": "keep_messages"}
 NAMES = tuple(name for name in GivenSettings.__struct_fields__ if name not in ALIASES)
 """The names of all settings, in the protocol's order."""
 
-_AT_LEAST = {
+_MINIMUMS = {
     "context_window": 0,
     "model_auto_compact_token_limit": 1,
     "reserve_tokens": 0,
@@ -78,7 +78,7 @@ _ONE_OF = {
 def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
     """Return `given` if each value is in its range. Otherwise raise `InvalidParams` with the field's path
     below `path`."""
-    for name, least in _AT_LEAST.items():
+    for name, least in _MINIMUMS.items():
         value: int | None = getattr(given, name)
         if value is not None and not least <= value <= MAX_TOKENS:
             raise InvalidParams(

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.budget.budget import keep_of
-from compactd.core.budget.limits import Limits, Window, limits_of
+from compactd.core.budget.limits import BudgetLimits, Window, limits_of
 from compactd.core.budget.settings import (
     ALIASES,
     KEEP,
@@ -112,7 +112,7 @@ NEEDS_TRUST: Mapping[str, str] = {
 """What only the user and trusted sources may set, and why; each is the end of a sentence."""
 
 
-def refusal(name: str, value: object) -> str | None:
+def untrusted_reason(name: str, value: object) -> str | None:
     """Return why an untrusted value of this setting is rejected; None if it is within its bounds."""
     allowed = ALLOWED.get(name)
     if allowed is None:
@@ -127,7 +127,9 @@ def refusal(name: str, value: object) -> str | None:
     return f"an untrusted source may set it to {bounds}"
 
 
-def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tuple[IgnoredSetting, ...]]:
+def split_untrusted(
+    given: GivenSettings, source: str
+) -> tuple[UntrustedSettings, tuple[IgnoredSetting, ...]]:
     """Return (the settings of `given` that an untrusted source may set, the other settings with the reasons).
     O(settings)."""
     kept: dict[str, object] = {}
@@ -136,7 +138,7 @@ def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tupl
         value: object = getattr(given, name)
         if value is None:
             continue
-        reason = refusal(name, value)
+        reason = untrusted_reason(name, value)
         if reason is None:
             kept[name] = value
         else:
@@ -162,7 +164,7 @@ def resolve(
     ignored: list[IgnoredSetting] = []
     while True:
         found = merge((*above, (source, given), *below))
-        wrong = next(_wrong(found, base, source, window, runs_loop), None)
+        wrong = next(_disallowed(found, base, source, window, runs_loop), None)
         if wrong is None:
             return replace(found, without=base), tuple(ignored)
         ignored.append(wrong)
@@ -173,7 +175,7 @@ def _other_names(name: str) -> Iterator[str]:
     return (alias for alias, meant in ALIASES.items() if meant == name)
 
 
-def _wrong(
+def _disallowed(
     found: Resolved, base: Resolved, source: str, window: Window, runs_loop: bool
 ) -> Iterator[IgnoredSetting]:
     """Yield the settings in `found` that came from the untrusted `source` and that it may not set. `base` has
@@ -191,7 +193,9 @@ def _wrong(
             yield ignoring(
                 name, "it can make compactions more frequent, and each may cost money for a model's summary"
             )
-        elif name == "context_window" and (reason := _raised(found.settings.context_window, before.tokens)):
+        elif name == "context_window" and (
+            reason := _find_raise(found.settings.context_window, before.tokens)
+        ):
             yield ignoring(
                 name, f"an untrusted source may only lower the context window, at most to a quarter: {reason}"
             )
@@ -203,12 +207,14 @@ def _wrong(
                 f"an untrusted source may lower the threshold at most to a quarter: {reason}",
             )
         elif name in THRESHOLD and (
-            reason := _raised(after.threshold, _threshold(before, after)) or _too_low(after, before)
+            reason := _find_raise(after.threshold, _threshold(before, after)) or _too_low(after, before)
         ):
             yield ignoring(
                 name, f"an untrusted source may only lower the threshold, at most to a quarter: {reason}"
             )
-        elif name == "keep_recent_tokens" and _is_much(found.settings.keep_recent_tokens, after.threshold):
+        elif name == "keep_recent_tokens" and _exceeds_half(
+            found.settings.keep_recent_tokens, after.threshold
+        ):
             yield ignoring(
                 name,
                 f"an untrusted source may set it to at most half of the threshold of {after.threshold:,}",
@@ -231,7 +237,7 @@ def _asks_model(settings: Settings, runs_loop: bool) -> bool:
     )
 
 
-def _is_more_often(name: str, found: Resolved, base: Resolved, before: Limits) -> bool:
+def _is_more_often(name: str, found: Resolved, base: Resolved, before: BudgetLimits) -> bool:
     """Return whether the untrusted setting `name` makes compactions more frequent than they are without
     it."""
     given, without = found.settings, base.settings
@@ -245,7 +251,7 @@ def _is_more_often(name: str, found: Resolved, base: Resolved, before: Limits) -
     return name == "context_window" or name in THRESHOLD
 
 
-def _too_low(after: Limits, before: Limits) -> str | None:
+def _too_low(after: BudgetLimits, before: BudgetLimits) -> str | None:
     """Return what is wrong with the untrusted threshold if it is below a quarter of the trusted one;
     otherwise None."""
     if after.threshold is None or before.threshold is None or after.threshold >= before.threshold // SHARE:
@@ -253,14 +259,14 @@ def _too_low(after: Limits, before: Limits) -> str | None:
     return f"{after.threshold:,} is below a quarter of {before.threshold:,}"
 
 
-def _threshold(before: Limits, after: Limits) -> int | None:
+def _threshold(before: BudgetLimits, after: BudgetLimits) -> int | None:
     """Return the trusted threshold, lowered to the untrusted window if the window is smaller."""
     if before.threshold is None or before.tokens is None or after.tokens is None:
         return before.threshold
     return min(before.threshold, after.tokens)
 
 
-def _raised(value: int | None, without: int | None) -> str | None:
+def _find_raise(value: int | None, without: int | None) -> str | None:
     """Return what is wrong with `value` if it is above `without`, the trusted value, or below a quarter of
     it; otherwise None."""
     if value is None or without is None:
@@ -272,5 +278,5 @@ def _raised(value: int | None, without: int | None) -> str | None:
     return None
 
 
-def _is_much(keep: int | None, threshold: int | None) -> bool:
+def _exceeds_half(keep: int | None, threshold: int | None) -> bool:
     return keep is not None and threshold is not None and keep > threshold // 2

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compactd.core.budget.budget import Size, Standing, Window
+from compactd.core.budget.budget import BudgetStatus, RequestSize, Window
 from compactd.core.history.calibration import EXACT, Scale
-from compactd.core.history.state import Fold, without
+from compactd.core.history.state import SessionState, size_without
 from compactd.core.models.lookup import Lookup
-from compactd.core.models.observed import Observed, with_observed
+from compactd.core.models.observed import Observed, lookup_with_observed
 from compactd.core.tokens.counting import Counter, ScriptAware
 from compactd.protocol.messages import ContextUsage, TokenUsage
 
 
-def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
+def size_of(fold: SessionState, scale: Scale = EXACT) -> RequestSize:
     """Return the size of the next request. `scale` converts the estimates into the model's tokens. O(1)."""
     report = fold.last_report.usage if fold.base is not None and fold.last_report else None
     if report is None:
-        return unreported(fold.estimated, scale)
+        return estimated_size(fold.estimated_size, scale)
     answer, base = fold.calibrator.answer, fold.base or 0
     after, said = fold.trailing - answer.counted, answer.tokens(scale)
     came = scale.tokens(after)
     if after < 0:  # the system prompt or the tools became shorter by more tokens than the new messages have
-        came = without(base + said, -came, scale.tokens(fold.estimated)) - base - said
-    return Size(
-        estimated=scale.tokens(fold.estimated),
+        came = size_without(base + said, -came, scale.tokens(fold.estimated_size)) - base - said
+    return RequestSize(
+        estimated=scale.tokens(fold.estimated_size),
         base=fold.base,
         trailing=said + came,
         report=report,
         slope=scale.slope,
         hidden=scale.hidden,
-        reported_estimate=scale.tokens(fold.estimated - after - answer.estimate) + scale.hidden,
+        reported_estimate=scale.tokens(fold.estimated_size - after - answer.estimate) + scale.hidden,
     )
 
 
-def scale_of(fold: Fold, counter: Counter) -> Scale:
+def scale_of(fold: SessionState, counter: Counter) -> Scale:
     """Return how to convert this session's estimates into the model's tokens. Estimates are calibrated only
     if the estimator `auto` has no tokenizer for the model. O(1)."""
     if not isinstance(counter, ScriptAware):
@@ -42,12 +42,12 @@ def scale_of(fold: Fold, counter: Counter) -> Scale:
     return fold.calibrator.scale(counter.name, fold.model.model, counter.factor)
 
 
-def unreported(estimated: int, scale: Scale) -> Size:
-    """Return the size of a request that has no usage report and is estimated at `estimated` tokens."""
-    return Size(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
+def estimated_size(estimated: int, scale: Scale) -> RequestSize:
+    """Return the size of a request that has no usage report and is estimated at `estimated_size` tokens."""
+    return RequestSize(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
 
 
-def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None) -> Window:
+def window_of(fold: SessionState, known: Lookup | None, learned: Observed | None = None) -> Window:
     """Return the limits of the session's model: the window that the client named; otherwise those of `known`,
     from the registry, and `learned`, from the model's server. A limit that a provider named in this session
     counts only if `known` is not used."""
@@ -73,11 +73,13 @@ def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None)
             observed_source=source,
             rejected=is_refused,
         )
-        return _as_recorded(fold, unknown)
-    return _as_recorded(fold, replace(known_window(known, learned), reported=reported, rejected=is_refused))
+        return _recorded_window(fold, unknown)
+    return _recorded_window(
+        fold, replace(known_window(known, learned), reported=reported, rejected=is_refused)
+    )
 
 
-def _as_recorded(fold: Fold, known: Window) -> Window:
+def _recorded_window(fold: SessionState, known: Window) -> Window:
     """Return `known` with the window that the imported file shows. If the file shows none, or if a larger
     request has been accepted since, return `known` unchanged."""
     recorded = fold.model.recorded_window
@@ -93,7 +95,7 @@ def known_window(known: Lookup, learned: Observed | None) -> Window:
     """Return the limits of a model from the registry (`known`) and from what its server said (`learned`). No
     session is needed."""
     if learned is not None and learned.by == "server":
-        known, learned = with_observed(known, learned), None
+        known, learned = lookup_with_observed(known, learned), None
     return Window(
         window=known.context_window,
         confidence=known.confidence,
@@ -105,7 +107,7 @@ def known_window(known: Lookup, learned: Observed | None) -> Window:
     )
 
 
-def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
+def token_usage(fold: SessionState, standing: BudgetStatus) -> TokenUsage:
     """Return the tokens billed so far and the current size of the context. O(1)."""
     bill, window = fold.billing, standing.window
     return TokenUsage(
@@ -130,7 +132,7 @@ def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
     )
 
 
-def context_usage(standing: Standing) -> ContextUsage:
+def context_usage(standing: BudgetStatus) -> ContextUsage:
     """Return the size of the context after a turn, as in the event `turn_end`. O(1)."""
     return ContextUsage(
         tokens=standing.used,

@@ -8,16 +8,16 @@ branch and redaction need no rule of their own, and repeated compactions lose no
 the other demands or both set a limit to different numbers. They are about the same thing if they have the
 same words, apart from cue words (which express the limit, such as `never`) and the number of a limit. The
 newer one is then in force, the older one no longer. A question, or a sentence that may have been pasted
-(`user_text.Said.is_sure`), replaces nothing: both count. A constraint that is repeated in the same words
-counts once, at its last place.
+(`user_text.PathConstraints.is_sure`), replaces nothing: both count. A constraint that is repeated in the same
+words counts once, at its last place.
 
 **A message with many limits does not displace other messages.** At most `MAX_OF_A_MESSAGE` limits of one
-message count, and a summary contains at most `MAX_IN_ALL`. If room is short, messages with more than
-`FEW_OF_A_MESSAGE` limits get room for one limit at a time. The result of the compaction reports how many
+message count, and a summary contains at most `MAX_CONSTRAINTS`. If room is short, messages with more than
+`MAX_LIMITS_AT_ONCE` limits get room for one limit at a time. The result of the compaction reports how many
 limits were left out.
 
-The time is proportional to the length of what users typed. Constraints are not compared in pairs (`_Newer`),
-and a text is searched for all of them at once (`core/text/phrases.py`).
+The time is proportional to the length of what users typed. Constraints are not compared in pairs
+(`_NewerConstraints`), and a text is searched for all of them at once (`core/text/phrases.py`).
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
-from compactd.core.constraints.user_text import typed
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, WEAK, pattern
+from compactd.core.constraints.user_text import typed_with_lines
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
 from compactd.core.text.phrases import Phrases
 from compactd.core.text.quoting import visible_lines
 
-MOST_CHARS: Final = 1_000
+MAX_LIMIT_CHARS: Final = 1_000
 """The most characters of a constraint. A longer sentence is a story, not a rule."""
 
 MAX_OF_A_MESSAGE: Final = 100
 """The most distinct limits of one message that count. Strong ones (`Constraint.is_strong`) are taken first,
 alternately from the end and the beginning of the message, because people write before or after what they
 paste. Recorded sessions have at most 13 in a message (2026-11)."""
-MAX_IN_ALL: Final = 500
+MAX_CONSTRAINTS: Final = 500
 """The most constraints in one summary, however much room there is."""
-FEW_OF_A_MESSAGE: Final = 5
+MAX_LIMITS_AT_ONCE: Final = 5
 """A message with more limits than this gets room in the summary for one limit at a time, in turn with other
 messages. A message with fewer gets room for all of its limits at once."""
 
-LEAST_TOKENS: Final = 64
+MIN_CONSTRAINT_TOKENS: Final = 64
 TARGET_DIVISOR: Final = 8
 SUMMARY_DIVISOR: Final = 4
 """By default, constraints may take an eighth of `target_tokens`; without a target, a quarter of the summary's
-budget; and always at least `LEAST_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens (2026-11)."""
+budget; and always at least `MIN_CONSTRAINT_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens
+(2026-11)."""
 
 _QUOTED = re.compile(
     r"`[^`]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|‘[^’\n]* [^’\n]*’"
@@ -90,7 +91,7 @@ _HEADING = re.compile(
     r"#{1,6}\s|(?:\d{1,3}[.)]\s+)?(?:\*\*|__)?[^\s*_•+-][^\n]{0,58}[:：](?:\*\*|__)?\Z|(?:\*\*|__)[^\n]{1,60}(?:\*\*|__)\Z"
 )
 """A line that is marked as a heading, ends with a colon, or is completely bold."""
-_LEAST = re.compile(
+_AT_LEAST = re.compile(
     r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo"
     r"|[>≥]|以上|至少",
     re.IGNORECASE,
@@ -101,38 +102,38 @@ _NEXT_CHARS: Final = 12
 """A number belongs to a limit if it is inside the limit's words or begins at most this many characters after
 them."""
 _AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，；："
-_BEHIND: Final = "."
+_TRAILING: Final = "."
 """A full stop is only removed at the end of a word, because at the beginning it is part of a name."""
 _IN_NAMES: Final = r"-_./\#@"
-_NAME_GOES_ON = re.compile(r"[-_/\\#@]\w|\.\w")
-_SAYS = """
+_NAME_CONTINUES = re.compile(r"[-_/\\#@]\w|\.\w")
+_FILLER_TEXT = """
 must mustn never always do don dont don't don’t mustn't mustn’t only not no prefer preferred preferably avoid
 should shouldn shouldn't shouldn’t shall ensure important please also now and but so ok okay you we
 the a an be is are ever may can cannot can't refrain from
 """
-_SAYS_NOTHING: Final = frozenset((*_SAYS.split(), ""))
+_FILLER_WORDS: Final = frozenset((*_FILLER_TEXT.split(), ""))
 """Words that do not say what a constraint is about: cue words, such as `never`, and filler words."""
-_CUES_OF_OTHERS = """
+_OTHER_LANGUAGE_CUES = """
 ne не no bitte nicht kein keine keinen por favor favor, pas jamais plus que il faut surtout hay
 """
-_PARTICLES: Final = frozenset(_CUES_OF_OTHERS.split())
+_PARTICLES: Final = frozenset(_OTHER_LANGUAGE_CUES.split())
 """Words that say nothing about the subject if they occur in a cue of several words, such as `ne` and `pas` in
 `ne touche pas`."""
 
 
 Limit = tuple[str, bool, bool]
-Limits = tuple[Limit, ...]
+MessageLimits = tuple[Limit, ...]
 """The sentences of one message that set a limit, as (sentence, whether it is strong, whether it may replace
 an older constraint)."""
 
 
-class Found(Protocol):
+class LimitIndex(Protocol):
     """A cache of the limits in messages, by entry id."""
 
-    def get(self, key: EntryId, /) -> Limits | None:
+    def get(self, key: EntryId, /) -> MessageLimits | None:
         """Return the limits of a message; None if the message was not searched yet."""
 
-    def __setitem__(self, key: EntryId, value: Limits, /) -> None: ...
+    def __setitem__(self, key: EntryId, value: MessageLimits, /) -> None: ...
 
 
 class Constraint(Struct, frozen=True):
@@ -180,16 +181,16 @@ class Constraints(Struct, frozen=True, dict=True):
         """The sentences of all constraints, superseded ones included."""
         return frozenset(one.text for one in (*self.in_force, *self.superseded))
 
-    def left_out_of(self, stays: Collection[EntryId] = ()) -> int:
+    def count_left_out(self, stays: Collection[EntryId] = ()) -> int:
         """Return how many limits do not count because their message has too many. Messages in `stays` are
         ignored."""
         return sum(count for entry_id, count in self.left_out if entry_id not in stays)
 
 
-NO_DEMANDS: Final = Constraints()
+NO_CONSTRAINTS: Final = Constraints()
 
 
-class Said(Struct, frozen=True):
+class PathConstraints(Struct, frozen=True):
     """The user's constraints in the part of a path that was read so far. A path has the entries from the root
     to the leaf."""
 
@@ -198,11 +199,13 @@ class Said(Struct, frozen=True):
     found: Mapping[str, Constraint] = {}
     """All constraints, superseded ones included, by their words in lower case, in the order in which each was
     last stated."""
-    demands: Constraints = NO_DEMANDS
+    constraints: Constraints = NO_CONSTRAINTS
     left_out: Mapping[EntryId, int] = {}
     """For each message that has too many limits, how many of them do not count."""
 
-    def further(self, items: Iterable[Item], known: Found | None = None, read: int = 0) -> Said:
+    def read_more(
+        self, items: Iterable[Item], known: LimitIndex | None = None, read: int = 0
+    ) -> PathConstraints:
         """Return the constraints after reading more original messages, `items`, oldest first. The result has
         read `read` entries of the path. `known` caches the limits of messages, and missing ones are added to
         it. O(characters that users typed in `items`); O(messages) for messages in the cache."""
@@ -213,7 +216,7 @@ class Said(Struct, frozen=True):
             limits = known.get(item.entry_id)
             if limits is None:
                 limits = known[item.entry_id] = limits_in(item)
-            counted, more = _counted(limits)
+            counted, more = _count_limits(limits)
             if more:
                 left_out[item.entry_id] = more
             for key, (sentence, strong, sure) in counted:
@@ -225,44 +228,44 @@ class Said(Struct, frozen=True):
                 found.pop(key, None)
                 found[key] = Constraint(sentence, item.entry_id, strong, sure)
         if found is None:
-            return Said(read, self.found, self.demands, self.left_out)
-        kept, gone = _settled(tuple(found.values()))
-        return Said(read, found, Constraints(kept, gone, tuple(left_out.items())), left_out)
+            return PathConstraints(read, self.found, self.constraints, self.left_out)
+        kept, gone = _settle(tuple(found.values()))
+        return PathConstraints(read, found, Constraints(kept, gone, tuple(left_out.items())), left_out)
 
 
-NOTHING_SAID: Final = Said()
+NO_PATH_CONSTRAINTS: Final = PathConstraints()
 
 
-def constraints_of(items: Iterable[Item], known: Found | None = None) -> Constraints:
+def constraints_of(items: Iterable[Item], known: LimitIndex | None = None) -> Constraints:
     """Return the user's constraints in the original messages `items`, oldest first. `known` caches the limits
     of messages, and missing ones are added to it. O(characters that users typed); O(messages) for messages in
     the cache."""
-    return NOTHING_SAID.further(items, known).demands
+    return NO_PATH_CONSTRAINTS.read_more(items, known).constraints
 
 
-def limits_in(item: Item) -> Limits:
+def limits_in(item: Item) -> MessageLimits:
     """Return the limits that one message sets, without regard to other messages. O(characters that the user
     typed)."""
     if item.message.role != "user":
         return ()
-    marked = ((said, _strength(said.text)) for said in typed(item))
+    marked = ((said, _strength(said.text)) for said in typed_with_lines(item))
     return tuple(
         [
-            (said.text, strong, said.is_sure and not _asks(said.text))
+            (said.text, strong, said.is_sure and not _is_question(said.text))
             for said, strong in marked
             if strong is not None
         ]
     )
 
 
-def within(
+def fitting_constraints(
     constraints: Sequence[Constraint], most_tokens: int, count: Callable[[str], int]
 ) -> tuple[Constraint, ...]:
-    """Return the constraints that fit into `most_tokens`, at most `MAX_IN_ALL`, each complete, in their
+    """Return the constraints that fit into `most_tokens`, at most `MAX_CONSTRAINTS`, each complete, in their
     order.
 
     If not all fit, strong ones are chosen first, and of these the newest. Of a message with more than
-    `FEW_OF_A_MESSAGE`, one is chosen at a time. O(n log n).
+    `MAX_LIMITS_AT_ONCE`, one is chosen at a time. O(n log n).
     """
     chosen: set[int] = set()
     left = most_tokens
@@ -271,7 +274,7 @@ def within(
         if cost <= left:
             chosen.add(at)
             left -= cost
-            if len(chosen) == MAX_IN_ALL:
+            if len(chosen) == MAX_CONSTRAINTS:
                 break
     return tuple(one for at, one in enumerate(constraints) if at in chosen)
 
@@ -286,12 +289,12 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
     return tuple(map(bullet, constraints))
 
 
-def missing(constraints: Sequence[Constraint], lines: Iterable[str]) -> tuple[Constraint, ...]:
+def missing_constraints(constraints: Sequence[Constraint], lines: Iterable[str]) -> tuple[Constraint, ...]:
     """Return the constraints that none of `lines` states. A line states a constraint if it has nothing but
     the exact words, a list marker, emphasis and references. A sentence that only mentions a constraint may be
     withdrawing it. O(constraints + lines)."""
-    stated = {_bare(_REFERENCES.sub("", line)) for line in lines}
-    return tuple(one for one in constraints if _bare(one.text) not in stated)
+    stated = {_bare_words(_REFERENCES.sub("", line)) for line in lines}
+    return tuple(one for one in constraints if _bare_words(one.text) not in stated)
 
 
 def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
@@ -307,9 +310,9 @@ def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
             yield line
 
 
-def stated_in(text: str, demands: Constraints) -> list[str]:
-    """Return the sentences of the constraints of `demands` that are in force (contradicted by no newer one)
-    and that `text` contains word for word. O(text)."""
+def stated_constraints(text: str, demands: Constraints) -> list[str]:
+    """Return the sentences of the constraints of `constraints` that are in force (contradicted by no newer
+    one) and that `text` contains word for word. O(text)."""
     return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
@@ -322,21 +325,21 @@ def without_them(line: str, demands: Constraints) -> str:
     return line if rest is shown else rest.strip() if _WORDS.search(rest) is not None else ""
 
 
-def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:
+def constraint_lines(item: Item, demands: Constraints) -> frozenset[str]:
     """Return the lines of a message that belong to a constraint which was typed over several lines. List
     markers are removed."""
     known = demands.sentences
-    several = (said for said in typed(item) if said.lines and said.text in known)
+    several = (said for said in typed_with_lines(item) if said.lines and said.text in known)
     return frozenset(line for said in several for line in said.lines)
 
 
-def _bare(line: str) -> str:
+def _bare_words(line: str) -> str:
     """Return the words of a line, without a list marker, and without emphasis or quotation marks around
     them."""
     return " ".join(_MARK.sub("", line, count=1).strip(" *_\"“”'`").split())
 
 
-def _counted(limits: Limits) -> tuple[Iterable[tuple[str, Limit]], int]:
+def _count_limits(limits: MessageLimits) -> tuple[Iterable[tuple[str, Limit]], int]:
     """Return (the limits of a message that count, as pairs of words and limit, in order; how many more limits
     the message has)."""
     by_words = [(" ".join(limit[0].lower().split()), limit) for limit in limits]
@@ -354,13 +357,13 @@ def _counted(limits: Limits) -> tuple[Iterable[tuple[str, Limit]], int]:
 
 
 def _by_weight(constraints: Sequence[Constraint]) -> list[int]:
-    """Return the indices of the constraints in the order in which `within` gives them room."""
+    """Return the indices of the constraints in the order in which `fitting_constraints` gives them room."""
     places: dict[EntryId, tuple[list[int], list[int]]] = {}
     for at, one in enumerate(constraints):
         places.setdefault(one.entry_id, ([], []))[not one.is_strong].append(at)
     turn = [0] * len(constraints)
     for strong, weak in places.values():
-        if len(strong) + len(weak) > FEW_OF_A_MESSAGE:
+        if len(strong) + len(weak) > MAX_LIMITS_AT_ONCE:
             for nth, at in enumerate((*_from_both_ends(strong), *_from_both_ends(weak))):
                 turn[at] = nth
     return sorted(range(len(constraints)), key=lambda at: (turn[at], not constraints[at].is_strong, -at))
@@ -374,7 +377,7 @@ def _from_both_ends(places: Sequence[int]) -> Iterator[int]:
 
 def _strength(sentence: str) -> bool | None:
     """Return True for a strong constraint, False for a weak one, None if the sentence is not a constraint."""
-    if not 4 <= len(sentence) <= MOST_CHARS:
+    if not 4 <= len(sentence) <= MAX_LIMIT_CHARS:
         return None
     bare = _EMPHASIS.sub("", _QUOTED.sub(" ", sentence)).strip()
     while (match := _OPENING.match(bare)) is not None and match.end():
@@ -383,18 +386,18 @@ def _strength(sentence: str) -> bool | None:
         return None
     if bare.isascii() and len(_WORDS.findall(sentence)) < 2:
         return None
-    if pattern(STRONG, LIMIT, OTHERS).search(bare) is not None:
-        return not _asks(bare) or _REQUESTS.search(bare) is not None
+    if pattern(STRONG, LIMIT, OTHER_LANGUAGES).search(bare) is not None:
+        return not _is_question(bare) or _REQUESTS.search(bare) is not None
     return False if pattern(WEAK).search(bare) is not None else None
 
 
-def _asks(sentence: str) -> bool:
+def _is_question(sentence: str) -> bool:
     """Return whether a sentence is a question. A question may demand something, but it replaces no
     constraint."""
     return _IS_QUESTION.search(sentence) is not None
 
 
-class _Newer:
+class _NewerConstraints:
     """What the constraints about one subject that come later in the conversation say. Superseded ones do not
     count."""
 
@@ -435,17 +438,17 @@ class _Sense(Struct, frozen=True):
     """Where the words of the limit and its number are in the sentence; None if `number` is None."""
 
 
-def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
+def _settle(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
     """Return (constraints that are in force, constraints that a newer one contradicts), oldest first.
     O(characters)."""
-    stands: dict[frozenset[str], _Newer] = {}
+    stands: dict[frozenset[str], _NewerConstraints] = {}
     kept: list[Constraint] = []
     gone: list[Constraint] = []
     for one in reversed(said):
         sense = _sense(one.text)
         subject = _subject(one.text, sense)
         if subject:
-            newer = stands.setdefault(subject, _Newer())
+            newer = stands.setdefault(subject, _NewerConstraints())
             if newer.disagrees(sense):
                 gone.append(one)
                 continue
@@ -467,12 +470,12 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
     direction, said = "", text
     if sense.span is not None:
         start, end = sense.span
-        direction = "≤" if _LEAST.search(text[start:end]) is None else "≥"
+        direction = "≤" if _AT_LEAST.search(text[start:end]) is None else "≥"
         text = f"{text[:start]} {text[end:]}"
-    for cues in (OTHERS, NEGATIVE):
+    for cues in (OTHER_LANGUAGES, NEGATIVE):
         text = pattern(cues).sub(_without_cues, text)
-    every = (word.strip(_AROUND).rstrip(_BEHIND) for word in text.split())
-    words = {word if len(word) == 1 else word.lower() for word in every} - _SAYS_NOTHING
+    every = (word.strip(_AROUND).rstrip(_TRAILING) for word in text.split())
+    words = {word if len(word) == 1 else word.lower() for word in every} - _FILLER_WORDS
     if _NO.match(said) is not None:
         words.add("use")
     if words <= COMMON_WORDS:
@@ -484,7 +487,7 @@ def _without_cues(cue: re.Match[str]) -> str:
     """Return what remains of a matched cue: words that are not part of the cue, such as the verb in
     `ne touche pas`, and a name that contains a cue, such as `no-op` or `solo.py`."""
     text, start, end = cue.string, cue.start(), cue.end()
-    in_name = (start and text[start - 1] in _IN_NAMES) or _NAME_GOES_ON.match(text, end) is not None
+    in_name = (start and text[start - 1] in _IN_NAMES) or _NAME_CONTINUES.match(text, end) is not None
     if in_name and cue[0].isascii():
         return cue[0]
     words = cue[0].split()

@@ -1,9 +1,9 @@
 """How users express limits: patterns of cue words, in the languages that users write most.
 
-`STRONG` leaves no choice, `WEAK` wishes (both English), `LIMIT` sets a number, `OTHERS` are cues in other
-languages, and `NEGATIVE` forbids. The patterns are compiled at first use, so they cost nothing at start. For
-speed, a pattern that begins with a word is tried only at the beginning of a word, and a pattern in another
-script only at a non-ASCII character. Trying them at each character takes four times as long.
+`STRONG` leaves no choice, `WEAK` wishes (both English), `LIMIT` sets a number, `OTHER_LANGUAGES` are cues in
+other languages, and `NEGATIVE` forbids. The patterns are compiled at first use, so they cost nothing at
+start. For speed, a pattern that begins with a word is tried only at the beginning of a word, and a pattern in
+another script only at a non-ASCII character. Trying them at each character takes four times as long.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ WEAK: Final = r"""
 | ^important\b | ^remember\b | ^(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave)\b
 """
 
-OTHERS: Final = r"""
+OTHER_LANGUAGES: Final = r"""
 \b(?=\w)(?:
     (?:niemals|nie\b|immer|darf(?:st)?|dürfen|dürft|müss(?:en|t)|muss(?:t)?|nur|ausschließlich|stets|verboten
     |vermeide\w*|bevorzug\w*|bitte\s+(?:nicht|kein\w*)|auf\s+(?:keinen|jeden)\s+fall|unbedingt|keinesfalls

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
-from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, pattern
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import sentences
 from compactd.core.text.quoting import visible_lines
@@ -69,7 +69,7 @@ _REPORTS = re.compile(
     re.IGNORECASE,
 )
 """Words in a line that announces a program's output."""
-_TELLS = re.compile(
+_LIMIT_VERBS = re.compile(
     r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
 )
 _IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
@@ -77,7 +77,7 @@ _CODE = re.compile(r"[{}();=<>]")
 _PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
 PROSE_WORDS: Final = 3
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
-_GOES_ON = re.compile(
+_CONTINUATION = re.compile(
     r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for"
     r"|with|in|on|of"
     r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
@@ -163,7 +163,7 @@ _ABBREVIATED = re.compile(
 )
 
 
-class Said(Struct, frozen=True):
+class TypedSentence(Struct, frozen=True):
     """A sentence that the user typed, joined to one line."""
 
     text: str
@@ -181,21 +181,21 @@ def typed_sentences(item: Item) -> Iterator[str]:
     Of a text longer than `OWN_WORDS_CHARS`, only the first and the last quarter of that number of characters
     count as typed. O(characters).
     """
-    for said in typed(item):
+    for said in typed_with_lines(item):
         yield said.text
 
 
-def typed(item: Item) -> Iterator[Said]:
+def typed_with_lines(item: Item) -> Iterator[TypedSentence]:
     """Yield the sentences that `typed_sentences` yields, each with the lines that it was on."""
     message = item.message
     if message.role != "user":
         return
     for block in message.content:
         if isinstance(block, Text) and author_of(message, block) == USER:
-            yield from _said_in_parts(block.text, typed_parts(block.text, spans_of(message, block)))
+            yield from _part_sentences(block.text, typed_parts(block.text, spans_of(message, block)))
 
 
-def _said_in_parts(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[Said]:
+def _part_sentences(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[TypedSentence]:
     """Yield the sentences of the typed ones among `parts`, which `typed_parts` found in `text`.
 
     Some of them may be pasted and are marked as not sure: those between the first and the last of several
@@ -214,23 +214,23 @@ def _said_in_parts(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterato
         if is_reported or first <= start < last:
             sure = frozenset()
         elif report is not None:
-            sure = frozenset(said.text for said in _said_in(part[: report.start()]))
+            sure = frozenset(said.text for said in _text_sentences(part[: report.start()]))
         is_reported = is_reported or report is not None
-        for said in _said_in(part):
-            yield said if sure is None or said.text in sure else _doubtful(said)
+        for said in _text_sentences(part):
+            yield said if sure is None or said.text in sure else _as_unsure(said)
 
 
-def _doubtful(said: Said) -> Said:
-    return Said(said.text, said.lines, is_sure=False)
+def _as_unsure(said: TypedSentence) -> TypedSentence:
+    return TypedSentence(said.text, said.lines, is_sure=False)
 
 
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text, without lines that were copied from somewhere else. O(characters)."""
-    for said in _said_in(text):
+    for said in _text_sentences(text):
         yield said.text
 
 
-def _said_in(text: str) -> Iterator[Said]:
+def _text_sentences(text: str) -> Iterator[TypedSentence]:
     """Yield the sentences of a text. A sentence that sets a limit and announces a list includes the list, so
     that an item that the list forbids is not read as a wish."""
     lines = list(_typed_lines(visible_lines(text)))
@@ -239,7 +239,7 @@ def _said_in(text: str) -> Iterator[Said]:
         line, at = lines[at], at + 1
         if not line.text:
             continue
-        parts = list(_whole(sentences(line.text)))
+        parts = list(_rejoin_sentences(sentences(line.text)))
         lead = parts[-1] if parts else ""
         opens = _opening(lead, is_line=len(parts) == 1)
         below = at + _length_of_list(lines, at, opens) if opens else at
@@ -252,8 +252,8 @@ def _said_in(text: str) -> Iterator[Said]:
         at = below
 
 
-def _on_lines(sentence: str, line: _Line) -> Said:
-    return Said(sentence, tuple(one for one in line.lines if one in sentence))
+def _on_lines(sentence: str, line: _Line) -> TypedSentence:
+    return TypedSentence(sentence, tuple(one for one in line.lines if one in sentence))
 
 
 NO_LIST, ITEMS, LINES, ANY_LINES = range(4)
@@ -294,7 +294,7 @@ def _forbids(sentence: str) -> bool:
 
 
 def _leaves_no_choice(sentence: str) -> bool:
-    return pattern(STRONG, LIMIT, OTHERS).search(sentence) is not None
+    return pattern(STRONG, LIMIT, OTHER_LANGUAGES).search(sentence) is not None
 
 
 def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
@@ -330,7 +330,7 @@ def _begins_another(line: _Line) -> bool:
     )
 
 
-def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
+def _with_list(lead: str, items: list[_Line]) -> Iterator[TypedSentence]:
     """Yield `lead`, a sentence that announces a list, joined with the list's items. If there are too many
     items for one sentence, yield several, each with the lead."""
     shown = _HASHES.sub("", lead).strip()
@@ -338,12 +338,12 @@ def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
     text, lines = begin, [lead, without_bullet(lead)]
     for item in items:
         if text != begin and len(text) + len(item.text) + 2 > LIST_CHARS:
-            yield Said(text, tuple(lines))
+            yield TypedSentence(text, tuple(lines))
             text, lines = begin, [lead, without_bullet(lead)]
         between = " " if text == begin or text.endswith(tuple(_ENDS)) else "; "
         text = f"{text}{between}{item.text}"
         lines += item.lines or (item.text,)
-    yield Said(text, tuple(lines))
+    yield TypedSentence(text, tuple(lines))
 
 
 def without_bullet(line: str) -> str:
@@ -374,7 +374,7 @@ def _typed_lines(text: str) -> Iterator[_Line]:
             block.append(line)
             continue
         lines = _typed_of(block, before)
-        yield from _joined(lines)
+        yield from _join_wrapped(lines)
         yield _BLANK
         before = block[-1] if lines else before
         block = []
@@ -406,11 +406,11 @@ def _typed_of(block: list[str], before: str) -> list[str]:
     for nth, kind in enumerate(kinds):
         if kind == LIKELY:
             run = (nth and kinds[nth - 1] != TYPED) or (nth + 1 < len(kinds) and kinds[nth + 1] != TYPED)
-            foreign[nth] = bool(run) or _is_told(block[nth])
+            foreign[nth] = bool(run) or _reports_limit(block[nth])
     looks = sum(kind != TYPED for kind in kinds)
     if len(block) >= LOG_LINES and any(foreign) and looks >= LOG_SHARE * len(block):
         # People write before and after what they paste.
-        first = block[:1] if not foreign[0] and _demands(block[0]) else []
+        first = block[:1] if not foreign[0] and _has_strong_cue(block[0]) else []
         return first + (block[-1:] if not foreign[-1] else [])
     return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
 
@@ -419,22 +419,24 @@ def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bo
     """Return whether all lines that look like a program's are rules with a label, as in
     `WARNING: never do this`, and no line before them announces a program's output."""
     likely = [nth for nth, kind in enumerate(kinds) if kind != TYPED]
-    if not all(_LABELLED.match(block[nth]) is not None and _demands(block[nth]) for nth in likely):
+    if not all(_LABELLED.match(block[nth]) is not None and _has_strong_cue(block[nth]) for nth in likely):
         return False
     lead = (before, *block)[likely[0]].strip() if likely else ""
-    return not (lead.endswith((":", "：")) and _REPORTS.search(lead) is not None and not _demands(lead))
+    return not (
+        lead.endswith((":", "：")) and _REPORTS.search(lead) is not None and not _has_strong_cue(lead)
+    )
 
 
-def _demands(text: str) -> bool:
-    return pattern(STRONG, OTHERS).search(_IN_QUOTES.sub(" ", text)) is not None
+def _has_strong_cue(text: str) -> bool:
+    return pattern(STRONG, OTHER_LANGUAGES).search(_IN_QUOTES.sub(" ", text)) is not None
 
 
-def _is_told(line: str) -> bool:
+def _reports_limit(line: str) -> bool:
     """Return whether a line only reports a limit, such as `WARN: capped at 30s`, instead of setting one."""
-    if pattern(LIMIT).search(line) is None or _demands(line):
+    if pattern(LIMIT).search(line) is None or _has_strong_cue(line):
         return False
     head = _LIKELY.match(line)
-    return _TELLS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
+    return _LIMIT_VERBS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
 
 
 TYPED, LIKELY, CERTAIN = range(3)
@@ -465,18 +467,18 @@ def _is_prose(bare: str) -> bool:
     bare = _IN_QUOTES.sub(" ", without_bullet(bare))
     code = _CODE.search(bare)
     return (
-        _demands(bare[: code.start()] if code is not None else bare)
+        _has_strong_cue(bare[: code.start()] if code is not None else bare)
         and len(_PROSE.findall(bare)) >= PROSE_WORDS
     )
 
 
-def _joined(lines: list[str]) -> Iterator[_Line]:
+def _join_wrapped(lines: list[str]) -> Iterator[_Line]:
     """Yield `lines`, with those that one line was wrapped into joined."""
     waiting: list[str] = []
     begins = ""
     for line in lines:
         bare = line.strip()
-        if waiting and _BULLET.match(line) is None and _goes_on(waiting, bare):
+        if waiting and _BULLET.match(line) is None and _continues_line(waiting, bare):
             waiting.append(bare)
             continue
         if waiting:
@@ -486,11 +488,11 @@ def _joined(lines: list[str]) -> Iterator[_Line]:
         yield _line(begins, waiting)
 
 
-def _goes_on(lines: list[str], bare: str) -> bool:
+def _continues_line(lines: list[str], bare: str) -> bool:
     """Return whether the line `bare` continues `lines`, the parts of a wrapped line."""
     if lines[-1].endswith((".", "!", "?", ":", ";", "。", "！", "？", "：")) or not bare[:1].islower():
         return False
-    return sum(map(len, lines)) >= WRAPPED_CHARS or _GOES_ON.match(bare) is not None
+    return sum(map(len, lines)) >= WRAPPED_CHARS or _CONTINUATION.match(bare) is not None
 
 
 def _line(begins: str, lines: list[str]) -> _Line:
@@ -503,7 +505,7 @@ def _line(begins: str, lines: list[str]) -> _Line:
     )
 
 
-def _whole(parts: list[str]) -> Iterator[str]:
+def _rejoin_sentences(parts: list[str]) -> Iterator[str]:
     """Yield the sentences `parts`. Parts that were split after an abbreviation are joined again."""
     waiting = ""
     for part in parts:

@@ -11,22 +11,22 @@ from sys import byteorder
 from msgspec import Struct
 
 from compactd.core.authors.authors import is_typed, spans
-from compactd.core.constraints.constraints import NO_DEMANDS, demanded_lines, is_constraint
+from compactd.core.constraints.constraints import NO_CONSTRAINTS, constraint_lines, is_constraint
 from compactd.core.constraints.user_text import typed_sentences, without_bullet
-from compactd.core.extract.facts import MARKED, Facts, Part, UnitReader, units_of
-from compactd.core.extract.lexicon import Lexicon
+from compactd.core.extract.facts import MARKED, FactPart, Facts, UnitReader, units_of
+from compactd.core.extract.features import Lexicon
 from compactd.core.extract.line_roles import HEADER, RESULT, TODO
-from compactd.core.extract.lines import Call, Unit, without_directory
-from compactd.core.extract.reuse_model import Scene, Told
+from compactd.core.extract.lines import CallInfo, Unit, without_directory
+from compactd.core.extract.reuse_model import PlacedPart, Scene
 from compactd.core.history.entries import Item, number_of
 from compactd.core.text.atoms import atoms
-from compactd.core.text.quoting import quoted_line
-from compactd.core.text.search import stands_alone, texts_written
+from compactd.core.text.quoting import quote_line
 from compactd.core.text.slices import release
+from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Text
 
 
-class Place(Struct, frozen=True, array_like=True, gc=False):
+class PlacedUnit(Struct, frozen=True, array_like=True, gc=False):
     """A unit (a line, or a piece of one) that a summary may quote: its text, and the message that contains
     it."""
 
@@ -48,10 +48,10 @@ class Quotable(Struct, frozen=True, array_like=True, gc=False):
     role: int
     group: int
     """The index of its group: a call with its result, or the text of one message."""
-    part: Part
+    part: FactPart
 
 
-def in_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, bool]]:
+def conversation_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, bool]]:
     """Return the removed and the kept messages in the order of the conversation, as pairs of a message and
     whether it is removed. If an entry id has no number, the removed ones come first."""
     marked = [(item, True) for item in removed] + [(item, False) for item in kept]
@@ -73,7 +73,7 @@ class Conversation:
         self.order = order
         self._facts = facts
         self._lexicon = lexicon
-        self.demands = NO_DEMANDS
+        self.demands = NO_CONSTRAINTS
         """The user's constraints. The summary contains them word for word, whatever units are picked."""
         self._directory, self._anywhere = "", False
         self.quotable: list[Quotable] = []
@@ -89,20 +89,20 @@ class Conversation:
         """Groups whose call modifies a file."""
         self._begins: list[int] = [0]
         """For each quotable part, the index of its first unit; then the number of all units."""
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, PlacedUnit] = {}
         self._reading: tuple[int, UnitReader | None] = (-1, None)
-        """The index of the message from which `alone` last read, and the reader for that message."""
+        """The index of the message from which `unit_text` last read, and the reader for that message."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._quoted: dict[tuple[str, Author], str] = {}
         self._typed: dict[int, str] = {}
         self._listed: dict[int, frozenset[str]] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, CallInfo] = {}
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
         self._pasted: dict[int, str] = {}
-        self._told: list[Told] = []
+        self._told: list[PlacedPart] = []
         last_todo = max(
             (i for i, known in enumerate(facts) if any(part.role == TODO for part in known.parts)), default=-1
         )
@@ -110,7 +110,7 @@ class Conversation:
             self._take(index, known, removed=order[index][1], with_todo=index == last_todo)
         requests = [index for index, (item, _) in enumerate(order) if is_typed(item.message)]
         self.scene = Scene(
-            told=self._told,
+            parts=self._told,
             tokens=[item.tokens for item, _ in order],
             turns=_turns_after(len(order), requests),
             current_turn=requests[-1] if requests else 0,
@@ -130,13 +130,13 @@ class Conversation:
         return self._begins[-1]
 
     def leave_out(self, directory: str, *, told: bool) -> None:
-        """From now on, quote paths without `directory` in front. If the client named this folder (`told`), it
-        is always cut. If it was derived from the paths, it is cut only if the shorter path occurs somewhere
-        in the conversation."""
+        """From now on, quote paths without `directory` in front. If the client named this folder (`parts`),
+        it is always cut. If it was derived from the paths, it is cut only if the shorter path occurs
+        somewhere in the conversation."""
         self._directory = directory.rstrip("/") + "/" if directory.strip("/") else ""
         self._anywhere = told
 
-    def text(self, place: Place) -> str:
+    def text(self, place: PlacedUnit) -> str:
         """Return the text of a unit as the summary quotes it: without the working folder in front of
         paths."""
         text = place.text
@@ -147,16 +147,16 @@ class Conversation:
             return short
         return short if all(self._is_written(atom) for atom in atoms(short)) else text
 
-    def quoted(self, place: Place, author: Author) -> str:
+    def quote(self, place: PlacedUnit, author: Author) -> str:
         """Return the text of a unit as a quotation on one line, with a mark if `author` is neither the user
         nor the assistant."""
         text = self.text(place)
         known = self._quoted.get((text, author))
         if known is None:
-            known = self._quoted[text, author] = quoted_line(text, author)
+            known = self._quoted[text, author] = quote_line(text, author)
         return known
 
-    def is_quotation(self, place: Place) -> bool:
+    def is_quotation(self, place: PlacedUnit) -> bool:
         """Return whether the assistant only quotes this unit of its message: the line begins with `>`, or it
         is marked as a decision and is inside a quotation or a code fence. O(the message) the first time, then
         a search in the quoted text."""
@@ -178,7 +178,7 @@ class Conversation:
             )
         return known
 
-    def is_typed(self, place: Place) -> bool:
+    def is_typed(self, place: PlacedUnit) -> bool:
         """Return whether the user typed this unit and did not paste it. O(the message) the first time."""
         known = self._typed.get(place.item)
         if known is None:
@@ -186,14 +186,14 @@ class Conversation:
             known = self._typed[place.item] = "".join("".join(sentences).split())
         return "".join(without_bullet(place.text).split()) in known
 
-    def beside_lists(self, place: Place) -> str:
+    def text_outside_lists(self, place: PlacedUnit) -> str:
         """Return what remains of a unit's text next to the constraints that span several lines, which the
         summary already contains. Return an empty string if the whole unit belongs to such a constraint.
         (Otherwise the items of a list under `Never:` would read as wishes.) O(the message) the first time."""
         text = self.text(place)
         known = self._listed.get(place.item)
         if known is None:
-            known = self._listed[place.item] = demanded_lines(self.order[place.item][0], self.demands)
+            known = self._listed[place.item] = constraint_lines(self.order[place.item][0], self.demands)
         bare = without_bullet(text)
         if bare in known:
             return ""
@@ -205,38 +205,39 @@ class Conversation:
         it only occurs with the working folder in front. O(all texts) in the worst case, once per atom."""
         known = self._written.get(atom)
         if known is None:
-            known = self._lexicon.atoms.get(atom, -1) in self._named and (
-                atom[0] != "path" or any(stands_alone(text, atom[1]) for text in self._texts_as_written)
+            known = self._lexicon.atoms.get(atom, -1) in self._named_atoms and (
+                atom[0] != "path"
+                or any(contains_whole_path(text, atom[1]) for text in self._texts_as_written)
             )
             self._written[atom] = known
         return known
 
     @cached_property
-    def _named(self) -> frozenset[int]:
+    def _named_atoms(self) -> frozenset[int]:
         """The atoms of all messages, as numbers."""
         return frozenset().union(*(known.atoms for known in self._facts))
 
     @cached_property
     def _texts_as_written(self) -> list[str]:
-        return [text for item, _ in self.order for text in texts_written(item.message.content)]
+        return [text for item, _ in self.order for text in written_texts(item.message.content)]
 
-    def place(self, unit: int) -> Place:
+    def place(self, unit: int) -> PlacedUnit:
         """Return the unit with this index, with its text. O(its message) the first time."""
         known = self._places.get(unit)
         if known is None:
-            known = self._places[unit] = self._placed(unit)
+            known = self._places[unit] = self._place(unit)
         return known
 
-    def _placed(self, unit: int) -> Place:
+    def _place(self, unit: int) -> PlacedUnit:
         at = bisect_right(self._begins, unit) - 1
         quotable = self.quotable[at]
         nth = unit - self._begins[at]
         part = quotable.part
         marked = part.packed[len(part.packed) - part.count + nth] & MARKED
         text = self._units(quotable)[nth].text
-        return Place(quotable.item, quotable.role, text, bool(marked))
+        return PlacedUnit(quotable.item, quotable.role, text, bool(marked))
 
-    def alone(self, unit: int) -> str:
+    def unit_text(self, unit: int) -> str:
         """Return the text of one unit, for a caller that does not need the other units of its message. If
         units are read in ascending order, all units of one message together cost O(its length). That matters
         for messages with thousands of units."""
@@ -275,7 +276,7 @@ class Conversation:
         return known
 
     @cached_property
-    def mended(self) -> frozenset[str]:
+    def mended_calls(self) -> frozenset[str]:
         """The headers of calls that succeeded when they were last run."""
         last: dict[str, int] = {}
         for group in range(len(self.header)):
@@ -285,7 +286,7 @@ class Conversation:
         return frozenset(text for text, group in last.items() if group not in self.failed)
 
     @cached_property
-    def tried(self) -> frozenset[str]:
+    def failed_calls(self) -> frozenset[str]:
         """The headers of calls that failed at least once."""
         return frozenset(text for group in self.failed if (text := self.heading(group)) is not None)
 
@@ -309,12 +310,12 @@ class Conversation:
             role = part.role
             call_of = self._calls.get(part.call_id) if part.call_id is not None else None
             if call_of is None:
-                self._told.append(Told(index, part, role))
+                self._told.append(PlacedPart(index, part, role))
             else:
                 is_result = role == RESULT
                 role = call_of.role if is_result else role
                 changes = call_of.changes and not is_result
-                self._told.append(Told(index, part, role, call_of.files, changes))
+                self._told.append(PlacedPart(index, part, role, call_of.files, changes))
             self.kept.append(not removed)
             if removed and (role != TODO or with_todo):
                 group = self._group(index, role, part.call_id)

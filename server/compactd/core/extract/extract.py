@@ -6,6 +6,8 @@ and each unit has *features* (names, words, sequences of words). For each featur
 writes it again (`reuse_model.py`) is multiplied by what it is worth to show it (`scoring.py`). A greedy cover
 picks the units with the most value per token (`greedy_cover.py`). The picked units are put under headings
 (`sections.py`).
+
+For compactions that need no extract (strategy `truncate`), `AtomFacts` finds only the names in messages.
 """
 
 from __future__ import annotations
@@ -15,24 +17,48 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.yield_gil import breathe
-from compactd.core.constraints.constraints import NO_DEMANDS, Constraints
-from compactd.core.extract.conversation import Conversation, in_order
+from compactd._runtime.yield_gil import yield_gil
+from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
+from compactd.core.extract.conversation import Conversation, conversation_order
 from compactd.core.extract.facts import FactCache, Facts
 from compactd.core.extract.file_operations import FileLedger, ledger_of, reported_use
-from compactd.core.extract.greedy_cover import Cover
-from compactd.core.extract.named import Names
-from compactd.core.extract.reuse_model import Chances, Statistics
+from compactd.core.extract.greedy_cover import GreedyCover
+from compactd.core.extract.recent_files import working_directory
+from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.scoring import candidates, worth_in
 from compactd.core.extract.sections import sections
-from compactd.core.extract.working_dir import working_directory
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.slices import clear
-from compactd.core.text.summary_format import LEAD, SECTIONS, Files, Layout, record
+from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, record
 
-__all__ = ["Extract", "FactCache", "Source", "extract"]
 
-Count = Callable[[str], int]
+class AtomFacts:
+    """A reader of messages with the same interface as `FactCache`. For a message that the cache knows, it
+    returns the cached facts; for any other, only the calls, files and atoms.
+
+    It is used for one compaction. What it computes is not stored in the cache, because it is incomplete.
+    """
+
+    def __init__(self, cache: FactCache) -> None:
+        self._cache = cache
+        self.lexicon = cache.lexicon
+        self._found: dict[tuple[str, str], Facts] = {}
+
+    def learn(self, item: Item) -> Facts:
+        """Return the facts of `item` from the cache, or its calls, files and atoms only. O(length) the first
+        time."""
+        key = (item.entry_id, item.kind)
+        found = self._found[key] = self._cache.learn_names(item, self._found.get(key))
+        return found
+
+    def strip(self, working_dir: str) -> bool:
+        """Set the working folder that is cut from paths; see `FactCache.strip`."""
+        return self._cache.strip(working_dir)
+
+
+__all__ = ["Extract", "ExtractSource", "FactCache", "extract"]
+
+CountText = Callable[[str], int]
 
 OVERSHOOT: Final = 0.10
 """The greedy cover works with estimated token prices, so it picks units for this share more than the budget.
@@ -60,8 +86,8 @@ class Extract(Struct, frozen=True):
     """The ids of the entries that the summary quotes, oldest first."""
 
 
-def learnt(
-    order: Sequence[tuple[Item, bool]], cache: FactCache | Names, working_dir: str | None
+def learn_facts(
+    order: Sequence[tuple[Item, bool]], cache: FactCache | AtomFacts, working_dir: str | None
 ) -> tuple[list[Facts], str]:
     """Return the facts of these messages, and the working folder that is cut from the front of their paths.
 
@@ -77,7 +103,7 @@ def learnt(
     return [cache.learn(item) for item, _ in order], directory
 
 
-class Source:
+class ExtractSource:
     """A conversation that is analysed and scored once, and from which summaries of any size can then be
     written."""
 
@@ -90,13 +116,13 @@ class Source:
         budget_tokens: int,
         working_dir: str | None = None,
         cache: FactCache | None = None,
-        demands: Constraints = NO_DEMANDS,
+        demands: Constraints = NO_CONSTRAINTS,
     ) -> None:
         """Analyse and score the conversation. The arguments are those of `extract`; `budget_tokens` is the
         most likely size of the summary. O(size of the messages) the first time, then O(their features)."""
         cache = cache if cache is not None else FactCache()
-        order = in_order(removed, kept)
-        facts, directory = learnt(order, cache, working_dir)
+        order = conversation_order(removed, kept)
+        facts, directory = learn_facts(order, cache, working_dir)
         self._ledger = ledger_of(
             known.files if gone else reported_use(item)
             for known, (item, gone) in zip(facts, order, strict=True)
@@ -104,28 +130,28 @@ class Source:
         named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands
-        breathe()
+        yield_gil()
         statistics = Statistics(self._conversation.scene)
-        breathe()
+        yield_gil()
         worth = worth_in(budget_tokens)
-        weights = Chances(statistics).weights(worth.features)
-        breathe()
-        self._cover = Cover(*candidates(self._conversation, statistics, weights, worth, named))
-        breathe()
+        weights = ReuseModel(statistics).weights(worth.features)
+        yield_gil()
+        self._cover = GreedyCover(*candidates(self._conversation, statistics, weights, worth, named))
+        yield_gil()
         self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
-        self._rates: dict[Count, float] = {}
+        self._rates: dict[CountText, float] = {}
 
     def record(
-        self, budget_tokens: int, count: Count, *, lead: str = LEAD, layout: Layout = SECTIONS
+        self, budget_tokens: int, count: CountText, *, lead: str = LEAD, layout: Layout = SECTIONS
     ) -> Extract:
         """Write a summary message of at most `budget_tokens`, counted by `count`. The result does not depend
         on earlier calls. O(picked units) the first time; a later call for the same or a smaller size costs
         less."""
         rate = self._rates.get(count)
         if rate is None:
-            rate = self._rates[count] = _tokens_a_unit_token(self._conversation, count)
-            breathe()
+            rate = self._rates[count] = _tokens_per_unit_token(self._conversation, count)
+            yield_gil()
         done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done
@@ -142,12 +168,12 @@ def extract(
     *,
     request: Item | None,
     budget_tokens: int,
-    count: Count,
+    count: CountText,
     working_dir: str | None = None,
     cache: FactCache | None = None,
     lead: str = LEAD,
     layout: Layout = SECTIONS,
-    demands: Constraints = NO_DEMANDS,
+    demands: Constraints = NO_CONSTRAINTS,
 ) -> Extract:
     """Write the summary message that replaces `removed`, of at most `budget_tokens`, counted by `count`.
 
@@ -160,7 +186,7 @@ def extract(
     If even the smallest summary is larger than the budget, it is returned anyway; the caller compares
     `tokens`. O(size of the messages) the first time, then O(their features).
     """
-    source = Source(
+    source = ExtractSource(
         removed,
         kept,
         request=request,
@@ -174,10 +200,10 @@ def extract(
 
 def _fill(
     conversation: Conversation,
-    cover: Cover,
+    cover: GreedyCover,
     ledger: FileLedger,
     budget: int,
-    count: Count,
+    count: CountText,
     rate: float,
     lead: str,
     layout: Layout,
@@ -185,7 +211,7 @@ def _fill(
     """Return the summary of at most `budget` tokens by `count`, with as many of the picked lines (units) as
     fit. `rate` is the number of tokens by `count` per estimated token."""
 
-    def text_of(picked: Sequence[int], files: Files, *, full: bool = True) -> str:
+    def text_of(picked: Sequence[int], files: FileLists, *, full: bool = True) -> str:
         material = sections(conversation, picked, layout)
         return record(material, files, lead=lead, full=full, layout=layout)
 
@@ -196,13 +222,13 @@ def _fill(
         full = False
         frame = count(text_of((), files, full=False))
         if frame > budget:
-            files = Files()
+            files = FileLists()
             frame = count(text_of((), files, full=False))
     room = max(0, budget - frame)
     wanted = room * (1 + OVERSHOOT) / rate + 20
     picks: Sequence[int] = ()
     while room:
-        more = tuple(cover.until(wanted))
+        more = tuple(cover.pick_until(wanted))
         low, high = 0, len(more)
         while low < high:
             middle = (low + high + 1) // 2
@@ -226,14 +252,14 @@ def _fill(
     )
 
 
-def _tokens_a_unit_token(conversation: Conversation, count: Count) -> float:
+def _tokens_per_unit_token(conversation: Conversation, count: CountText) -> float:
     """Return the number of tokens by `count` per estimated token, measured on a sample of about 200 units."""
     units = conversation.units
     sample = range(0, units, max(1, units // 200))
     estimated = sum([conversation.tokens(unit) + 1.0 for unit in sample])
     if not estimated:
         return 1.0
-    text = "\n".join([conversation.alone(unit) for unit in sample])
+    text = "\n".join([conversation.unit_text(unit) for unit in sample])
     return min(6.0, max(0.2, count(text) / estimated))
 
 
@@ -241,7 +267,7 @@ def _room_for_files(budget: int) -> int:
     return min(max(FILES_TOKENS, int(budget * FILES_SHARE)), budget // 4)
 
 
-def _files_that_fit(ledger: FileLedger, room: int, count: Count) -> Files:
+def _files_that_fit(ledger: FileLedger, room: int, count: CountText) -> FileLists:
     """Return as many of the ledger's files as `room` tokens can list: changed files before read ones, and the
     most recently used first. The others are only counted."""
     modified, read = set(ledger.modified), set(ledger.read)
@@ -253,7 +279,7 @@ def _files_that_fit(ledger: FileLedger, room: int, count: Count) -> Files:
         if spent > room:
             break
         kept.add(path)
-    return Files(
+    return FileLists(
         tuple(p for p in ledger.read if p in kept),
         tuple(p for p in ledger.modified if p in kept),
         sum(p not in kept for p in ledger.read),

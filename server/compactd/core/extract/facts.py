@@ -17,21 +17,20 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder
 
 from compactd.core.authors.typed_parts import OWN_WORDS_CHARS as OWN_WORDS_CHARS
-from compactd.core.extract.compressed_store import Shelf
+from compactd.core.extract.compressed_store import CompressedStore, PackedDict
+from compactd.core.extract.features import ATOM, KINDS, Lexicon, LineFeatures
 from compactd.core.extract.file_operations import FileUse, use_of
-from compactd.core.extract.lexicon import ATOM, KINDS, Lexicon, Line
 from compactd.core.extract.line_roles import COMMAND, HEADER, USER
-from compactd.core.extract.lines import Call, Source, Unit, joined, sources, split
+from compactd.core.extract.lines import CallInfo, SourceText, Unit, join_texts, sources, split
 from compactd.core.extract.lines import without_reminders as without_reminders
 from compactd.core.extract.markers import MARKS
-from compactd.core.extract.packed_dict import Stowed
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
 from compactd.core.text.slices import clear
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from compactd.core.constraints.constraints import Limits
+    from compactd.core.constraints.constraints import MessageLimits
 
 UNIT_TOKENS: Final = 400
 """A unit with at least this many estimated tokens is too large to be quoted, unless it is a call's header."""
@@ -44,10 +43,10 @@ LOW: Final = 2
 """Flag of a unit: it is a piece of a very long line, which is rarely worth its tokens."""
 TELLING_SHIFT: Final = 2
 """The bits of the flags from this one on contain the number of significant words in the unit."""
-MOST_TELLING: Final = 63
+MAX_TELLING: Final = 63
 """At most this many significant words (all except common ones such as "the") are counted."""
 
-MOST_TOKENS: Final = 0xFFFF
+MAX_UNIT_TOKENS: Final = 0xFFFF
 """The largest estimate of tokens, in hundredths, that is stored for a unit. A larger one is stored as
 this."""
 
@@ -58,7 +57,7 @@ _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
 """Roles of parts that keep the texts of their units."""
 
 
-class Part(Struct, frozen=True, array_like=True, gc=False):
+class FactPart(Struct, frozen=True, array_like=True, gc=False):
     """One text of a message, split into units (lines that a summary can quote), with their features packed
     into bytes. All units have the same role."""
 
@@ -66,7 +65,7 @@ class Part(Struct, frozen=True, array_like=True, gc=False):
     call_id: str | None
     """The tool call that this part belongs to, as call, argument or result; None if it belongs to none."""
     count: int
-    """The number of units; 0 for a part that was read by `Reader.named`."""
+    """The number of units; 0 for a part that was read by `FactReader.read_atoms`."""
     packed: bytes
     """First the features of all units, in order (array code `I` each). Then for each unit its number of
     features (`H` each), for each unit its estimated tokens in hundredths (`H`), and for each unit its flags
@@ -79,29 +78,29 @@ class Part(Struct, frozen=True, array_like=True, gc=False):
     not contain them."""
 
     @property
-    def shown(self) -> bytes:
+    def unit_features(self) -> bytes:
         """The features of all units in order, as bytes of array code `I`."""
         return self.packed[: len(self.packed) - 5 * self.count]
 
     @property
     def features(self) -> tuple[int, ...]:
         """The distinct features of all units. O(features)."""
-        return tuple(dict.fromkeys(array("I", self.shown)))
+        return tuple(dict.fromkeys(array("I", self.unit_features)))
 
     @property
     def atoms(self) -> tuple[int, ...]:
         """The distinct features of all units that are atoms. O(features)."""
         if not self.count:
-            # `Reader.named` made this part: it contains only atoms, each once.
+            # `FactReader.read_atoms` made this part: it contains only atoms, each once.
             return tuple(array("I", self.packed))
-        return tuple(dict.fromkeys([f for f in array("I", self.shown) if f % KINDS == ATOM]))
+        return tuple(dict.fromkeys([f for f in array("I", self.unit_features) if f % KINDS == ATOM]))
 
 
 class Facts(Struct, frozen=True, array_like=True, gc=False):
     """Everything that the extract knows about one message."""
 
-    parts: tuple[Part, ...]
-    calls: tuple[Call, ...]
+    parts: tuple[FactPart, ...]
+    calls: tuple[CallInfo, ...]
     files: FileUse
     """The files that the message reads and modifies."""
     failed: frozenset[str]
@@ -128,18 +127,18 @@ class Facts(Struct, frozen=True, array_like=True, gc=False):
         return frozenset().union(*(part.atoms for part in self.parts))
 
 
-class Reader:
+class FactReader:
     """Computes the facts of messages, with one lexicon and one working folder."""
 
     def __init__(self, lexicon: Lexicon, working_dir: str) -> None:
         self.lexicon = lexicon
         self.directory = working_dir.rstrip("/") + "/" if working_dir.strip("/") else ""
 
-    def part(self, source: Source) -> Part:
+    def part(self, source: SourceText) -> FactPart:
         """Split a text into units and return them with their features. O(length)."""
         role, directory, look = source.role, self.directory, self.lexicon.line
         units: list[Unit] = []
-        lines: list[Line] = []
+        lines: list[LineFeatures] = []
         left_out: list[int] = []
         for at, unit in enumerate(split(source)):
             text = unit.text
@@ -151,7 +150,7 @@ class Reader:
             lines.append(line)
         mark = MARKS.get(role)
         marked = mark.places([unit.text for unit in units]) if mark is not None and units else ()
-        flags = [min(line.telling, MOST_TELLING) << TELLING_SHIFT for line in lines]
+        flags = [min(line.telling, MAX_TELLING) << TELLING_SHIFT for line in lines]
         for at, unit in enumerate(units):
             if unit.low:
                 flags[at] |= LOW
@@ -161,14 +160,14 @@ class Reader:
             (
                 *[line.shown for line in lines],
                 array("H", [len(line.shown) // 4 for line in lines]),
-                array("H", [min(line.tokens, MOST_TOKENS) for line in lines]),
+                array("H", [min(line.tokens, MAX_UNIT_TOKENS) for line in lines]),
                 bytes(flags),
             )
         )
         with_text = tuple(units) if role in _WITH_TEXT else ()
-        return Part(role, source.call_id, len(units), packed, with_text, tuple(left_out))
+        return FactPart(role, source.call_id, len(units), packed, with_text, tuple(left_out))
 
-    def named(self, source: Source) -> Part:
+    def read_atoms(self, source: SourceText) -> FactPart:
         """Return a part with only the atoms of a text, without the atoms of units that are too large to be
         quoted (`UNIT_TOKENS`). This is faster than `part`."""
         role, directory = source.role, self.directory
@@ -183,17 +182,17 @@ class Reader:
             chunks.append(bare.split())
         names = map(self.lexicon.names.__getitem__, dict.fromkeys(chain.from_iterable(chunks)))
         found = array("I", list(dict.fromkeys(chain.from_iterable(names)))).tobytes()
-        return Part(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
+        return FactPart(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
 
     def _is_too_large(self, text: str) -> bool:
         """Return whether a unit (a line, or a piece of one) has too many estimated tokens for a summary to
         quote it."""
         return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
 
-    def read(self, item: Item, part: Callable[[Source], Part] | None = None) -> Facts:
+    def read(self, item: Item, part: Callable[[SourceText], FactPart] | None = None) -> Facts:
         """Compute the facts of one message. `part` reads one text: `self.part` (the default) or `self.named`.
         O(length)."""
-        calls: list[Call] = []
+        calls: list[CallInfo] = []
         texts: list[str] = []
         parts = tuple(map(part or self.part, sources(item, calls, texts)))
         use = use_of(item)
@@ -215,7 +214,7 @@ class Reader:
 
 def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
     """Yield the units (lines) of each part of a message that a summary can quote, which are those that
-    `Part.packed` describes. Units that are too large to be quoted are left out. O(length)."""
+    `FactPart.packed` describes. Units that are too large to be quoted are left out. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
         if part.left_out:
             left_out = frozenset(part.left_out)
@@ -267,12 +266,12 @@ class FactCache:
 
     def __init__(self, working_dir: str | None = None, limit: int = 48_000_000) -> None:
         self.lexicon = Lexicon()
-        self._reader = Reader(self.lexicon, working_dir or "")
-        self._shelf = Shelf(_unpack)
+        self._reader = FactReader(self.lexicon, working_dir or "")
+        self._shelf = CompressedStore(_unpack)
         self._facts: dict[str, Facts] = {}
         """The unpacked facts. Some of them are also in the compressed store."""
         self._limit = limit
-        self.limits: Stowed[Limits] = Stowed()
+        self.limits: PackedDict[MessageLimits] = PackedDict()
         """The limits found in the user's messages, by entry id. Safe to use from any thread."""
         self.size = 0
         """The number of code points of the messages whose facts are cached."""
@@ -281,9 +280,9 @@ class FactCache:
     def learn(self, item: Item) -> Facts:
         """Return the facts of `item` from the cache, or compute and cache them. O(length) the first time."""
         key = _key(item.entry_id, item.kind)
-        known = self._known(key)
+        known = self._get(key)
         if known is not None:
-            if self._is_as_told(known, item):
+            if self._is_current(known, item):
                 return known
             self.size -= known.size
             self._shelf.drop(key)
@@ -293,31 +292,31 @@ class FactCache:
         return known
 
     def learn_names(self, item: Item, known: Facts | None) -> Facts:
-        """Return the facts of `item` if they are known, as `known` or in the cache. Otherwise compute only
-        its calls, files and atoms, and do not cache them. At most O(length); it takes a fifth of the time of
-        `learn`."""
-        known = known or self._known(_key(item.entry_id, item.kind))
-        if known is not None and self._is_as_told(known, item):
+        """Return the facts of `item` if they are known, as `all_facts` or in the cache. Otherwise compute
+        only its calls, files and atoms, and do not cache them. At most O(length); it takes a fifth of the
+        time of `learn`."""
+        known = known or self._get(_key(item.entry_id, item.kind))
+        if known is not None and self._is_current(known, item):
             return known
-        return self._reader.read(item, self._reader.named)
+        return self._reader.read(item, self._reader.read_atoms)
 
-    def _is_as_told(self, known: Facts, item: Item) -> bool:
+    def _is_current(self, known: Facts, item: Item) -> bool:
         """Return whether these facts of `item` are still right: the current working folder is the one that
         they were computed with, or the message contains neither folder."""
         directory = self._reader.directory
         return known.stripped == directory or not (known.mentions or _mentions(item, directory))
 
-    def _known(self, key: str) -> Facts | None:
+    def _get(self, key: str) -> Facts | None:
         """Return the cached facts for this key, unpacked; None if there are none."""
         known = self._facts.get(key)
         if known is None:
             # Unpack the whole page: the neighbours are usually needed next.
-            for other, facts in self._shelf.beside(key):
+            for other, facts in self._shelf.page_of(key):
                 self._facts.setdefault(other, facts)
             known = self._facts.get(key)
         return known
 
-    def give(self, entry_id: str, kind: str, facts: Facts) -> None:
+    def add_learned(self, entry_id: str, kind: str, facts: Facts) -> None:
         """Store the facts of a message that another process computed with the same working folder."""
         self._facts[_key(entry_id, kind)] = facts
         self.size += facts.size
@@ -328,11 +327,11 @@ class FactCache:
         self.lexicon.pack()
         self.pack()
         self._shelf.tidy()
-        self.limits.stow()
+        self.limits.pack()
 
     def pack(self) -> None:
         """Move the unpacked facts to the compressed store. O(unpacked facts)."""
-        self.lexicon.lighten()
+        self.lexicon.pack_if_many()
         facts, self._facts = self._facts, {}
         for key, known in facts.items():
             if key not in self._shelf and not self._shelf.put(key, known):
@@ -342,10 +341,10 @@ class FactCache:
     def files(self, item: Item) -> FileUse:
         """Return the files that `item` reads and modifies. O(1) if its facts are known, otherwise
         O(length)."""
-        known = self._known(_key(item.entry_id, item.kind))
+        known = self._get(_key(item.entry_id, item.kind))
         return use_of(item) if known is None else known.files
 
-    def known(self) -> Iterator[Facts]:
+    def all_facts(self) -> Iterator[Facts]:
         """Yield the facts of all messages in the cache. Those in the compressed store are unpacked page by
         page and not kept."""
         for key, packed in self._shelf.items():
@@ -357,14 +356,14 @@ class FactCache:
         the folder changed."""
         if self._reader.directory.rstrip("/") == working_dir.rstrip("/"):
             return False
-        self._reader = Reader(self.lexicon, working_dir)
+        self._reader = FactReader(self.lexicon, working_dir)
         return True
 
     def forget(self, entry_id: str) -> None:
         """Delete the facts of one entry, whose text changed because a secret was redacted."""
         for kind in KINDS_OF_ITEM:
             key = _key(entry_id, kind)
-            known = self._known(key)
+            known = self._get(key)
             self.size -= 0 if known is None else known.size
             self._facts.pop(key, None)
             self._shelf.erase(key)
@@ -384,7 +383,7 @@ class FactCache:
         self.lexicon.settle()
         if self.size > self._limit:
             self.lexicon = Lexicon()
-            self._reader = Reader(self.lexicon, self._reader.directory)
+            self._reader = FactReader(self.lexicon, self._reader.directory)
             self._facts.clear()
             self._shelf.clear()
             self.limits.clear()
@@ -410,7 +409,7 @@ def _mentions(item: Item, directory: str) -> bool:
                 if directory.encode() in raw or b"\\/" in raw:
                     return True
             case ToolResult(content=content):
-                if directory in (content if isinstance(content, str) else joined(content)):
+                if directory in (content if isinstance(content, str) else join_texts(content)):
                     return True
             case _:
                 pass

@@ -10,15 +10,21 @@ of the 200,000 runs in a million tokens.
 For speed, the features of a chunk are combined from those of its signs, which are fewer and repeat. The
 definitions of atoms and words are those of `core/text/atoms.py`. A chunk that cannot be combined from its
 signs (other scripts, URLs, paths) is analysed by the functions of that module.
+
+A `Lexicon` computes the features of whole lines. Lines repeat, so the analysis of each is cached for a while.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import chain
 from typing import Final
-from zlib import crc32
+from zlib import compress, crc32, decompress
+
+from msgspec import Struct
 
 from compactd.core.text.atoms import (
     COMMON_WORDS,
@@ -31,6 +37,7 @@ from compactd.core.text.atoms import (
     signs_of_chunk,
     words_of_chunk,
 )
+from compactd.core.text.slices import clear
 
 ATOM: Final = 0
 WORD: Final = 1
@@ -72,15 +79,16 @@ _LONG_CHARS: Final = 10
 
 Features = tuple[int, ...]
 
-Chunk = tuple[tuple[int, ...], Features, int]
+ChunkFeatures = tuple[tuple[int, ...], Features, int]
 """The analysis of a chunk: (hashes of its signs in order, its features, its cost)."""
 
 _Sign = tuple[tuple[int, ...], Features, int, Features, Features, Features]
-"""The analysis of a sign. The first three fields are the `Chunk` of a chunk that consists of this sign only.
+"""The analysis of a sign. The first three fields are the `ChunkFeatures` of a chunk that consists of this
+sign only.
 The other three are the features that the sign has as an identifier, as a digest (hash) and as a word."""
 
 
-def number_of(text: str, kind: int, shape: int) -> int:
+def feature_number(text: str, kind: int, shape: int) -> int:
     """Return the number of a feature that is no run: a hash of `text`, combined with the feature's kind and
     its shape (the sort of an atom, or a class of length)."""
     return ((_hash(text) & _BITS_SHAPED) * SHAPES + shape) * KINDS + kind
@@ -90,24 +98,24 @@ class Atoms(dict[Atom, int]):
     """The numbers of atoms, by atom. A missing one is computed on access."""
 
     def __missing__(self, atom: Atom) -> int:
-        number = self[atom] = number_of(f"{atom[0]} {atom[1]}", ATOM, ATOM_SHAPES[atom[0]])
+        number = self[atom] = feature_number(f"{atom[0]} {atom[1]}", ATOM, ATOM_SHAPES[atom[0]])
         return number
 
 
-class Chunks(dict[str, Chunk]):
+class Chunks(dict[str, ChunkFeatures]):
     """The analysis of chunks, by their text. A missing one is computed on access. `older` is the cache
     before, whose entries are reused."""
 
-    def __init__(self, atoms: Atoms, older: dict[str, Chunk] | None = None) -> None:
+    def __init__(self, atoms: Atoms, older: dict[str, ChunkFeatures] | None = None) -> None:
         self._atoms = atoms
         self._older = older or {}
         self._signs = _Signs(atoms)
         self._words: dict[str, int] = {}
 
-    def __missing__(self, text: str) -> Chunk:
+    def __missing__(self, text: str) -> ChunkFeatures:
         found = self._older.get(text)
         if found is None:
-            found = self._analysed(text)
+            found = self._analyse(text)
         self[text] = found
         return found
 
@@ -122,7 +130,7 @@ class Chunks(dict[str, Chunk]):
             new._words = self._words
         return new
 
-    def _analysed(self, text: str) -> Chunk:
+    def _analyse(self, text: str) -> ChunkFeatures:
         """Analyse a chunk, from the analysis of its signs if possible."""
         signs = signs_of_chunk(text)
         if not signs or not text.isascii() or "$" in text or "://" in text:
@@ -156,20 +164,20 @@ class Chunks(dict[str, Chunk]):
             found += [number[atom] for atom in dashed_atoms(text)]
         else:
             found += [f for one in each for f in one[4]]
-        words, telling = self._said(text)
+        words, telling = self._words_of(text)
         return hashes, (*found, *words), cost - (cost & _TELLING) + telling
 
-    def _in_general(self, text: str, signs: Sequence[str]) -> Chunk:
+    def _in_general(self, text: str, signs: Sequence[str]) -> ChunkFeatures:
         """Analyse a chunk of any form, without the analysis of its signs."""
         number = self._atoms
-        words, telling = self._said(text)
+        words, telling = self._words_of(text)
         return (
             tuple([_hash(sign) for sign in signs]),
             (*[number[atom] for atom in atoms_of_chunk(text)], *words),
             _cost(text) + telling,
         )
 
-    def _said(self, text: str) -> tuple[list[int], int]:
+    def _words_of(self, text: str) -> tuple[list[int], int]:
         """Return (the numbers of a chunk's words, the number of significant words among them)."""
         known = self._words
         numbers: list[int] = []
@@ -184,7 +192,7 @@ class Chunks(dict[str, Chunk]):
         return numbers, telling
 
 
-class Names(dict[str, Features]):
+class AtomsByText(dict[str, Features]):
     """The atoms of chunks, as numbers, by the chunk's text. Missing ones are computed on access."""
 
     def __init__(self, atoms: Atoms) -> None:
@@ -235,8 +243,170 @@ def _cost(chunk: str) -> int:
 
 def _word(word: str) -> int:
     """Return the number of a word as a feature."""
-    return number_of(word, WORD, bisect_left(WORD_SHAPES, len(word)))
+    return feature_number(word, WORD, bisect_left(WORD_SHAPES, len(word)))
 
 
 def _hash(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
+
+
+MAX_NAMES: Final = 16_000
+"""The cache of chunks' atoms is renewed before the next text when it has more chunks than this. A single text
+can make it larger."""
+
+MAX_ATOMS: Final = 4_000
+"""The most atoms that stay unpacked while messages are read. They take half a megabyte."""
+
+MIN_PIECE_ATOMS: Final = 1_000
+"""Fewer atoms than this do not get a packed piece of their own; they are added to the last piece."""
+
+LINE_SHAPES: Final = (36, 56, 90)
+"""The shape of a line is a class of length. These are the most characters of each class except the last."""
+
+_BITS: Final = (1 << 30) - 1
+
+
+class LineFeatures(Struct, frozen=True, array_like=True, gc=False):
+    """The features and the estimated tokens of a line, which depend on the line only."""
+
+    shown: bytes
+    """The distinct features of the line, as bytes of array code `I`."""
+    tokens: int
+    """The estimated tokens, in hundredths."""
+    telling: int
+    """The number of significant words: all words except common ones such as "the"."""
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The distinct features of the line."""
+        return tuple(array("I", self.shown))
+
+
+def feature_shape(feature: int) -> int:
+    """Return the shape of a feature: the sort of an atom, or the class of length of a word or a line; 0 for a
+    run."""
+    return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
+
+
+def _unpack(names: bytes) -> list[str]:
+    """Return the names of atoms in one packed piece."""
+    return decompress(names).decode("utf-8", "surrogatepass").split("\n")
+
+
+class Lexicon:
+    """Computes and caches the features of lines, and stores the names of all atoms that it found, so that a
+    number can be turned back into its name."""
+
+    def __init__(self) -> None:
+        self._atoms = Atoms()
+        self._packed: list[bytes] = []
+        """The names of atoms that were packed, as pieces of one name per line, deflated."""
+        self._known: dict[str, LineFeatures] = {}
+        self._older: dict[str, LineFeatures] = {}
+        self._chunks = Chunks(self._atoms)
+        self._names = AtomsByText(self._atoms)
+
+    @property
+    def atoms(self) -> Atoms:
+        """The numbers of all atoms that were found. O(atoms) for the first access after `pack` or
+        `pack_if_many`, which compress them; otherwise O(1)."""
+        packed, self._packed = self._packed, []
+        for names in packed:
+            for name in _unpack(names):
+                kind, _, value = name.partition(" ")
+                _ = self._atoms[kind, value]
+        return self._atoms
+
+    @property
+    def names(self) -> AtomsByText:
+        """The atoms of chunks, by the chunk's text, in a bounded cache. Get it again for each text."""
+        if len(self._names) > MAX_NAMES:
+            self._names = AtomsByText(self._atoms)
+        return self._names
+
+    def number(self, atom: Atom) -> int:
+        """Return the number of an atom that was found; -1 if it was not. O(atoms) for the first call after
+        `pack` or `pack_if_many`, which compress the atoms; otherwise O(1)."""
+        return self.atoms.get(atom, -1)
+
+    def atoms_of(self, numbers: Container[int]) -> dict[int, Atom]:
+        """Return the atoms with these numbers, by number. O(all atoms). Packed atoms stay packed."""
+        found = {number: atom for atom, number in self._atoms.items() if number in numbers}
+        for names in self._packed:
+            for name in _unpack(names):
+                kind, _, value = name.partition(" ")
+                number = feature_number(name, ATOM, ATOM_SHAPES[kind])
+                if number in numbers:
+                    found[number] = (kind, value)
+        return found
+
+    def release(self) -> None:
+        """Free everything, piece by piece. Other threads can run in between."""
+        self.settle()
+        self._packed = []
+        clear(self._atoms)
+
+    def pack(self) -> None:
+        """Compress the names of all atoms, and drop the caches. The numbers are not stored, because they
+        follow from the names."""
+        if self._atoms:
+            self._pack_names()
+            self._atoms = Atoms()
+            self.settle()
+
+    def pack_if_many(self) -> None:
+        """Compress the names of atoms if more than `MAX_ATOMS` are unpacked. O(`MAX_ATOMS`)."""
+        if len(self._atoms) > MAX_ATOMS:
+            self._pack_names()
+
+    def _pack_names(self) -> None:
+        """Compress the names of all unpacked atoms into a piece of `_packed`."""
+        names = [f"{kind} {value}" for kind, value in self._atoms]
+        if self._packed and len(names) < MIN_PIECE_ATOMS:
+            # Merge small pieces, so that their number stays low.
+            names = list(dict.fromkeys([*_unpack(self._packed.pop()), *names]))
+        self._packed.append(compress("\n".join(names).encode("utf-8", "surrogatepass"), 1))
+        clear(self._atoms)
+
+    def settle(self) -> None:
+        """Drop the caches of chunks and lines. Call it when no line will be analysed for a while.
+        O(`REMEMBERED`)."""
+        # Use new dicts, because a cleared dict keeps its memory.
+        self._known, self._older = {}, {}
+        self._chunks, self._names = Chunks(self._atoms), AtomsByText(self._atoms)
+
+    def line(self, text: str) -> LineFeatures:
+        """Return the features of one line. O(length) the first time, then O(1) while the line is cached."""
+        bare = text.strip()
+        known = self._known.get(bare)
+        if known is not None:
+            return known
+        known = self._older.get(bare)
+        if known is None:
+            # When a cache is full, entries that were not used since it was last full are dropped.
+            if len(self._chunks) > REMEMBERED:
+                self._chunks = self._chunks.turn()
+            if len(self._known) > REMEMBERED:
+                self._older, self._known = self._known, {}
+            known = self._analyse(bare)
+        self._known[bare] = known
+        return known
+
+    def _analyse(self, bare: str) -> LineFeatures:
+        chunks = bare.split()
+        if not chunks:
+            return LineFeatures(b"", 0, 0)
+        hashes, features, costs = zip(*map(self._chunks.__getitem__, chunks), strict=True)
+        found = list(chain.from_iterable(features))
+        signs = tuple(chain.from_iterable(hashes))
+        if len(signs) > 3:
+            runs = map(hash, zip(signs, signs[1:], signs[2:], signs[3:], strict=False))
+            found += [(run & _BITS) * KINDS + RUN for run in runs]
+        elif len(signs) > 1:
+            found.append((hash(signs) & _BITS) * KINDS + RUN)
+        if 24 <= len(bare) <= 200:
+            found.append(feature_number(bare, LINE, bisect_left(LINE_SHAPES, len(bare))))
+        cost = sum(costs)
+        return LineFeatures(
+            array("I", list(dict.fromkeys(found))).tobytes(), cost >> TELLING_BITS, cost & _TELLING
+        )

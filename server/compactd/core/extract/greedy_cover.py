@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from compactd._runtime.yield_gil import breathe
-from compactd.core.extract.reuse_model import repeated
+from compactd._runtime.yield_gil import yield_gil
+from compactd.core.extract.reuse_model import repeat_slices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,11 +27,11 @@ NEIGHBOUR_GAIN = 0.2
 """A unit's value rises by this share for each neighbour that is quoted, because neighbours read as a
 continuous text."""
 
-ALL_SHARE = 4
+RECOMPUTE_SHARE = 4
 """If more than one in this many values changes, the values of all units are recomputed, because that is then
 faster."""
 
-PICKS_A_BREATH = 16
+PICKS_PER_YIELD = 16
 """After this many picks, other threads get a turn. A pick is about ten short calls of numpy, 60 to 200 µs."""
 
 
@@ -62,7 +62,7 @@ class Candidates(Struct):
     """For each group without a header, the tokens of the reference that names its message."""
 
 
-class Cover:
+class GreedyCover:
     """A running greedy cover. Units that were picked stay picked; a larger budget only adds more.
 
     `weights[feature]` is what showing the feature is worth. Weights are multiples of a power of two, so sums
@@ -76,7 +76,7 @@ class Cover:
         c = self._c = candidates
         count = len(c.price)
         self._weights = weights.copy()
-        self._unit = repeated(np.arange(count), np.diff(c.starts))
+        self._unit = repeat_slices(np.arange(count), np.diff(c.starts))
         # One extra unit without features serves as the header of units that need none.
         self._sums = np.bincount(self._unit, weights[c.features], count + 1)
         head = np.array([*c.header, -1], np.int64)[c.group]
@@ -95,14 +95,14 @@ class Cover:
         self._heads = np.zeros(count + 1, np.bool_)
         """For each unit, whether it is the header of other units."""
         self._heads[self._head[headed]] = True
-        self._value = self._valued(slice(None))
+        self._value = self._value_units(slice(None))
         self.picks: list[int] = []
         """The units that were picked so far, in the order in which they were picked."""
         self._spent = 0.0
         # After each step: the tokens spent, and the number of units picked.
         self._spendings, self._ends_of_steps = [0.0], [0]
 
-    def until(self, budget: float) -> list[int]:
+    def pick_until(self, budget: float) -> list[int]:
         """Return the units that are picked until their prices reach `budget` tokens, in the order in which
         they were picked. The result does not depend on earlier calls."""
         value = self._value
@@ -111,14 +111,14 @@ class Cover:
             if value[best] <= 0:
                 break
             self._pick(best)
-            if len(self._spendings) % PICKS_A_BREATH == 1:  # the first pick takes the longest
-                breathe()
+            if len(self._spendings) % PICKS_PER_YIELD == 1:  # the first pick takes the longest
+                yield_gil()
             self._spendings.append(self._spent)
             self._ends_of_steps.append(len(self.picks))
         step = min(bisect_left(self._spendings, budget), len(self._spendings) - 1)
         return self.picks[: self._ends_of_steps[step]]
 
-    def _valued(self, units: Indices | slice) -> Floats:
+    def _value_units(self, units: Indices | slice) -> Floats:
         """Return what each of these units is worth per token now; 0 for a unit that was picked."""
         c = self._c
         gain = c.worth[units] * self._sums[: len(c.price)][units] * (1 + NEIGHBOUR_GAIN * self._near[units])
@@ -154,7 +154,7 @@ class Cover:
             beside = [n for n in (unit - 1, unit + 1) if 0 <= n < len(c.price) and c.part[n] == c.part[unit]]
             self._near[beside] += 1
             changed.append(np.array([unit, *beside], np.int64))
-            changed += self._covered(unit)
+            changed += self._take_features(unit)
         units = np.concatenate(changed)
         heads = units[self._heads[units]]
         if len(heads):
@@ -162,12 +162,12 @@ class Cover:
             units = np.concatenate(
                 (units, *(self._members[self._ends[g] : self._ends[g + 1]] for g in groups))
             )
-        if ALL_SHARE * len(units) > len(self._value):
-            self._value[:] = self._valued(slice(None))
+        if RECOMPUTE_SHARE * len(units) > len(self._value):
+            self._value[:] = self._value_units(slice(None))
         else:
-            self._value[units] = self._valued(units)
+            self._value[units] = self._value_units(units)
 
-    def _covered(self, unit: int) -> list[Indices]:
+    def _take_features(self, unit: int) -> list[Indices]:
         """Take the weights of the features of `unit` from all units that show them, because they are covered
         now. Return the units whose sums changed, one array per feature."""
         c, sums = self._c, self._sums

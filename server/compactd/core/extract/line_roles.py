@@ -42,7 +42,7 @@ _NEW_ARGUMENTS = frozenset(_NEW.split())
 _COMMAND_ARGUMENTS = frozenset(("command", "cmd", "commands", "script", "code"))
 
 
-def in_header(name: str, value: Json) -> bool:
+def is_in_header(name: str, value: Json) -> bool:
     """Return whether an argument belongs to its call's header, the line with the tool's name and its short
     arguments."""
     return (

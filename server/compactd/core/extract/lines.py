@@ -34,12 +34,12 @@ from compactd.core.extract.line_roles import (
     TODO,
     USER,
     argument_texts,
-    in_header,
+    is_in_header,
     result_role,
 )
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import atoms, plain_path, sentences
-from compactd.core.text.visible import file_name
+from compactd.core.text.escape_invisible import file_name
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 SENTENCE_CHARS: Final = 160
@@ -79,7 +79,7 @@ class Unit(Struct, frozen=True, array_like=True, gc=False):
     tokens."""
 
 
-class Source(Struct, frozen=True, array_like=True, gc=False):
+class SourceText(Struct, frozen=True, array_like=True, gc=False):
     """One text of a message, before it is split into units. Its units become one `Part`."""
 
     role: int
@@ -91,7 +91,7 @@ class Source(Struct, frozen=True, array_like=True, gc=False):
     """Whether long lines are split into sentences."""
 
 
-class Call(Struct, frozen=True, array_like=True, gc=False):
+class CallInfo(Struct, frozen=True, array_like=True, gc=False):
     """The facts about a tool call that are needed to judge its result."""
 
     call_id: str
@@ -162,7 +162,7 @@ def _pieces(line: str) -> Iterator[str]:
         yield " ".join(piece)
 
 
-def split(source: Source) -> Iterator[Unit]:
+def split(source: SourceText) -> Iterator[Unit]:
     """Yield the units of a text (its lines, or pieces of long ones) in order. Units that are too large for a
     summary to quote (`facts.UNIT_TOKENS`) are included. O(length)."""
     if source.role == HEADER:
@@ -193,53 +193,53 @@ def split(source: Source) -> Iterator[Unit]:
                 yield Unit(sentence)
 
 
-def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]:
+def sources(item: Item, calls: list[CallInfo], texts: list[str]) -> Iterator[SourceText]:
     """Yield the texts of a message, in order. Append its calls to `calls`, and the texts as they are written
     in the message to `texts`."""
     for block in item.message.content:
         match block:
             case Text(text=text):
                 texts.append(text)
-                yield from _said(item, block)
+                yield from _text_sources(item, block)
             case Document(text=str() as text):
                 texts.append(text)
-                yield Source(RESULT, text)
+                yield SourceText(RESULT, text)
             case ToolCall():
-                yield from _called(block, calls, texts)
+                yield from _call_sources(block, calls, texts)
             case ToolResult(call_id=call_id, content=content):
-                result = content if isinstance(content, str) else joined(content)
+                result = content if isinstance(content, str) else join_texts(content)
                 texts.append(result)
-                yield Source(RESULT, result, call_id)
+                yield SourceText(RESULT, result, call_id)
             case _:
                 pass
 
 
-def _said(item: Item, block: Text) -> Iterator[Source]:
+def _text_sources(item: Item, block: Text) -> Iterator[SourceText]:
     """Yield the texts of a text block, with the role of their author."""
     message, text = item.message, block.text
     meta = message.meta
     if is_summary(message):
-        yield Source(SUMMARY, text, prose=True)
+        yield SourceText(SUMMARY, text, prose=True)
     elif message.role == "assistant" and author_of(message, block) == "assistant":
-        yield Source(ASSISTANT, text, prose=True)
+        yield SourceText(ASSISTANT, text, prose=True)
     elif meta is not None and meta.kind == "bash_execution":
-        yield Source(SHELL, text)
+        yield SourceText(SHELL, text)
     elif author_of(message, block) != AUTHOR_USER:
-        yield Source(NOTE, text, prose=True)
+        yield SourceText(NOTE, text, prose=True)
     else:
         for start, end, is_own in typed_parts(text, spans_of(message, block)):
-            yield Source(USER if is_own else NOTE, text[start:end], prose=is_own)
+            yield SourceText(USER if is_own else NOTE, text[start:end], prose=is_own)
 
 
-def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[Source]:
+def _call_sources(block: ToolCall, calls: list[CallInfo], texts: list[str]) -> Iterator[SourceText]:
     """Yield the header of a call (its name, file and short arguments), then its other arguments. Append the
     call to `calls` and its texts to `texts`."""
     arguments = arguments_of(block)
     shown = [block.name]
-    rest: list[Source] = []
+    rest: list[SourceText] = []
     for name, value in arguments.items():
         is_path = name in PATH_ARGUMENTS and isinstance(value, str) and 0 < len(value) <= MAX_PATH_CHARS
-        if is_path or (isinstance(value, str) and in_header(name, value)):
+        if is_path or (isinstance(value, str) and is_in_header(name, value)):
             shown.append(file_name(str(value).strip()) if is_path else str(value).strip())
             texts.append(str(value))
         else:
@@ -247,14 +247,14 @@ def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[So
                 # Other tools may have lists of the same form, such as tickets; those are not the agent's
                 # plan.
                 is_plan = role != TODO or _PLANS.search(block.name) is not None
-                rest.append(Source(role if is_plan else ARGUMENT, text, block.call_id))
+                rest.append(SourceText(role if is_plan else ARGUMENT, text, block.call_id))
                 texts.append(text)
     role = result_role(block.name, arguments)
-    calls.append(Call(block.call_id, role, paths_in(arguments), is_change(arguments)))
-    yield Source(HEADER, printable(" ".join(shown)) or block.name, block.call_id)
+    calls.append(CallInfo(block.call_id, role, paths_in(arguments), is_change(arguments)))
+    yield SourceText(HEADER, printable(" ".join(shown)) or block.name, block.call_id)
     yield from rest
 
 
-def joined(blocks: Iterable[object]) -> str:
+def join_texts(blocks: Iterable[object]) -> str:
     """Return the text blocks of a tool result, joined by line ends."""
     return "\n".join(b.text for b in blocks if isinstance(b, Text))

@@ -18,7 +18,7 @@ from msgspec import Struct
 from compactd.core.extract.line_roles import ASSISTANT, RESULT, SHELL, USER
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR
 
-AT_ONCE: Final = 500
+LINES_PER_SEARCH: Final = 500
 """How many lines, or pieces of long lines (at most 300 characters each), are searched at once."""
 
 _ODD: Final = "ıſİ"
@@ -49,8 +49,8 @@ class Mark(Struct, frozen=True):
     def places(self, lines: Sequence[str]) -> set[int]:
         """Return the indices of the lines in which the pattern matches. O(length)."""
         found: set[int] = set()
-        for start in range(0, len(lines), AT_ONCE):
-            some = lines[start : start + AT_ONCE]
+        for start in range(0, len(lines), LINES_PER_SEARCH):
+            some = lines[start : start + LINES_PER_SEARCH]
             found.update(start + at for at in self._candidates(some) if self.pattern.search(some[at]))
         return found
 

@@ -1,18 +1,19 @@
 """Find the files of the last turns, each with its full text as the session last saw it.
 
 The text is known after a full read, after a write, and after edits of a known text. It is None if the session
-saw only a part of the file.
+saw only a part of the file. The session's working folder is found from the paths that its tools were given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.extract.facts import without_reminders
+from compactd.core.extract.facts import Facts, without_reminders
+from compactd.core.extract.features import Lexicon
 from compactd.core.extract.file_operations import (
     Json,
     arguments_of,
@@ -35,7 +36,7 @@ MESSAGES: Final = 300
 """At most this many of the newest messages are examined, because a turn can be a whole day's work."""
 FILES: Final = 20
 """The most files that are returned."""
-SEEN_CHARS: Final = 1_000_000
+MAX_COMPARED_CHARS: Final = 1_000_000
 """A file's text with more characters than this counts as unknown."""
 CUT_LINE_CHARS: Final = 1_990
 """Agents cut lines of about 2,000 characters and more (Claude Code, OpenCode; seen 2026-11). A line of this
@@ -59,7 +60,7 @@ _NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
 _CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
 
 
-class Seen(Struct, frozen=True):
+class SeenFile(Struct, frozen=True):
     """A file that the session used, with its text as the session last saw it."""
 
     path: str
@@ -68,7 +69,7 @@ class Seen(Struct, frozen=True):
     """The whole text; None if the session did not see all of it."""
 
 
-def last_files(items: Sequence[Item]) -> tuple[Seen, ...]:
+def last_files(items: Sequence[Item]) -> tuple[SeenFile, ...]:
     """Return the files that the last `TURNS` turns used, the most recently used first, at most `FILES`.
     `items` are originals, oldest first. O(text of those turns)."""
     first, turns = max(0, len(items) - MESSAGES), 0
@@ -80,10 +81,10 @@ def last_files(items: Sequence[Item]) -> tuple[Seen, ...]:
     recent = [item for item in items[first:] if not is_summary(item.message)]
     names = ledger_of(use_of(item) for item in recent).newest_first[:FILES]
     known = _texts(recent, frozenset(names))
-    return tuple(Seen(path, known.get(path)) for path in names)
+    return tuple(SeenFile(path, known.get(path)) for path in names)
 
 
-def shows(seen: str, disk: str) -> bool | None:
+def matches_disk(seen: str, disk: str) -> bool | None:
     """Return whether the text on disk is the text that the session saw. Return None if that cannot be
     decided, because the session saw only a part or a text with cut lines."""
     mine, other = _plain(seen), _plain(disk)
@@ -113,7 +114,7 @@ def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None
             paths = [path for path in paths_in(arguments) if path in names]
             if is_change(arguments):
                 for path in paths:
-                    known[path] = _changed(known.get(path), arguments) if len(paths) == 1 else None
+                    known[path] = _apply_change(known.get(path), arguments) if len(paths) == 1 else None
             elif len(paths) == 1 and not is_search(block.name):
                 text = _read(block.name, arguments, text_of_result(result))
                 if text is not None or paths[0] not in known:
@@ -121,12 +122,12 @@ def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None
     return known
 
 
-def _changed(text: str | None, arguments: Mapping[str, Json]) -> str | None:
+def _apply_change(text: str | None, arguments: Mapping[str, Json]) -> str | None:
     """Return the text of a file after the change that these arguments make. `text` is the text before; None
     means unknown, before and after."""
     if (edits := arguments.get("edits")) is not None:
         for edit in edits if isinstance(edits, list) else ():
-            text = _changed(text, edit) if isinstance(edit, dict) else None
+            text = _apply_change(text, edit) if isinstance(edit, dict) else None
         return text if isinstance(edits, list) else None
     for old_name, new_name in _EDITS:
         old, new = arguments.get(old_name), arguments.get(new_name)
@@ -138,14 +139,14 @@ def _changed(text: str | None, arguments: Mapping[str, Json]) -> str | None:
     for name in _WHOLE:
         whole = arguments.get(name)
         if isinstance(whole, str) and not any(key in arguments for key in ("insert_line", "mode", "append")):
-            return whole if len(whole) <= SEEN_CHARS else None
+            return whole if len(whole) <= MAX_COMPARED_CHARS else None
     return None
 
 
 def _read(name: str, arguments: Mapping[str, Json], result: str) -> str | None:
     """Return the file's text, without line numbers, from the result of a tool that read it; None if the
     result does not show the whole file."""
-    if result_role(name, arguments) != READ or len(result) > SEEN_CHARS:
+    if result_role(name, arguments) != READ or len(result) > MAX_COMPARED_CHARS:
         return None
     if any(key in _PARTIAL and value is not None for key, value in arguments.items()):
         return None
@@ -159,3 +160,42 @@ def _read(name: str, arguments: Mapping[str, Json], result: str) -> str | None:
 
 def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n")
+
+
+MIN_WITNESSES = 2
+"""A folder needs at least this many votes."""
+MAX_PATHS = 400
+"""Only this many files, the newest, vote."""
+
+
+def working_directory(facts: Iterable[Facts], lexicon: Lexicon) -> str:
+    """Return the folder to which the relative paths in the conversation refer; empty if it cannot be
+    determined.
+
+    The common parent of most files is not enough, because it may be a folder below the working folder. Paths
+    cut at that folder would be names that nobody used. Instead, a folder gets one vote for each file that a
+    tool was given by absolute path, if the file's path relative to the folder (at least two steps long) also
+    occurs in the conversation. The folder with the most votes wins; of folders with equal votes, the longer
+    path wins. O(atoms + files).
+    """
+    if isinstance(facts, Sequence) and not any(_absolute(known) for known in facts):
+        return ""
+    files: dict[str, None] = {}
+    written: set[int] = set()
+    for known in facts:
+        files.update(dict.fromkeys(_absolute(known)))
+        written.update(known.atoms)
+    votes: dict[str, int] = {}
+    for path in list(files)[-MAX_PATHS:]:
+        steps = path.split("/")
+        for k in range(3, len(steps) - 1):
+            if lexicon.number(("path", "/".join(steps[k:]))) in written:
+                folder = "/".join(steps[:k])
+                votes[folder] = votes.get(folder, 0) + 1
+    best = max(votes, key=lambda folder: (votes[folder], len(folder)), default="")
+    return best if votes.get(best, 0) >= MIN_WITNESSES else ""
+
+
+def _absolute(known: Facts) -> list[str]:
+    """Return the files to which the calls of a message refer by absolute path."""
+    return [path for call in known.calls for path in call.files if path.startswith("/")]

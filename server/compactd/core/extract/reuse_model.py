@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
-from compactd.core.extract.facts import Part
-from compactd.core.extract.lexicon import ATOM, KINDS, LINE, RUN, SHAPES, WORD, shape_of
+from compactd.core.extract.facts import FactPart
+from compactd.core.extract.features import ATOM, KINDS, LINE, RUN, SHAPES, WORD, feature_shape
 from compactd.core.extract.line_roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 from compactd.core.text.slices import PIECE
@@ -57,7 +57,7 @@ INPUTS: Final = (
     "of shape 2",
     "of shape 3",
 )
-"""The inputs of the model, in the order of the weights. `Chances.inputs` computes them."""
+"""The inputs of the model, in the order of the weights. `ReuseModel.inputs` computes them."""
 
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
     1 << n for n in range(8)
@@ -81,12 +81,12 @@ def freshness(age: float, limit: float = NEVER_TOKENS) -> float:
     return -math.log(1 + min(age, limit) / 1000)
 
 
-class Told(Struct, array_like=True, gc=False):
+class PlacedPart(Struct, array_like=True, gc=False):
     """A part of a message (the units of one text) with its position in the conversation."""
 
     message: int
     """The index of the message that contains the part; the oldest has 0."""
-    part: Part
+    part: FactPart
     role: int
     """The role of its lines, one of the constants in `line_roles.py`."""
     files: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Told(Struct, array_like=True, gc=False):
 class Scene(Struct):
     """The input of the statistics: the parts of a conversation, and the size and the turn of each message."""
 
-    told: list[Told]
+    parts: list[PlacedPart]
     """The parts of all messages, oldest first."""
     tokens: list[int]
     """The tokens of each message."""
@@ -122,14 +122,14 @@ class Statistics:
         import numpy as np
 
         self.scene = scene
-        told = scene.told
+        told = scene.parts
         # Append to one buffer instead of joining a list: join, and freeing the list, would hold the
         # interpreter lock.
         shown = bytearray()
         for each in told:
-            shown += each.part.shown
+            shown += each.part.unit_features
         mentions = np.frombuffer(shown, np.uint32)
-        amounts = np.fromiter((len(each.part.shown) // 4 for each in told), np.int64, len(told))
+        amounts = np.fromiter((len(each.part.unit_features) // 4 for each in told), np.int64, len(told))
         # The key contains the mention's index, so all keys are distinct and any sort is stable.
         keys = mentions.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
@@ -151,11 +151,11 @@ class Statistics:
         # mentions) and is ten times slower.
         self.feature[self.order] = np.add.accumulate(begins.astype(np.int64)) - 1
         # For each mention in the order of `order`, the index of its part.
-        by = repeated(np.arange(len(told)), amounts)[self.order]
+        by = repeat_slices(np.arange(len(told)), amounts)[self.order]
         message = np.fromiter((each.message for each in told), np.int64, len(told))
         agent = np.fromiter((each.role in AGENT_ROLES for each in told), np.bool_, len(told))
         result = np.fromiter((each.role in RESULT_ROLES for each in told), np.bool_, len(told))
-        bits, edit, touch = (np.fromiter(values, np.int64, len(told)) for values in _told_values(scene))
+        bits, edit, touch = (np.fromiter(values, np.int64, len(told)) for values in _part_values(scene))
         messages = message[by]
         self.last: Indices = messages[self.first[1:] - 1]
         """For each feature, the index of the newest message that shows it."""
@@ -187,13 +187,13 @@ class Statistics:
         return int(self.features.searchsorted(feature))
 
 
-def _told_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
+def _part_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
     """Return three lists with a value for each part: its flags; the message with the newest edit of its files
     (-1 for none); the message with the newest use of its files if the part is the text of a read file
     (otherwise -1)."""
     edits: dict[str, int] = {}
     touches: dict[str, int] = {}
-    for told in scene.told:
+    for told in scene.parts:
         for file in told.files:
             touches[file] = told.message
             if told.changes:
@@ -201,7 +201,7 @@ def _told_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
     flags: list[int] = []
     newest_edits: list[int] = []
     newest_touches: list[int] = []
-    for told in scene.told:
+    for told in scene.parts:
         newest_edit = max([edits.get(f, -1) for f in told.files], default=-1)
         newest_touch = max([touches.get(f, -1) for f in told.files], default=-1)
         bits = _BITS.get(told.role, 0)
@@ -220,7 +220,7 @@ def _told_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
 _BITS = {HEADER: IN_HEADER, OLD: IN_OLD, COMMAND: IN_COMMAND, SEARCH: IN_SEARCH, READ: IN_READ}
 
 
-class Chances:
+class ReuseModel:
     """The predicted chance of reuse of each feature in a conversation."""
 
     def __init__(self, statistics: Statistics) -> None:
@@ -240,7 +240,7 @@ class Chances:
         """Return the inputs of the logistic model for one feature, given by its number, in the order of
         `INPUTS`. The weights were learned on these."""
         s, scene, total = self.statistics, self.statistics.scene, self.total
-        shape = shape_of(feature)
+        shape = feature_shape(feature)
         feature = s.place(feature)
         last = int(s.last[feature])
         age = self.ages[last]
@@ -280,7 +280,7 @@ class Chances:
 
     def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
         """Return `worth[kind][shape]` × chance of reuse for each feature, in the order of
-        `Statistics.features`. (A feature's shape is what `shape_of` returns.)
+        `Statistics.features`. (A feature's shape is what `feature_shape` returns.)
 
         The chance is `logistic(weights · inputs)`. It is computed from tables of the few values that each
         input can have, not from `inputs`. The result is rounded so that sums are exact in any order and the
@@ -298,35 +298,35 @@ class Chances:
             found[these] = worths / (1 + np.exp(-self._sums(these, beta, shapes)))
         return np.rint(found * EXACT) / EXACT
 
-    def _sums(self, these: Indices, beta: Sequence[float], shapes: Indices) -> Weights:
-        """Return weights · inputs (the scalar product) for the features at these indices, with `beta` as
-        weights."""
+    def _sums(self, these: Indices, coefficients: Sequence[float], shapes: Indices) -> Weights:
+        """Return weights · inputs (the scalar product) for the features at these indices, with `coefficients`
+        as weights."""
         import numpy as np
 
         s, scene, total, ages = self.statistics, self.statistics.scene, self.total, self.ages
-        base = beta[0] + beta[17] * math.log(total / 50_000)
+        base = coefficients[0] + coefficients[17] * math.log(total / 50_000)
         by_last = [
             base
-            + beta[3] * fresh
-            + beta[12] * math.log(1 + turns)
-            + beta[14] * (age / total) ** 2
-            + beta[15] * (age < YOUNG_TOKENS)
+            + coefficients[3] * fresh
+            + coefficients[12] * math.log(1 + turns)
+            + coefficients[14] * (age / total) ** 2
+            + coefficients[15] * (age < YOUNG_TOKENS)
             for age, turns, fresh in zip(ages, scene.turns, self._ever_fresh, strict=True)
         ]
         by_last_read = [
-            value + beta[18] * age / total + beta[19] * (i >= scene.current_turn)
+            value + coefficients[18] * age / total + coefficients[19] * (i >= scene.current_turn)
             for i, (value, age) in enumerate(zip(by_last, ages, strict=True))
         ]
         never = freshness(NEVER_TOKENS)
         # Index -1 ("never") is the last element of each table.
         by_agent = [
-            beta[4] * fresh + beta[13] * (age < RECENT_TOKENS)
+            coefficients[4] * fresh + coefficients[13] * (age < RECENT_TOKENS)
             for age, fresh in zip(ages, self._fresh, strict=True)
         ]
-        by_agent.append(beta[4] * never)
-        by_edit = [*(beta[9] * fresh for fresh in self._fresh), beta[9] * never]
-        by_touch = [*(beta[20] * fresh for fresh in self._fresh), beta[20] * never]
-        by_flags = [_flag_sum(flags, beta) for flags in range(256)]
+        by_agent.append(coefficients[4] * never)
+        by_edit = [*(coefficients[9] * fresh for fresh in self._fresh), coefficients[9] * never]
+        by_touch = [*(coefficients[20] * fresh for fresh in self._fresh), coefficients[20] * never]
+        by_flags = [_flag_sum(flags, coefficients) for flags in range(256)]
         units, flags, last = s.units[these], s.flags[these], s.last[these]
         most = max(int(units.max(initial=0)), len(ages))
         logs = np.array([math.log(n) for n in range(1, 2 + most)])
@@ -336,10 +336,10 @@ class Chances:
             return values
 
         z = of(by_flags, flags) + of(by_agent, s.last_agent[these]) + of(by_edit, s.edit[these])
-        z += of((0.0, *beta[22:]), shapes)
-        z += beta[2] * logs[s.messages[these] - 1]
-        z += beta[1] * logs[s.results[these]]
-        z += beta[10] * logs[units]
+        z += of((0.0, *coefficients[22:]), shapes)
+        z += coefficients[2] * logs[s.messages[these] - 1]
+        z += coefficients[1] * logs[s.results[these]]
+        z += coefficients[10] * logs[units]
         read = (flags & IN_READ) != 0
         z += np.where(read, of(by_last_read, last) + of(by_touch, s.touch[these]), of(by_last, last))
         return z
@@ -348,7 +348,7 @@ class Chances:
 _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WEIGHTS}
 
 
-def repeated(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
+def repeat_slices(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
     """Repeat each value as often as `amounts` says, like `np.repeat`, but in pieces. One call for everything
     would hold the interpreter lock (16 ms for six million)."""
     import numpy as np
@@ -364,21 +364,21 @@ def repeated(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
 
 def shapes_of(features: Numbers) -> Indices:
     """Return the shape of each feature: the sort of an atom, or the class of length of a word or a line. See
-    `shape_of`."""
+    `feature_shape`."""
     import numpy as np
 
     numbers = features.astype(np.int64)
     return np.where(numbers % KINDS == RUN, 0, numbers // KINDS % SHAPES)
 
 
-def _flag_sum(flags: int, beta: Sequence[float]) -> float:
+def _flag_sum(flags: int, coefficients: Sequence[float]) -> float:
     """Return the part of weights · inputs that depends on the flags."""
     return (
-        beta[5] * bool(flags & IN_HEADER)
-        + beta[6] * bool(flags & IN_OLD)
-        + beta[7] * bool(flags & IN_COMMAND)
-        + beta[8] * bool(flags & IN_SEARCH)
-        + beta[11] * bool(flags & IN_REQUEST)
-        + beta[16] * (bool(flags & IN_READ) and not flags & IN_EDITED)
-        + beta[21] * (not flags & ELSEWHERE)
+        coefficients[5] * bool(flags & IN_HEADER)
+        + coefficients[6] * bool(flags & IN_OLD)
+        + coefficients[7] * bool(flags & IN_COMMAND)
+        + coefficients[8] * bool(flags & IN_SEARCH)
+        + coefficients[11] * bool(flags & IN_REQUEST)
+        + coefficients[16] * (bool(flags & IN_READ) and not flags & IN_EDITED)
+        + coefficients[21] * (not flags & ELSEWHERE)
     )

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import LOW, MARKED, TELLING_SHIFT
+from compactd.core.extract.features import ATOM, KINDS, RUN, SHAPES
 from compactd.core.extract.greedy_cover import Candidates
-from compactd.core.extract.lexicon import ATOM, KINDS, RUN, SHAPES
 from compactd.core.extract.line_roles import (
     ARGUMENT,
     ASSISTANT,
@@ -28,7 +28,7 @@ from compactd.core.extract.line_roles import (
     TODO,
     USER,
 )
-from compactd.core.extract.reuse_model import EXACT, Statistics, repeated, shapes_of
+from compactd.core.extract.reuse_model import EXACT, Statistics, repeat_slices, shapes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ class Worth(Struct, frozen=True):
     """How much features, links and roles are worth in a summary of a certain size."""
 
     features: tuple[tuple[float, ...], ...]
-    """The worth of a feature, by its kind and then its shape (see `lexicon.shape_of`)."""
+    """The worth of a feature, by its kind and then its shape (see `lexicon.feature_shape`)."""
     link: tuple[float, ...]
     """The worth of a link, by the sort of its atom (see `features.ATOM_SHAPES`)."""
     roles: dict[int, float]
@@ -134,28 +134,28 @@ def candidates(
     """Return the units that may be quoted, and what showing each of their features is worth.
 
     A feature's worth is its weight in `weights`, but 0 if a message that stays in the view shows the feature
-    or if its number is in `shown`. After the features come the links. An atom has a link if lines say
+    or if its number is in `unit_features`. After the features come the links. An atom has a link if lines say
     something about it. The last `LINK_LINES` of these lines get the link as one more feature, so the first of
     them that is quoted gets the link's worth. O(features).
     """
     import numpy as np
 
-    told, quotable = conversation.scene.told, conversation.quotable
-    amounts = np.fromiter((len(each.part.shown) // 4 for each in told), np.int64, len(told))
+    told, quotable = conversation.scene.parts, conversation.quotable
+    amounts = np.fromiter((len(each.part.unit_features) // 4 for each in told), np.int64, len(told))
     weights = weights.copy()
-    weights[statistics.feature[repeated(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
+    weights[statistics.feature[repeat_slices(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
     weights[np.isin(statistics.features, list(shown))] = 0.0
 
     sizes = np.fromiter((each.part.count for each in quotable), np.int64, len(quotable))
-    role = repeated(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
+    role = repeat_slices(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
     counts, tokens, flags = _columns(conversation)
 
     # Of all mentions, select those in quotable units whose features still pay.
     mine = np.zeros(len(told), np.bool_)
     mine[conversation.told_as] = True
-    alive = repeated(mine, amounts)
+    alive = repeat_slices(mine, amounts)
     pays = weights[statistics.feature] > 0
-    unit = repeated(np.arange(len(counts)), counts)[pays[alive]]
+    unit = repeat_slices(np.arange(len(counts)), counts)[pays[alive]]
     alive &= pays
     feature = statistics.feature[alive]
     order = statistics.order[alive[statistics.order]]
@@ -184,8 +184,8 @@ def candidates(
         first=_starts(feature, len(weights)),
         price=tokens / 100 + marks[role],
         worth=_worths(role, flags, worth.roles),
-        group=repeated(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
-        part=repeated(np.arange(len(quotable)), sizes),
+        group=repeat_slices(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
+        part=repeat_slices(np.arange(len(quotable)), sizes),
         header=[-1 if at < 0 else conversation.begin(at) for at in conversation.header],
         opening=[OPENING_TOKENS if at < 0 else 0.0 for at in conversation.header],
     ), weights

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compactd.core.constraints.constraints import bullets, without_them
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.line_roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, TODO, USER
-from compactd.core.text.quoting import neutral
+from compactd.core.text.quoting import neutralise
 from compactd.core.text.summary_format import (
     BLOCKED,
     CHANGES,
@@ -38,13 +38,13 @@ def sections(
     groups: dict[int, list[int]] = {}
     for i in sorted(picks):
         groups.setdefault(conversation.group(i), []).append(i)
-    mended = conversation.mended
-    tried = conversation.tried if layout.apart else frozenset()
+    mended = conversation.mended_calls
+    tried = conversation.failed_calls if layout.apart else frozenset()
     for group, members in groups.items():
         first = conversation.place(members[0])
         entry = conversation.order[first.item][0].entry_id
         if first.role == USER:
-            _asked(conversation, members, entry, found)
+            _add_user_words(conversation, members, entry, found)
         elif first.role == HEADER:
             failed = group in conversation.failed
             blocked = failed and first.text not in mended
@@ -55,13 +55,13 @@ def sections(
                 # A call that succeeded after failing belongs to the failures, because it shows what fixed
                 # them.
                 place = FAILURES
-            _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
+            _add_call(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
         else:
-            _said(conversation, members, entry, found)
+            _add_text(conversation, members, entry, found)
     return found
 
 
-def _asked(
+def _add_user_words(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
     """Add the picked lines of a user's message to `found`. Limits go under Constraints and wishes under Goal,
@@ -71,20 +71,20 @@ def _asked(
     for i in members:
         place = conversation.place(i)
         if place.role != USER:
-            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
+            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))
             continue
-        said = conversation.beside_lists(place).strip()
+        said = conversation.text_outside_lists(place).strip()
         text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
         if not text:
             continue
         if not conversation.is_typed(place):
-            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
+            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may
         # set no limit.
         is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
         heading = CONSTRAINTS if is_limit else GOAL
-        text = neutral(text)
+        text = neutralise(text)
         if runs and runs[-1][0] == heading:
             runs[-1][1].append(text)
         else:
@@ -95,7 +95,7 @@ def _asked(
         found[heading].extend(body)
 
 
-def _called(
+def _add_call(
     conversation: Conversation,
     members: Sequence[int],
     entry: str,
@@ -108,15 +108,15 @@ def _called(
     """Add the picked lines of a tool call to `found`. A call with lines of its arguments or of its result
     goes under `place`. A call alone is a completed step, or a blocker if it failed and never succeeded
     later."""
-    head = conversation.quoted(conversation.place(members[0]), "assistant")
+    head = conversation.quote(conversation.place(members[0]), "assistant")
     body: list[str] = []
     for i in members[1:]:
         line = conversation.place(i)
         if line.role == TODO:
-            _planned(conversation.text(line), found)
+            _add_todo(conversation.text(line), found)
         else:
             is_foreign = line.role in RESULT_ROLES or line.role == NOTE
-            body.append(conversation.quoted(line, "tool" if is_foreign else "assistant"))
+            body.append(conversation.quote(line, "tool" if is_foreign else "assistant"))
     if body:
         found[place].append(f"[{entry} {head}]" if not failed else f"[{entry} {head}] failed")
         found[place].extend(body)
@@ -126,11 +126,11 @@ def _called(
         found[DONE if place == CONTEXT else place].append(f"- [x] {entry} {head}")
 
 
-def _planned(entry: str, found: dict[str, list[str]]) -> None:
+def _add_todo(entry: str, found: dict[str, list[str]]) -> None:
     """Add an entry of the newest todo list, given as `status: text`, under Done, In Progress or Next
     Steps."""
     status, _, text = entry.partition(": ")
-    text = neutral(text)
+    text = neutralise(text)
     if status in ("completed", "done"):
         found[DONE].append(f"- [x] {text}")
     elif status == "in_progress":
@@ -139,7 +139,7 @@ def _planned(entry: str, found: dict[str, list[str]]) -> None:
         found[NEXT].append(f"{len(found[NEXT]) + 1}. {text}")
 
 
-def _said(
+def _add_text(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
     """Add the picked lines of a group without a call to `found`: an assistant's text, an earlier summary, a
@@ -152,11 +152,11 @@ def _said(
         is_own = place.role == ASSISTANT and not conversation.is_quotation(place)
         if is_own and place.marked:
             text = conversation.text(place)
-            decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
+            decided.append("- " + neutralise(_BULLET.sub("", text.strip(), count=1)))
         elif is_own:
-            body.append(conversation.quoted(place, "assistant"))
+            body.append(conversation.quote(place, "assistant"))
         else:
-            body.append(conversation.quoted(place, "unknown"))
+            body.append(conversation.quote(place, "unknown"))
     if decided:
         decided[-1] += f" [{entry}]"
         found[DECISIONS].extend(decided)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from compactd.core.history.entries import Appended, Entry, EntryId, UsageReported
-from compactd.core.history.state import Fold
+from compactd.core.history.state import SessionState
 from compactd.core.tokens.usage import context_size
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Message, Usage
@@ -29,7 +29,7 @@ Report = tuple[Usage, bool]
 """(the usage that was reported, whether the report named the output tokens)."""
 
 
-class New(Struct, frozen=True, kw_only=True):
+class AppendRequest(Struct, frozen=True, kw_only=True):
     """What a client appends at once."""
 
     read: Sequence[tuple[Message, Raw]]
@@ -49,7 +49,7 @@ class New(Struct, frozen=True, kw_only=True):
     files_modified: tuple[str, ...] = ()
 
 
-class Intake(Struct, frozen=True, kw_only=True):
+class AppendPlan(Struct, frozen=True, kw_only=True):
     """The entries that an append adds, and what the response contains."""
 
     entries: tuple[Entry, ...]
@@ -67,7 +67,9 @@ class Intake(Struct, frozen=True, kw_only=True):
     """The last usage report, if there is one."""
 
 
-def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) -> Intake:
+def plan_append(
+    fold: SessionState, new: AppendRequest, *, at: float, estimator: str, handed_epoch: int
+) -> AppendPlan:
     """Compute what appending `new` to the session of `fold` adds. O(new messages).
 
     `handed_epoch` is the epoch of the context that the client was last given. It counts if `new` names no
@@ -79,13 +81,13 @@ def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) 
         raise InvalidParams(
             f"no context with epoch {new.epoch} was sent yet; the session's epoch is {fold.epoch}", "$.epoch"
         )
-    return _Taking(fold, new, at, estimator, handed_epoch if new.epoch is None else new.epoch).run()
+    return _Append(fold, new, at, estimator, handed_epoch if new.epoch is None else new.epoch).run()
 
 
-class _Taking:
-    """The state of one call of `take`."""
+class _Append:
+    """The state of one call of `plan_append`."""
 
-    def __init__(self, fold: Fold, new: New, at: float, estimator: str, epoch: int) -> None:
+    def __init__(self, fold: SessionState, new: AppendRequest, at: float, estimator: str, epoch: int) -> None:
         self._fold = fold
         self._new = new
         self._at = at
@@ -100,7 +102,7 @@ class _Taking:
         self._answer: Raw | None = None
         self._stop: str | None = None
 
-    def run(self) -> Intake:
+    def run(self) -> AppendPlan:
         new = self._new
         is_answer = [message.role == "assistant" for message, _ in new.read]
         last_answer = max((i for i, yes in enumerate(is_answer) if yes), default=None)
@@ -108,19 +110,19 @@ class _Taking:
             self._add_report(new.report, self._last_answer(), new.stop_reason)
         parent, next_id = self._fold.leaf, int(self._fold.next_id[1:])
         for index, (message, raw) in enumerate(new.read):
-            known = self._known(index, message)
+            known = self._find_repeated(index, message)
             if known is not None:
                 self._ids.append(known)
                 self._duplicates.append(message.id or "")
                 continue
             entry_id = f"e{next_id + len(self._messages)}"
-            self._entries.append(self._appended(entry_id, parent, index, message, raw))
+            self._entries.append(self._entry_of(entry_id, parent, index, message, raw))
             self._messages.append(message)
             self._ids.append(entry_id)
             parent = entry_id
             if is_answer[index]:
                 self._answered(index, index == last_answer, entry_id, message, raw)
-        return Intake(
+        return AppendPlan(
             entries=tuple(self._entries),
             messages=tuple(self._messages),
             entry_ids=tuple(self._ids),
@@ -130,7 +132,7 @@ class _Taking:
             report=self._report,
         )
 
-    def _appended(
+    def _entry_of(
         self, entry_id: EntryId, parent: EntryId | None, index: int, message: Message, raw: Raw
     ) -> Appended:
         is_last = index == len(self._new.read) - 1
@@ -167,7 +169,7 @@ class _Taking:
         )
         self._entries.append(self._report)
 
-    def _known(self, index: int, message: Message) -> EntryId | None:
+    def _find_repeated(self, index: int, message: Message) -> EntryId | None:
         """Return the id of the entry that `message` repeats; None if the message is new."""
         name = message.id
         if name is None:

@@ -10,7 +10,7 @@ compactd never sees). So (docs/dev/behaviour.md, "Tokens"):
     intercept = reported − slope × estimate, kept across compactions
 
 All numbers follow from the journal's entries in order, so a replay gives the same numbers. The cost is O(1)
-per message and O(`KEPT`) per report.
+per message and O(`MAX_GROWTHS`) per report.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from compactd.core.history.entries import EntryId, UsageReported
 from compactd.core.tokens.usage import context_size, visible_output
 
-LEAST_SLOPE = 0.7
-MOST_SLOPE = 2.0
+MIN_SLOPE = 0.7
+MAX_SLOPE = 2.0
 """The bounds of the slope, in tokens of the model per token of o200k (docs/dev/behaviour.md, "Tokens")."""
 
 PLAUSIBLE = (0.35, 4.0)
@@ -32,21 +32,21 @@ PLAUSIBLE = (0.35, 4.0)
 the tokenizer: it comes from a sub-agent's report, a pruned context, an inserted reminder, or invented
 numbers."""
 
-LEAST_ESTIMATE = 100
+MIN_ESTIMATE = 100
 """Two reports are compared only if messages of at least this many estimated tokens came between them. With
 fewer, the growth depends mostly on what the provider puts around messages."""
 
-KEPT = 63
+MAX_GROWTHS = 63
 """How many values of growth ÷ estimate are kept, the newest ones. Older ones are dropped because the kind of
 text in a session may change."""
 
-KEPT_SHORT = 15
+MAX_SHORT_GROWTHS = 15
 
 SHORT_OUTPUT = 0.5
 """A reported output is short if reported output ÷ estimate of the same answer is below this. Then one of the
 two is wrong."""
 
-SURE = 3
+MIN_SURE_GROWTHS = 3
 """How many plausible values of growth ÷ estimate are needed before tokens that no estimate explains count as
 hidden, or before a short reported output is distrusted."""
 
@@ -77,7 +77,7 @@ EXACT = Scale()
 follow its specification."""
 
 
-class Answer(Struct, frozen=True):
+class AnswerSize(Struct, frozen=True):
     """How many tokens the last reported answer takes in the next request."""
 
     counted: int = 0
@@ -110,21 +110,21 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """(reported size, estimate) of the smallest request. For this request, an error of the slope matters
     least."""
 
-    def grown(self, growth: int, answer: Answer, after: int) -> Calibration:
+    def with_growth(self, growth: int, answer: AnswerSize, after: int) -> Calibration:
         """Return this calibration with one more growth: between two reports, the request grew by `growth`
         tokens through `answer` and through messages with the estimate `after`. An implausible growth is
         ignored."""
         estimate = answer.estimate + after
-        if estimate < LEAST_ESTIMATE or not PLAUSIBLE[0] <= growth / estimate <= PLAUSIBLE[1]:
+        if estimate < MIN_ESTIMATE or not PLAUSIBLE[0] <= growth / estimate <= PLAUSIBLE[1]:
             return self
         slope = self.slope()
         short = self.short
         if answer.is_reported and answer.is_short:
             reported = abs(answer.counted + slope * after - growth) / growth
-            short = (*short, (reported, abs(slope * estimate - growth) / growth))[-KEPT_SHORT:]
-        return replace(self, ratios=(*self.ratios, growth / estimate)[-KEPT:], short=short)
+            short = (*short, (reported, abs(slope * estimate - growth) / growth))[-MAX_SHORT_GROWTHS:]
+        return replace(self, ratios=(*self.ratios, growth / estimate)[-MAX_GROWTHS:], short=short)
 
-    def measured(self, size: int, estimate: int) -> Calibration:
+    def with_report(self, size: int, estimate: int) -> Calibration:
         """Return this calibration with one more report: a request of `size` tokens that is estimated at
         `estimate` tokens."""
         if self.least is not None and self.least[1] < estimate:
@@ -140,9 +140,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
         """Return the scale for estimates that were already multiplied by the model family's `factor`."""
         if not self.ratios:
             return EXACT
-        slope = min(MOST_SLOPE / factor, max(LEAST_SLOPE / factor, self.slope()))
+        slope = min(MAX_SLOPE / factor, max(MIN_SLOPE / factor, self.slope()))
         hidden = 0
-        if self.least is not None and len(self.ratios) >= SURE:
+        if self.least is not None and len(self.ratios) >= MIN_SURE_GROWTHS:
             hidden = max(0, self.least[0] - round(slope * self.least[1]))
         return Scale(slope=slope, hidden=hidden, trusts_short=self._trusts_short())
 
@@ -150,7 +150,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         """Return whether short reported outputs are believed. They are not if the growth of the requests
         contradicts them: some agents record the first of the numbers in a stream (Claude Code's files have 1
         to 25, seen 2026-01)."""
-        if len(self.short) < SURE:
+        if len(self.short) < MIN_SURE_GROWTHS:
             return True
         reported, estimated = (median(miss[i] for miss in self.short) for i in (0, 1))
         return reported <= 2 * estimated
@@ -170,7 +170,7 @@ class Calibrator:
     """The calibrations of a session, one per estimator and model. The session's `Fold` calls its methods."""
 
     def __init__(self) -> None:
-        self.answer = Answer()
+        self.answer = AnswerSize()
         """The answer that the last usage report measured."""
         self._reported: str | None = None
         self._learned: dict[tuple[str, str | None], Calibration] = {}
@@ -184,13 +184,13 @@ class Calibrator:
         self._alike: set[EntryId] = set()
         """The messages that were appended since the estimator changed, if it did."""
 
-    def appended(self, estimator: str, entry_id: EntryId) -> None:
+    def note_counted(self, estimator: str, entry_id: EntryId) -> None:
         """Record that a message was appended and counted by `estimator`."""
-        self._counted_by(estimator)
+        self._note_estimator(estimator)
         if self._is_mixed:
             self._alike.add(entry_id)
 
-    def _counted_by(self, estimator: str) -> None:
+    def _note_estimator(self, estimator: str) -> None:
         if estimator != self._estimator:
             self._is_mixed = self._is_mixed or self._estimator is not None
             self._is_broken = True
@@ -200,20 +200,20 @@ class Calibrator:
     def forget(self) -> None:
         """Forget the last report, because the context changed: do not take the next report as a growth since
         then."""
-        self.answer, self._reported = Answer(), None
+        self.answer, self._reported = AnswerSize(), None
         self._is_broken = True
 
-    def recounted(self, answer: int | None) -> int:
+    def recount(self, answer: int | None) -> int:
         """Record that another estimator counts the last answer as `answer` tokens (None if it is not in the
         view). Return by how much the answer's part of `Fold.trailing` changes."""
         last = self.answer
         if answer is None:
             return 0
         counted = last.counted if last.is_reported else answer
-        self.answer = Answer(counted, answer, last.is_reported)
+        self.answer = AnswerSize(counted, answer, last.is_reported)
         return counted - last.counted
 
-    def reported(
+    def note_report(
         self,
         entry: UsageReported,
         model: str | None,
@@ -232,22 +232,22 @@ class Calibrator:
         """
         if entry.estimator and self._estimator is not None:
             # If no message came since the estimator changed, only the report shows the change.
-            self._counted_by(entry.estimator)
+            self._note_estimator(entry.estimator)
         last, again = self.answer, entry.entry_id == self._reported
         if answer is None or self._estimator is None:
             self.forget()
             return
         size = context_size(entry.usage)
         counted = visible_output(entry.usage) if entry.reported_output else answer
-        self.answer, self._reported = Answer(counted, answer, entry.reported_output), entry.entry_id
+        self.answer, self._reported = AnswerSize(counted, answer, entry.reported_output), entry.entry_id
         since = trailing - counted + answer
         key = (self._estimator, model)
         learned = self._learned.get(key, NOTHING_LEARNED)
         base, came = before[0], before[1] - last.counted - since
         if base is not None and base < size and not again and not self._is_broken:
-            learned = learned.grown(size - base, last, came)
+            learned = learned.with_growth(size - base, last, came)
         if not self._is_mixed:
-            learned = learned.measured(size, max(0, estimated - since))
+            learned = learned.with_report(size, max(0, estimated - since))
         self._learned[key] = learned
         self._is_broken = self._is_mixed and entry.entry_id not in self._alike
 

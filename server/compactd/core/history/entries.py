@@ -18,11 +18,11 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.history.lazy_message import OnDemand
+from compactd.core.history.lazy_message import LazyMessage
 from compactd.protocol.messages import CompactionResult, Message, Meta, Text, ToolResult, Trigger, Usage
 
 EntryId = str
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 NULL = Raw(b"null")
 """The value of a raw field that was left out. (`Raw | None` would refuse objects in msgspec 0.22.)"""
@@ -302,7 +302,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
     entry_id: EntryId
     """The entry of the message; for a summary, the entry of its compaction."""
-    body: Message | OnDemand
+    body: Message | LazyMessage
     """The message, or its bytes until someone asks for it."""
     tokens: int
     """The estimated tokens, by the session's estimator."""
@@ -345,7 +345,7 @@ def number_of(entry_id: EntryId) -> int | None:
     """Return the number in an entry id, such as 12 in `e12`. None for an id that the daemon did not assign,
     which a journal from elsewhere may contain."""
     digits = entry_id[1:]
-    is_ours = entry_id[:1] == "e" and len(digits) <= _MOST_DIGITS and digits.isascii() and digits.isdecimal()
+    is_ours = entry_id[:1] == "e" and len(digits) <= _MAX_DIGITS and digits.isascii() and digits.isdecimal()
     return int(digits) if is_ours else None
 
 

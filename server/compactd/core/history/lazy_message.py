@@ -20,7 +20,7 @@ client if the bytes are not a message."""
 _deciding = Lock()
 
 
-class OnDemand(Struct, eq=False, gc=False):
+class LazyMessage(Struct, eq=False, gc=False):
     """A message as in the journal, decoded once when it is first needed.
 
     It is equal to the message that it contains. Several threads may read it; all get the same object.
@@ -44,7 +44,7 @@ class OnDemand(Struct, eq=False, gc=False):
                 known = self.known
         return known
 
-    def let_go(self) -> None:
+    def drop_decoded(self) -> None:
         """Drop the decoded message and keep the bytes. The next access decodes them again and gives an equal
         object."""
         with _deciding:
@@ -56,7 +56,7 @@ class OnDemand(Struct, eq=False, gc=False):
         return self.known is not None
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, OnDemand):
+        if isinstance(other, LazyMessage):
             return self.message == other.message
         return self.message == other if isinstance(other, Message) else NotImplemented
 

@@ -9,17 +9,17 @@ from compactd.core.authors.authors import is_typed
 from compactd.core.history.entries import Item
 from compactd.protocol.messages import Message, Text, ToolResult
 
-Kind = Literal["user", "bash", "assistant", "system", "result"]
+MessageKind = Literal["user", "bash", "assistant", "system", "result"]
 """The kind of a message for cut points. `bash` is a user's shell command with its output. `result` is any
 message with tool results."""
 
 
-def kind_of(message: Message) -> Kind:
+def kind_of(message: Message) -> MessageKind:
     """Return the kind of `message`. A user message that contains tool results is a `result`. O(blocks)."""
     return kind_in(message, any(isinstance(block, ToolResult) for block in message.content))
 
 
-def kind_in(message: Message, has_result: bool) -> Kind:
+def kind_in(message: Message, has_result: bool) -> MessageKind:
     """Return the kind of `message`. `has_result` says whether it contains tool results. O(1)."""
     if has_result or message.role == "tool":
         return "result"

@@ -1,6 +1,6 @@
 """An index of a view's messages for planning, updated with each message, so that a plan need not scan them.
 
-`Outlining` adds one message after another, each in O(message) time and 26 bytes of memory. Its method
+`OutlineBuilder` adds one message after another, each in O(message) time and 26 bytes of memory. Its method
 `outline` returns a copy of the current state. Calls and results are matched as in `tool_pairs.match`. Cuts
 are safe, that is, separate no call from its result, by the rules of `core/planning/cut_points.py`. Tests
 check that the results are the same. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md, "opal.md",
@@ -17,10 +17,10 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId, Item
-from compactd.core.history.message_kinds import Kind, is_request, kind_in
+from compactd.core.history.message_kinds import MessageKind, is_request, kind_in
 from compactd.protocol.messages import Role, Text, ToolCall, ToolResult
 
-CODES: Final[Mapping[Kind | Role, int]] = {
+CODES: Final[Mapping[MessageKind | Role, int]] = {
     "user": ord("u"),
     "bash": ord("b"),
     "assistant": ord("a"),
@@ -30,7 +30,7 @@ CODES: Final[Mapping[Kind | Role, int]] = {
 }
 """The byte for each kind of message in `Outline.kinds` and `Outline.cuts`."""
 
-KIND_OF: Final[Mapping[int, Kind]] = {code: kind for kind, code in CODES.items() if kind != "tool"}
+KIND_OF: Final[Mapping[int, MessageKind]] = {code: kind for kind, code in CODES.items() if kind != "tool"}
 
 BASH: Final = CODES["bash"]
 RESULT: Final = CODES["result"]
@@ -44,7 +44,7 @@ END: Final = ord("e")
 
 UNSAFE: Final = 0
 
-MOST_TOKENS: Final = 1 << 40
+MAX_OUTLINE_TOKENS: Final = 1 << 40
 """A message counts as at most this many tokens. Real messages have fewer, but a journal that compactd did not
 write may claim more."""
 
@@ -65,7 +65,7 @@ class Outline(Struct, frozen=True, kw_only=True):
     code of `CODES`."""
     sums: array[int]
     """For each cut, the tokens of the messages before it."""
-    ring: array[int]
+    batch_links: array[int]
     """For each message, the next one of its batch, in a circle. A message without a connection to others
     points to itself."""
     unanswered: Mapping[int, int]
@@ -74,19 +74,19 @@ class Outline(Struct, frozen=True, kw_only=True):
     """Messages with results that answer no call, and the indices of these blocks."""
     moved: Mapping[int, tuple[int, ...]]
     """Messages with results that do not directly follow their call, and the indices of these blocks."""
-    shown: int
+    visible_tokens: int
     """The tokens of all messages that are not empty."""
     pinned: tuple[int, ...]
     """Messages that their own `meta` pins, in ascending order."""
     request: int | None
     """The newest request of a person, shell commands included; None if there is none."""
-    spoken: int | None
+    typed_request: int | None
     """The newest request of a person that is not a shell command; None if there is none."""
 
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def kind(self, index: int) -> Kind:
+    def kind(self, index: int) -> MessageKind:
         """Return the kind of a message."""
         return KIND_OF[self.kinds[index]]
 
@@ -103,41 +103,41 @@ class Outline(Struct, frozen=True, kw_only=True):
         order."""
         return compress(range(first, last + 1), self.cuts[first : last + 1])
 
-    def first_safe(self, first: int, kinds: Iterable[Kind]) -> int | None:
+    def first_safe(self, first: int, kinds: Iterable[MessageKind]) -> int | None:
         """Return the first safe cut at or after `first` whose first kept message is of one of these kinds;
         None if there is none."""
         found = [at for kind in kinds if (at := self.cuts.find(CODES[kind], first)) >= 0]
         return min(found, default=None)
 
-    def last_safe(self, first: int, last: int, kinds: Iterable[Kind]) -> int | None:
+    def last_safe(self, first: int, last: int, kinds: Iterable[MessageKind]) -> int | None:
         """Return the last safe cut from `first` to `last`, both inclusive, that keeps nothing or whose first
         kept message is of one of these kinds; None if there is none."""
         codes = (END, *(CODES[kind] for kind in kinds))
         found = max(self.cuts.rfind(code, first, max(0, last + 1)) for code in codes)
         return found if found >= 0 else None
 
-    def newest(self, kind: Kind, first: int, last: int) -> int | None:
+    def newest(self, kind: MessageKind, first: int, last: int) -> int | None:
         """Return the newest message of this kind from `first` (inclusive) to `last` (exclusive); None if
         there is none."""
         found = self.kinds.rfind(CODES[kind], first, max(0, last))
         return found if found >= 0 else None
 
     @property
-    def last_batch(self) -> int:
+    def smallest_tail_start(self) -> int:
         """The last safe cut that keeps at least one message; 0 if no cut is safe."""
         return max(0, len(self.cuts[:-1].rstrip(b"\0")) - 1)
 
     def batch(self, index: int) -> frozenset[int]:
         """Return the batch of a message: this message and all that are connected with it by calls and
         results. A safe cut never separates them."""
-        members, at = [index], self.ring[index]
+        members, at = [index], self.batch_links[index]
         while at != index:
             members.append(at)
-            at = self.ring[at]
+            at = self.batch_links[at]
         return frozenset(members)
 
 
-class Outlining:
+class OutlineBuilder:
     """A builder of an `Outline`, message by message. Only one thread may use it at a time."""
 
     __slots__ = (
@@ -210,8 +210,8 @@ class Outlining:
         self._kinds.append(code)
         self._cuts.append(UNSAFE if code == RESULT else code)
         tokens = item.tokens
-        if not 0 <= tokens <= MOST_TOKENS:
-            tokens = min(max(0, tokens), MOST_TOKENS)
+        if not 0 <= tokens <= MAX_OUTLINE_TOKENS:
+            tokens = min(max(0, tokens), MAX_OUTLINE_TOKENS)
         self._sums.append(self._sums[-1] + tokens)
         self._ids.append(item.entry_id)
         if has_text or has_other:
@@ -242,14 +242,14 @@ class Outlining:
             kinds=bytes(self._kinds),
             cuts=bytes(safe) + (bytes(count - self._closer) if is_open else bytes((END,))),
             sums=self._sums[:],
-            ring=self._ring[:],
+            batch_links=self._ring[:],
             unanswered=dict(self._unanswered),
             left_out={index: tuple(blocks) for index, blocks in self._left_out.items()},
             moved={index: tuple(blocks) for index, blocks in self._moved.items()},
-            shown=self._shown,
+            visible_tokens=self._shown,
             pinned=tuple(self._pinned),
             request=self._request,
-            spoken=self._spoken,
+            typed_request=self._spoken,
         )
 
     def _answer(self, call_id: str, index: int, at: int) -> None:
@@ -292,4 +292,4 @@ class Outlining:
 
 def outline_of(items: Iterable[Item]) -> Outline:
     """Return the outline of these messages. O(blocks)."""
-    return Outlining(items).outline()
+    return OutlineBuilder(items).outline()

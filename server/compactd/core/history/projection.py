@@ -18,8 +18,8 @@ from msgspec import Raw, Struct
 
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.tool_pairs import (
+    BlockPlace,
     Pending,
-    Place,
     is_blank,
     match,
     open_call_barriers,
@@ -99,14 +99,14 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
     the results count as coming first, because a provider's format puts them first. O(blocks); only what is
     added or left out is counted.
     """
-    return _Projecting(items, counter).run()
+    return _Projector(items, counter).run()
 
 
 def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> int:
     """Return the value of `project(items, counter).tokens`, computed faster from the outline of `items` and
     the counter in `costs`. O(messages with results that are left out or moved); the first call also counts
     these results."""
-    total = outline.shown
+    total = outline.visible_tokens
     for index in outline.left_out.keys() | outline.moved.keys():
         total += costs.of_message(index, partial(_shown_tokens, items, outline, index, costs.counter))
         total -= outline.tokens(index)
@@ -132,7 +132,7 @@ def _only_results(message: Message) -> bool:
     return all(isinstance(block, ToolResult) or is_blank(block) for block in message.content)
 
 
-class _Projecting:
+class _Projector:
     """The state of one call of `project`."""
 
     def __init__(self, items: Sequence[Item], counter: Counter) -> None:
@@ -142,10 +142,10 @@ class _Projecting:
         self._messages: list[Projected] = []
         self._repairs: list[Repair] = []
         self._tokens = 0
-        self._moved: set[Place] = set()
+        self._moved: set[BlockPlace] = set()
         self._used_ids: set[str] = set()
         self._next_suffix: dict[str, int] = {}
-        self._new_ids: dict[Place, str] = {}
+        self._new_ids: dict[BlockPlace, str] = {}
 
     def run(self) -> Projection:
         for index, item in enumerate(self._items):
@@ -174,11 +174,11 @@ class _Projecting:
                     self._repair(kind, item.entry_id, block.call_id)
                     left_out += block_tokens(block, self._counter)
                     continue
-                block = self._named((index, at), block)
+                block = self._with_name((index, at), block)
             content.append(block)
         stays = not all(is_blank(block) for block in content)
         if stays:
-            self._messages.append(_projected(item, tuple(content)))
+            self._messages.append(_project_item(item, tuple(content)))
         else:
             left_out += sum(block_tokens(block, self._counter) for block in content)
         if stays or moved:
@@ -195,16 +195,16 @@ class _Projecting:
             if place is None:
                 self._repair("missing_result", item.entry_id, self._given_id((index, at)))
                 self._tokens += self._counter.count(INTERRUPTED)
-                self._messages.append(Projected(message=_interrupted(call)))
+                self._messages.append(Projected(message=_interrupted_result(call)))
             elif place[0] > in_place_to:
                 moved = self._items[place[0]]
                 result = moved.message.content[place[1]]
                 if isinstance(result, ToolResult):
                     self._repair("moved_result", moved.entry_id, result.call_id)
                     self._moved.add(place)
-                    late.setdefault(place[0], []).append(self._named(place, result))
+                    late.setdefault(place[0], []).append(self._with_name(place, result))
         for source, results in late.items():
-            self._messages.append(_projected(self._items[source], tuple(results), role="tool"))
+            self._messages.append(_project_item(self._items[source], tuple(results), role="tool"))
 
     def _results_end(self, index: int) -> int:
         """Return the index of the last message after `index` whose results directly follow the message at
@@ -216,7 +216,7 @@ class _Projecting:
                 return at
         return len(self._items) - 1
 
-    def _unique(self, place: Place, item: Item, call: ToolCall) -> ToolCall:
+    def _unique(self, place: BlockPlace, item: Item, call: ToolCall) -> ToolCall:
         call_id = call.call_id or "call"
         while call_id in self._used_ids:
             number = self._next_suffix.get(call.call_id, 2)
@@ -232,11 +232,11 @@ class _Projecting:
             self._new_ids[result] = call_id
         return msgspec.structs.replace(call, call_id=call_id)
 
-    def _named(self, place: Place, result: ToolResult) -> ToolResult:
+    def _with_name(self, place: BlockPlace, result: ToolResult) -> ToolResult:
         call_id = self._new_ids.get(place)
         return result if call_id is None else msgspec.structs.replace(result, call_id=call_id)
 
-    def _given_id(self, place: Place) -> str:
+    def _given_id(self, place: BlockPlace) -> str:
         block = self._items[place[0]].message.content[place[1]]
         return block.call_id if isinstance(block, ToolCall) else ""
 
@@ -244,12 +244,12 @@ class _Projecting:
         self._repairs.append(Repair(kind=kind, entry_id=entry_id, call_id=call_id))
 
 
-def _interrupted(call: ToolCall) -> Message:
+def _interrupted_result(call: ToolCall) -> Message:
     result = ToolResult(call_id=call.call_id, name=call.name, content=INTERRUPTED, is_error=True)
     return Message(role="tool", content=(result,))
 
 
-def _projected(item: Item, content: tuple[Block, ...], role: Role | None = None) -> Projected:
+def _project_item(item: Item, content: tuple[Block, ...], role: Role | None = None) -> Projected:
     """Return `item` as a message of the request, with `content`. If the content is unchanged, the client's
     bytes are kept; otherwise the message is rewritten, with `role` if given."""
     given = item.message.content

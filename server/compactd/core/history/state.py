@@ -1,7 +1,7 @@
 """The state of a session, folded from its journal's entries.
 
-`Fold.apply` adds one entry in O(entry); a compaction, undo or branch rebuilds the view in O(path). Folding a
-journal entry by entry gives the values that the process which wrote it had (law 9).
+`SessionState.apply` adds one entry in O(entry); a compaction, undo or branch rebuilds the view in O(path).
+Folding a journal entry by entry gives the values that the process which wrote it had (law 9).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from compactd.core.history.active_steps import ActiveSteps, ViewStep, line_to
 from compactd.core.history.calibration import Calibrator
 from compactd.core.history.entries import (
     NULL,
@@ -37,17 +38,16 @@ from compactd.core.history.entries import (
     UsageReported,
     View,
 )
-from compactd.core.history.lazy_message import Decode, OnDemand
+from compactd.core.history.lazy_message import Decode, LazyMessage
 from compactd.core.history.titles import title_of
-from compactd.core.history.undo import InForce, Step, line_to
-from compactd.core.history.view import Count, Recount, behind, place_of, shown
-from compactd.core.history.view_cache import Kept
+from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
+from compactd.core.history.view_cache import ViewCache
 from compactd.core.text.slices import clear, release
 from compactd.core.tokens.usage import Billing, context_size
 from compactd.protocol.messages import Message
 
 
-class Fold:
+class SessionState:
     """The state of a session after its entries so far: view, epoch, pins, settings, usage."""
 
     def __init__(self, decode: Decode) -> None:
@@ -59,7 +59,7 @@ class Fold:
         """When each message was appended, by entry id."""
         self.clients: dict[str, EntryId] = {}
         """The entry id for each message id that a client gave."""
-        self._in_force = InForce()
+        self._in_force = ActiveSteps()
         self.steps = self._in_force.known
         """Every compaction and prune, by its entry id."""
         self._estimators: dict[EntryId, str] = {}
@@ -70,7 +70,7 @@ class Fold:
         self._newest_estimator = ""
         """The estimator of the message that was appended last. Older compaction records do not name their
         own."""
-        self._counting: tuple[str, Count] | None = None
+        self._counting: tuple[str, CountMessage] | None = None
         """The estimator that the session uses now; None means that the journal's own counts are shown."""
         self.timeline: list[Appended | Compacted | Pruned | CompactionBegun] = []
         """The entries that `session/history` lists, oldest first."""
@@ -122,7 +122,7 @@ class Fold:
         self.calibrator = Calibrator()
         self.items: list[Item] = []
         self.tail_from = self.items_tokens = 0
-        self.kept = Kept()
+        self.kept = ViewCache()
         """The cache of what the next plan of this view can reuse."""
         self._first_title: str | None = None
         self._view: View | None = None
@@ -148,7 +148,7 @@ class Fold:
         return self.base or 0
 
     @property
-    def estimated(self) -> int:
+    def estimated_size(self) -> int:
         """The estimate of the whole request: system prompt, tools and messages, without repairs."""
         return self.items_tokens + self.fixed[0] + self.fixed[1]
 
@@ -156,14 +156,14 @@ class Fold:
     def size(self) -> int:
         """The current context size: base + trailing; without a report, the estimate of the whole request."""
         if self.base is None:
-            return self.estimated
+            return self.estimated_size
         if self.trailing >= 0:
             return self.base + self.trailing
-        return without(self.base, -self.trailing, self.estimated)
+        return size_without(self.base, -self.trailing, self.estimated_size)
 
     def estimated_after(self, marker: Undone | Redone) -> int:
-        """Return the value that `estimated` would have if `marker` were applied. O(path)."""
-        items, _ = self._shown(self._in_force.steps_after(marker))
+        """Return the value that `estimated_size` would have if `marker` were applied. O(path)."""
+        items, _ = self._show(self._in_force.steps_after(marker))
         return sum([item.tokens for item in items]) + sum(self.fixed)
 
     def view(self) -> View:
@@ -174,11 +174,11 @@ class Fold:
             self._view = View(items=items, tail_from=start, tokens=self.items_tokens, epoch=self.epoch)
         return self._view
 
-    def last_step(self) -> Step | None:
+    def last_step(self) -> ViewStep | None:
         """Return the compaction or prune that `undo` would take back; None if there is none."""
         return self._in_force.last
 
-    def last_undone(self) -> Step | None:
+    def last_undone(self) -> ViewStep | None:
         """Return the compaction or prune that `redo` would restore; None if there is none."""
         return self._in_force.last_undone
 
@@ -189,10 +189,10 @@ class Fold:
     def first_after(self, entry_id: EntryId | None) -> EntryId | None:
         """Return the first message on the path after the entry, or the first of all if `entry_id` is None.
         Return None if there is no such message."""
-        start = 0 if entry_id is None else place_of(self.path, entry_id) + 1
+        start = 0 if entry_id is None else entry_index(self.path, entry_id) + 1
         return next((i for i in self.path[start:] if i in self.originals), None)
 
-    def behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:
+    def messages_behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:
         """Return the messages that a compaction summarised or a prune shortened; None if no compaction or
         prune has this id."""
         step = next((s for s in self.steps.values() if s.compaction_id == compaction_id), None)
@@ -208,12 +208,12 @@ class Fold:
         """Return the messages that `session/pin` pinned and did not unpin."""
         return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
 
-    def steps_in_force(self) -> tuple[Step, ...]:
+    def steps_in_force(self) -> tuple[ViewStep, ...]:
         """Return the compactions and prunes that are in force (not undone, on the current branch), oldest
         first."""
         return self._in_force.steps
 
-    def came_to_nothing(self, compaction_id: str) -> bool:
+    def is_uncommitted(self, compaction_id: str) -> bool:
         """Return whether a compaction was not committed. This is also true while the compaction is still
         running."""
         return compaction_id not in self.done
@@ -241,10 +241,10 @@ class Fold:
                 self._step(entry)
             case Undone():
                 self._in_force.undo(entry.target)
-                self._changed(entry.epoch)
+                self._change_view(entry.epoch)
             case Redone():
                 self._in_force.redo(entry.target)
-                self._changed(entry.epoch)
+                self._change_view(entry.epoch)
             case Branched():
                 self._branch(entry)
             case Queued():
@@ -283,15 +283,15 @@ class Fold:
         """Free everything, piece by piece, when the session is closed."""
         release(self.items)
         release(self.timeline)
-        self._view, self.kept = None, Kept()
+        self._view, self.kept = None, ViewCache()
         clear(self.originals)
 
-    def exchange(self, at: int, item: Item) -> None:
+    def replace_item(self, at: int, item: Item) -> None:
         """Replace the view's message at index `at`, and its original, by `item`, which must be equal."""
         self.items[at] = self.originals[item.entry_id] = item
         self._view = None
 
-    def recount(self, estimator: str, count: Count) -> None:
+    def recount(self, estimator: str, count: CountMessage) -> None:
         """Count again, with `count`, what another estimator than `estimator` counted, after a change of model
         or settings. O(messages counted by another estimator). The epoch stays. A replay of the journal gives
         the same estimates."""
@@ -307,10 +307,10 @@ class Fold:
             report, items = self.last_report, self.items
             self._rebuild()
             if self.base is not None and report and report.entry_id:
-                (_, was), (answer, came) = (behind(i, report.entry_id) for i in (items, self.items))
-                self.trailing += came - was + self.calibrator.recounted(answer)
+                (_, was), (answer, came) = (tokens_behind(i, report.entry_id) for i in (items, self.items))
+                self.trailing += came - was + self.calibrator.recount(answer)
 
-    def _foreign_steps(self, estimator: str, steps: Iterable[Step] | None = None) -> frozenset[EntryId]:
+    def _foreign_steps(self, estimator: str, steps: Iterable[ViewStep] | None = None) -> frozenset[EntryId]:
         """Return which of `steps` (by default those in force) have summaries and stubs that another estimator
         than `estimator` counted."""
         steps, found = self._in_force.steps if steps is None else steps, self._step_estimators
@@ -320,7 +320,7 @@ class Fold:
         entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
         item = Item(
             entry_id=entry_id,
-            body=OnDemand(source, self._decode, message),
+            body=LazyMessage(source, self._decode, message),
             tokens=tokens,
             source=source,
             read=entry.read,
@@ -339,10 +339,10 @@ class Fold:
         if self._first_title is None:
             self._first_title = title_of(item.message)
         self.items.append(item)
-        self.kept.appended(self.items)
+        self.kept.take_in(self.items)
         self.items_tokens += tokens
         self.trailing += tokens
-        self.calibrator.appended(entry.tokens[1], entry_id)
+        self.calibrator.note_counted(entry.tokens[1], entry_id)
         self._view = None
 
     def _report(self, entry: UsageReported) -> None:
@@ -357,11 +357,13 @@ class Fold:
         if entry.entry_id is None:
             self.calibrator.forget()
             return
-        answer, came = behind(self.items, entry.entry_id)
+        answer, came = tokens_behind(self.items, entry.entry_id)
         self.trailing += came if entry.reported_output else came + (answer or 0)
-        self.calibrator.reported(entry, self.model.model, before, answer, self.trailing, self.estimated)
+        self.calibrator.note_report(
+            entry, self.model.model, before, answer, self.trailing, self.estimated_size
+        )
 
-    def _step(self, entry: Step) -> None:
+    def _step(self, entry: ViewStep) -> None:
         self._in_force.add(entry)
         self._step_estimators[entry.id] = entry.estimator or self._newest_estimator
         if entry.compaction_id is not None:
@@ -369,13 +371,13 @@ class Fold:
         self.timeline.append(entry)
         self._parents[entry.id] = entry.parent
         self.path.append(entry.id)
-        self._changed(entry.epoch)
+        self._change_view(entry.epoch)
 
     def _branch(self, entry: Branched) -> None:
         self.path = line_to(self._parents, entry.entry_id)
         self._in_force.branch(self.path)
-        self.kept = Kept()
-        self._changed(entry.epoch)
+        self.kept = ViewCache()
+        self._change_view(entry.epoch)
 
     def _set(self, entry: SettingsSet) -> None:
         if entry.compaction != NULL:
@@ -402,22 +404,22 @@ class Fold:
         self.calibrator.forget()
         self._view = None
 
-    def _changed(self, epoch: int) -> None:
+    def _change_view(self, epoch: int) -> None:
         self._forget_base(epoch)
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self.items, self.tail_from = self._shown(self.steps_in_force())
+        self.items, self.tail_from = self._show(self.steps_in_force())
         self.items_tokens = sum([item.tokens for item in self.items])
-        self._view, self.kept = None, self.kept.rebuilt()
+        self._view, self.kept = None, self.kept.for_other_view()
 
-    def _shown(self, steps: tuple[Step, ...]) -> tuple[list[Item], int]:
+    def _show(self, steps: tuple[ViewStep, ...]) -> tuple[list[Item], int]:
         now = self._counting
         recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
-        return shown(steps, self.path, self.originals, recount)
+        return build_view(steps, self.path, self.originals, recount)
 
 
-def without(size: int, removed: int, left: int) -> int:
+def size_without(size: int, removed: int, left: int) -> int:
     """Return the size that remains when `removed` tokens are removed from a reported `size` and an estimated
     `left` tokens stay.
 
@@ -427,10 +429,10 @@ def without(size: int, removed: int, left: int) -> int:
     return size - min(removed, size * removed // max(1, removed + left))
 
 
-def fold(entries: Iterable[Entry], decode: Decode) -> Fold:
+def replay(entries: Iterable[Entry], decode: Decode) -> SessionState:
     """Return the state after `entries`, oldest first. Decode only the messages that give the title, pins and
     stubs. Raise what `decode` raises."""
-    state = Fold(decode)
+    state = SessionState(decode)
     for entry in entries:
         state.apply(entry)
     return state

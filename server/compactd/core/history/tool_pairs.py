@@ -18,18 +18,18 @@ from msgspec import Struct
 from compactd.core.history.entries import Item
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 
-Place = tuple[int, int]
+BlockPlace = tuple[int, int]
 """(index of the message, index of the block in it)."""
 
 
 class Matched(Struct, frozen=True):
     """Which result answers which call."""
 
-    result_of: dict[Place, Place]
+    result_of: dict[BlockPlace, BlockPlace]
     """The place of the result, by the place of its call."""
-    unpaired: dict[Place, str]
+    unpaired: dict[BlockPlace, str]
     """For the place of each result that answers no call, the kind of repair that the projection makes."""
-    open: tuple[Place, ...]
+    open: tuple[BlockPlace, ...]
     """The calls that are open at the end, in order."""
 
 
@@ -118,13 +118,13 @@ def open_call_barriers(items: Sequence[Item]) -> tuple[bool, ...]:
 
 def match(items: Sequence[Item]) -> Matched:
     """Match the calls and results of `items`. O(blocks)."""
-    result_of: dict[Place, Place] = {}
-    unpaired: dict[Place, str] = {}
+    result_of: dict[BlockPlace, BlockPlace] = {}
+    unpaired: dict[BlockPlace, str] = {}
     # per id, the unanswered calls of the newest message with that id, last first
-    newest: dict[str, list[Place]] = {}
-    open_places: dict[Place, None] = {}
+    newest: dict[str, list[BlockPlace]] = {}
+    open_places: dict[BlockPlace, None] = {}
     for index, item in enumerate(items):
-        calls: dict[str, list[Place]] = {}
+        calls: dict[str, list[BlockPlace]] = {}
         for at, block in enumerate(item.message.content):
             if isinstance(block, ToolCall):
                 calls.setdefault(block.call_id, []).append((index, at))

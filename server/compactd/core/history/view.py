@@ -13,9 +13,9 @@ from compactd.core.history.entries import Compacted, EntryId, Item, Pruned, Stub
 from compactd.protocol.messages import Message
 
 STEP = 10_000
-"""How many entries `place_of` searches at once. Other threads can run between two such steps."""
+"""How many entries `entry_index` searches at once. Other threads can run between two such steps."""
 
-Count = Callable[[Message], int]
+CountMessage = Callable[[Message], int]
 """A function that counts the tokens of a message with the session's estimator."""
 
 
@@ -24,10 +24,10 @@ class Recount(Struct, frozen=True):
 
     steps: frozenset[EntryId]
     """The compactions and prunes whose token counts in the journal are from another estimator."""
-    count: Count
+    count: CountMessage
 
 
-def shown(
+def build_view(
     steps: Sequence[Compacted | Pruned],
     path: Sequence[EntryId],
     originals: Mapping[EntryId, Item],
@@ -39,9 +39,9 @@ def shown(
     last compaction. `path` has the entries from the root to the leaf. Without `recount`, the journal's token
     counts are used. O(path).
     """
-    stubs: dict[EntryId, tuple[Stub, Count | None]] = {}
+    stubs: dict[EntryId, tuple[Stub, CountMessage | None]] = {}
     last: Compacted | None = None
-    last_count: Count | None = None
+    last_count: CountMessage | None = None
     for step in steps:
         count = recount.count if recount is not None and step.id in recount.steps else None
         stubs.update((stub.entry_id, (stub, count)) for stub in step.stubs)
@@ -54,7 +54,7 @@ def shown(
         tokens = last.summary_tokens if last_count is None else last_count(message)
         items.append(Item(entry_id=last.id, body=message, tokens=tokens, kind="summary"))
         items.extend(_with_stub_of(originals[i], stubs) for i in last.pinned)
-        start = place_of(path, last.id if last.first_kept is None else last.first_kept)
+        start = entry_index(path, last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
     tail = [originals[i] for i in path[start:] if i in originals]
     # Copy the list as a whole if possible: there may be tens of thousands of messages, and most are
@@ -63,7 +63,7 @@ def shown(
     return items, tail_from
 
 
-def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, Count | None]]) -> Item:
+def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, CountMessage | None]]) -> Item:
     found = stubs.get(item.entry_id)
     if found is None:
         return item
@@ -72,7 +72,7 @@ def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, Count | None]]
     return short if count is None else msgspec.structs.replace(short, tokens=count(short.message))
 
 
-def place_of(path: Sequence[EntryId], entry_id: EntryId) -> int:
+def entry_index(path: Sequence[EntryId], entry_id: EntryId) -> int:
     """Return the index of an entry in `path`, searched from the end. Raise `ValueError` if `path` does not
     contain it. O(entries after it), in steps of less than a millisecond, so that other threads can run in
     between."""
@@ -85,7 +85,7 @@ def place_of(path: Sequence[EntryId], entry_id: EntryId) -> int:
     raise ValueError(f"the path does not contain the entry {entry_id!r}")
 
 
-def behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:
+def tokens_behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:
     """Return (tokens of the message with this id, tokens of the messages after it). If the message is not
     among `items`, return (None, tokens of all items). O(messages after it)."""
     came = 0

@@ -13,14 +13,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from compactd.core.history.entries import Item
-from compactd.core.history.outline import Outline, Outlining
+from compactd.core.history.outline import Outline, OutlineBuilder
 from compactd.core.tokens.counting import Counter
 
-FEW = 64
+MAX_INLINE_MESSAGES = 64
 """The event loop adds at most this many messages to the outline at once, at a few µs each. More are left to a
 worker."""
 
-MOST_COUNTS = 4_096
+MAX_COUNTS = 4_096
 """How many texts have their token counts cached. Each plan counts the same fixed parts of the summary and the
 same user constraints."""
 
@@ -59,7 +59,7 @@ class Costs:
         """Return the tokens of `text`. O(text) the first time."""
         known = self._texts.get(text)
         if known is None:
-            if len(self._texts) >= MOST_COUNTS:
+            if len(self._texts) >= MAX_COUNTS:
                 self._texts = {}
             known = self._texts[text] = self.counter.count(text)
         return known
@@ -72,7 +72,7 @@ class Costs:
         return known
 
 
-class Kept:
+class ViewCache:
     """The cache for one view of one path. A changed view gets a new one."""
 
     __slots__ = ("_costs", "_outlining", "said")
@@ -80,47 +80,49 @@ class Kept:
     def __init__(self, said: PathIndex | None = None) -> None:
         self.said = said
         """The user's constraints on the path so far; None if they were never computed."""
-        self._outlining: Outlining | None = Outlining()
+        self._outlining: OutlineBuilder | None = OutlineBuilder()
         """The outline being updated; None if it was dropped, so that the next plan computes it."""
         self._costs: Costs | None = None
 
-    def appended(self, items: Sequence[Item]) -> None:
+    def take_in(self, items: Sequence[Item]) -> None:
         """Update the outline after messages were appended to `items`, the view's items, if there are at most
-        `FEW` and all are decoded. Otherwise drop the outline, so that the next plan computes it. O(new
-        messages)."""
+        `MAX_INLINE_MESSAGES` and all are decoded. Otherwise drop the outline, so that the next plan computes
+        it. O(new messages)."""
         known = self._outlining
         if known is None:
             return
         behind = len(items) - known.count
         if behind == 1 and items[-1].is_decoded:
             known.add(items[-1])
-        elif behind <= FEW and all(item.is_decoded for item in items[-behind:]):
+        elif behind <= MAX_INLINE_MESSAGES and all(item.is_decoded for item in items[-behind:]):
             for item in items[-behind:]:
                 known.add(item)
         else:
             # Messages that are still bytes, as in a session that is being opened, are left to a worker.
             self._outlining = None
 
-    def rebuilt(self) -> Kept:
+    def for_other_view(self) -> ViewCache:
         """Return a cache for another view of the same path, with what can be reused."""
-        return Kept(self.said)
+        return ViewCache(self.said)
 
-    def known(self, items: Sequence[Item], since: Callable[[int], Sequence[Item]], read: int) -> Known:
+    def snapshot(
+        self, items: Sequence[Item], since: Callable[[int], Sequence[Item]], read: int
+    ) -> CachedView:
         """Return what is known of the view now. `since(n)` returns the original messages of the path from
         entry `n` on. The path has `read` entries. O(messages), a fast copy."""
         outlining, said = self._outlining, self.said
         is_current = outlining is not None and outlining.count == len(items)
-        return Known(
+        return CachedView(
             kept=self,
             outline=outlining.outline() if outlining is not None and is_current else None,
-            said=said,
+            path_index=said,
             fresh=tuple(since(0 if said is None else said.read)),
             read=read,
         )
 
-    def outlined(self, items: Sequence[Item]) -> Outline:
+    def build_outline(self, items: Sequence[Item]) -> Outline:
         """Compute the outline of `items`, return it, and keep it up to date from now on. O(blocks)."""
-        outlining = Outlining(items)
+        outlining = OutlineBuilder(items)
         made = outlining.outline()
         self._outlining = outlining
         return made
@@ -133,23 +135,25 @@ class Kept:
         return known
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class CachedView(Struct, frozen=True, kw_only=True):
     """What the cache had when a plan began, and which messages it had not read."""
 
-    kept: Kept
+    kept: ViewCache
     outline: Outline | None
     """The outline of the view; None if it must be computed."""
-    said: PathIndex | None
+    path_index: PathIndex | None
     fresh: tuple[Item, ...]
-    """Original messages of the path that `said` has not read yet, oldest first."""
+    """Original messages of the path that `path_index` has not read yet, oldest first."""
     read: int
     """The number of entries of the path, including those of `fresh`."""
 
     def outline_of(self, items: Sequence[Item]) -> Outline:
         """Return the outline of the view's items, computed if necessary."""
-        return self.kept.outlined(items) if self.outline is None else self.outline
+        return self.kept.build_outline(items) if self.outline is None else self.outline
 
 
-def unknown(originals: Sequence[Item]) -> Known:
+def nothing_cached(originals: Sequence[Item]) -> CachedView:
     """Return what an empty cache knows: nothing. All `originals` are new."""
-    return Known(kept=Kept(), outline=None, said=None, fresh=tuple(originals), read=len(originals))
+    return CachedView(
+        kept=ViewCache(), outline=None, path_index=None, fresh=tuple(originals), read=len(originals)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactd.core.models.lookup import Pricing, Step
+from compactd.core.models.lookup import PriceStep, Pricing
 from compactd.core.tokens.usage import context_size
 from compactd.protocol.messages import Usage
 
@@ -19,7 +19,7 @@ def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
     if usage is None or pricing is None:
         return None
     size = context_size(usage)
-    rates: Pricing | Step = pricing
+    rates: Pricing | PriceStep = pricing
     for step in pricing.steps:
         if size > step.above:
             rates = step

@@ -17,7 +17,7 @@ kimi-k2-thinking model", platform.moonshot.ai/docs; "thinking is enabled but rea
 assistant tool call message at index 13", github.com/MoonshotAI/kimi-agent-sdk/issues/169). Seen 2026-11."""
 
 
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PriceStep(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The prices of a request whose input exceeds `above` tokens, in US dollars per million tokens."""
 
     above: int
@@ -34,7 +34,7 @@ class Pricing(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PriceStep, ...] = ()
     """Higher prices for large requests, by ascending `above`. The last step whose `above` is exceeded applies
     to the whole request."""
 

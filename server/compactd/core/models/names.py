@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from compactd.core.models.open_weights import weights_of
-from compactd.core.models.providers import (
+from compactd.core.models.provider_hosts import (
     FIRST_PARTIES,
     LOCAL,
     PROXIES,
@@ -23,7 +23,7 @@ from compactd.core.models.providers import (
     provider_at_host,
 )
 
-LONGEST = 512
+MAX_MODEL_NAME_CHARS = 512
 """How many characters of a name are examined. A longer name counts as unknown: no provider has an id half as
 long."""
 
@@ -61,19 +61,19 @@ _TAG = (
 `mistral:latest`)."""
 
 
-class Name(Struct, frozen=True, kw_only=True):
+class ModelName(Struct, frozen=True, kw_only=True):
     """The parts of a model's name."""
 
     asked: str
     """The name as given; if it is too long, only its beginning."""
     key: str
-    """The key (`key_of`) of the model's id, without selectors and wrappers; empty if the id cannot be
+    """The key (`name_key`) of the model's id, without selectors and wrappers; empty if the id cannot be
     known."""
     text: str = ""
     """The text of `key` with its dots, because `1.5b` is a size and `1-5b` is not."""
     provider: str | None
     """Who serves the model, by compactd's name for the provider."""
-    named: bool = False
+    is_provider_explicit: bool = False
     """Whether the provider was named separately from the model, or is a gateway instead of the model's
     maker."""
     window: int | None = None
@@ -82,14 +82,14 @@ class Name(Struct, frozen=True, kw_only=True):
     """Whether the model is served by a local program, which may load less than the model's window."""
 
 
-def key_of(model: str) -> str:
+def name_key(model: str) -> str:
     """Return the key that all spellings of `model` share: lower case, words joined by `-`. `/`, `:` and `@`
     are kept."""
-    return folded(model).strip("-")
+    return fold_name(model).strip("-")
 
 
 def keys_of(models: Sequence[str]) -> list[str]:
-    """Return `key_of` for each of `models`, five times faster for thousands of them. No model may contain a
+    """Return `name_key` for each of `models`, five times faster for thousands of them. No model may contain a
     line end."""
     text = "\n".join(models).lower().translate(_FOLD)
     while "--" in text:
@@ -101,14 +101,14 @@ def keys_of(models: Sequence[str]) -> list[str]:
 _FOLD = {code: "-" for code in range(128) if not chr(code).isalnum() and chr(code) not in "/:@\n"}
 
 
-def folded(text: str) -> str:
+def fold_name(text: str) -> str:
     """Return `text`, a part of a name, in the spelling of keys: lower case, words joined by `-`."""
     return re.sub(_SEPARATORS, "-", text.lower())
 
 
 def provider_of(name: str) -> str:
     """Return compactd's name for a provider, given by any of its names."""
-    key = key_of(name[:LONGEST])
+    key = name_key(name[:MAX_MODEL_NAME_CHARS])
     return SYNONYMS.get(key, key)
 
 
@@ -127,18 +127,18 @@ def last_part(key: str) -> str:
 
 def read_name(
     model: str, provider: str | None, base_url: str | None, is_known: Callable[[str], bool]
-) -> Name:
+) -> ModelName:
     """Take a model's name apart. `is_known` says which providers have rows.
 
     The provider is the first of these: `provider`; the one at `base_url`; a known first segment of the name
     (`openrouter/anthropic/…`, `anthropic:claude-…`); the one that alone has ids of this form (Bedrock's
     `us.anthropic.…`, Vertex' `publishers/…`). Otherwise there is none. A name that is too long, or that
-    contains control characters, is unknown: its key is empty. O(`LONGEST`), not counting white space around
-    the name.
+    contains control characters, is unknown: its key is empty. O(`MAX_MODEL_NAME_CHARS`), not counting white
+    space around the name.
     """
-    asked = model if len(model) <= LONGEST else model.strip()[: LONGEST + 1]
+    asked = model if len(model) <= MAX_MODEL_NAME_CHARS else model.strip()[: MAX_MODEL_NAME_CHARS + 1]
     text = asked.strip().removeprefix("~")
-    if len(text) > LONGEST or re.search(_CONTROL, text):
+    if len(text) > MAX_MODEL_NAME_CHARS or re.search(_CONTROL, text):
         text = ""
     text, window = _without_selectors(text)
     host = host_of(base_url) if base_url else ""
@@ -148,7 +148,7 @@ def read_name(
     if served_by is None and host:
         served_by = provider_at_host(host)
     served_by, text, named = _without_gateways(text, served_by, is_known)
-    text, service = _unwrapped(text)
+    text, service = _unwrap(text)
     if served_by is None and service is not None:
         served_by, named = service, True
     # On a local server with an OpenAI-compatible API, everything is called openai.
@@ -157,8 +157,14 @@ def read_name(
         served_by, named, local, text = "ollama-cloud", True, False, text[: -len("-cloud")]
     if served_by is None and (weights_of(text).packed or re.search(":" + _TAG, text.lower())):
         local = True
-    return Name(
-        asked=asked, key=key_of(text), text=text, provider=served_by, named=named, window=window, local=local
+    return ModelName(
+        asked=asked,
+        key=name_key(text),
+        text=text,
+        provider=served_by,
+        is_provider_explicit=named,
+        window=window,
+        local=local,
     )
 
 
@@ -203,7 +209,7 @@ def _without_selectors(text: str) -> tuple[str, int | None]:
     return text, window if window is not None and 1_000 <= window <= 10_000_000 else None
 
 
-def _unwrapped(text: str) -> tuple[str, str | None]:
+def _unwrap(text: str) -> tuple[str, str | None]:
     """Return (the model inside an ARN, a resource path or a fine-tuned model's id; the service that has ids
     of this form, or None).
 

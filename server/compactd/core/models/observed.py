@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.models.lookup import Lookup
-from compactd.core.models.names import key_of, last_part
+from compactd.core.models.names import last_part, name_key
 
 By = Literal["rejection", "server", "sighting"]
 """How a window was observed. `sighting` is a doubtful rejection. Versions before 2026-12 do not know this
@@ -29,7 +29,7 @@ LASTS_S = 14 * 86_400.0
 """How many seconds an observed window is used. A real limit is soon named again by the server; a wrong one
 expires."""
 
-AGAIN_S = 86_400.0
+REWRITE_AFTER_S = 86_400.0
 """After this many seconds, the same observation is written again with its new time."""
 
 MIN_SHARE = 4
@@ -39,9 +39,9 @@ MIN_SIZE = 2
 """A rejection is doubtful if the request that was sent has less than half of the window that the rejection
 names, or if the size that the rejection names is less than half of what was sent."""
 
-KEPT_SIGHTINGS = 8
+MAX_SIGHTINGS = 8
 
-WINDOW_LEAST = 256
+MIN_OBSERVED_WINDOW = 256
 """A smaller number of tokens is not a window. No model for conversations has so small a window."""
 
 Key = tuple[str, str, str]
@@ -91,9 +91,9 @@ def key(model: str, provider: str | None, base_url: str | None) -> Key:
     dropped. With an endpoint, the provider is left out, because the endpoint already says who serves the
     model."""
     if not base_url:
-        return (provider or "").lower(), key_of(model), ""
+        return (provider or "").lower(), name_key(model), ""
     host, slash, path = base_url.split("://", 1)[-1].split("?", 1)[0].rstrip("/").partition("/")
-    return "", last_part(key_of(model)), host.rpartition("@")[2].lower() + slash + path
+    return "", last_part(name_key(model)), host.rpartition("@")[2].lower() + slash + path
 
 
 def recorded_window(found: Lookup) -> int | None:
@@ -114,7 +114,7 @@ def observation_of(
     """Return the observation that a server named `window` for the model of `found`. Return None if it teaches
     nothing: an absurd number, or a rejection that is not below the known window."""
     known = recorded_window(found)
-    if window < WINDOW_LEAST or (by == "rejection" and known is not None and window >= known):
+    if window < MIN_OBSERVED_WINDOW or (by == "rejection" and known is not None and window >= known):
         return None
     return Observed(
         model=found.model,
@@ -173,7 +173,7 @@ def in_force(observed: Observed | None, found: Lookup, now: float) -> Observed |
     return observed
 
 
-def held(learned: Observed | None, sighting: Observed | None, accepted: int) -> Observed | None:
+def counting_window(learned: Observed | None, sighting: Observed | None, accepted: int) -> Observed | None:
     """Return the observation that counts in a session which saw `sighting` itself: the one of `learned` and
     `sighting` with the smaller window. A sighting does not count if the provider has already accepted a
     request of at least that size from this session (`accepted` tokens)."""
@@ -182,7 +182,7 @@ def held(learned: Observed | None, sighting: Observed | None, accepted: int) -> 
     return sighting if learned is None or sighting.window < learned.window else learned
 
 
-def with_observed(found: Lookup, observed: Observed | None) -> Lookup:
+def lookup_with_observed(found: Lookup, observed: Observed | None) -> Lookup:
     """Return the result of a lookup with the observed window applied."""
     if observed is None:
         return found
@@ -221,7 +221,7 @@ def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
             # The sightings that confirmed it are used up; a new number must be confirmed again.
             judged[one.key] = Judged(one, tuple(s for s in before.sightings if s.window != one.window))
         else:
-            judged[one.key] = Judged(before.counts, (*before.sightings[1 - KEPT_SIGHTINGS :], one))
+            judged[one.key] = Judged(before.counts, (*before.sightings[1 - MAX_SIGHTINGS :], one))
     return judged
 
 

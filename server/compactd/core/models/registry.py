@@ -13,29 +13,38 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.models.lookup import Lookup, Pricing, Step, Tried
-from compactd.core.models.names import LONGEST, Name, folded, key_of, last_part, provider_of, read_name
-from compactd.core.models.providers import FIRST_PARTIES
-from compactd.core.models.resolution import FALLBACK_WINDOW, LOCAL_WINDOW, climb
-from compactd.core.models.rows import Row, Rows
+from compactd.core.models.lookup import Lookup, PriceStep, Pricing, Tried
+from compactd.core.models.names import (
+    MAX_MODEL_NAME_CHARS,
+    ModelName,
+    fold_name,
+    last_part,
+    name_key,
+    provider_of,
+    read_name,
+)
+from compactd.core.models.provider_hosts import FIRST_PARTIES
+from compactd.core.models.resolution import FALLBACK_WINDOW, LOCAL_WINDOW, run_steps
+from compactd.core.models.rows import ModelRow, ModelRows
 
 __all__ = [
     "FALLBACK_WINDOW",
     "LOCAL_WINDOW",
     "Lookup",
+    "ModelRow",
+    "ModelRows",
     "Override",
+    "PriceStep",
     "Pricing",
     "Registry",
-    "Row",
-    "Rows",
-    "Step",
     "Tried",
 ]
 
 
-NEAREST = 3
+MAX_NEAREST = 3
 LIKENESS = 0.8
-"""Names that are at least this similar (by `difflib`) to an unknown name are suggested, at most `NEAREST`."""
+"""Names that are at least this similar (by `difflib`) to an unknown name are suggested, at most
+`MAX_NEAREST`."""
 
 
 class Override(Struct, frozen=True, kw_only=True):
@@ -53,13 +62,13 @@ class Override(Struct, frozen=True, kw_only=True):
 class Registry:
     """The rows and the user's overrides, found by any name of a model."""
 
-    def __init__(self, rows: Iterable[Row] | Rows, overrides: Sequence[Override] = ()) -> None:
-        self._rows = rows if isinstance(rows, Rows) else Rows(rows)
+    def __init__(self, rows: Iterable[ModelRow] | ModelRows, overrides: Sequence[Override] = ()) -> None:
+        self._rows = rows if isinstance(rows, ModelRows) else ModelRows(rows)
         self._overrides = tuple(overrides)
 
-    def rows(self, provider: str | None = None) -> tuple[Row, ...]:
+    def rows(self, provider: str | None = None) -> tuple[ModelRow, ...]:
         """Return all rows, or those of one provider, sorted by provider and id."""
-        return self._rows.all() if provider is None else self._rows.by_provider(provider_of(provider))
+        return self._rows.all_rows() if provider is None else self._rows.by_provider(provider_of(provider))
 
     def lookup(self, model: str, provider: str | None = None, base_url: str | None = None) -> Lookup:
         """Return what is known of `model`, by any of its names. An unknown model gets a guess of 128,000
@@ -69,21 +78,23 @@ class Registry:
         about 0.05 ms; the first lookup of a provider, and the first over all providers, also build an index.
         """
         name = read_name(model, provider, base_url, self._rows.providers.__contains__)
-        answer = next(found for _, found in climb(self._rows, name) if found is not None)
-        return self._overridden(name, answer)
+        answer = next(found for _, found in run_steps(self._rows, name) if found is not None)
+        return self._apply_override(name, answer)
 
     def nearest(self, model: str) -> tuple[str, ...]:
         """Return known models, as `provider/id`, whose names are most similar to `model`, the most similar
         first. O(rows)."""
         from difflib import get_close_matches
 
-        key = key_of(model[:LONGEST])
+        key = name_key(model[:MAX_MODEL_NAME_CHARS])
         maker, _, part = key.rpartition("/")
         keys = self._rows.names()
-        parts = [part] if part in keys else get_close_matches(part, keys, NEAREST, LIKENESS)
-        makers = get_close_matches(maker, sorted(self._rows.providers), NEAREST, LIKENESS) if maker else []
-        found = (self._rows.anywhere(part) for part in parts)
-        return tuple(_spelled(min(rows, key=partial(_rank, makers))) for rows in found if rows)
+        parts = [part] if part in keys else get_close_matches(part, keys, MAX_NEAREST, LIKENESS)
+        makers = (
+            get_close_matches(maker, sorted(self._rows.providers), MAX_NEAREST, LIKENESS) if maker else []
+        )
+        found = (self._rows.rows_named(part) for part in parts)
+        return tuple(_spelling(min(rows, key=partial(_rank, makers))) for rows in found if rows)
 
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
@@ -94,29 +105,29 @@ class Registry:
         read = f"provider {name.provider or 'not named'}, model {name.key or 'not known'}"
         window = "" if name.window is None else f", window selected {name.window}"
         steps = [Tried("name", (name.asked,), read + (", on this machine" if name.local else "") + window)]
-        for tried, answer in climb(self._rows, name):
+        for tried, answer in run_steps(self._rows, name):
             steps.append(tried)
-            if answer is not None and (mine := self._overridden(name, answer)) is not answer:
+            if answer is not None and (mine := self._apply_override(name, answer)) is not answer:
                 steps.append(Tried("models.toml", (), f"{mine.context_window} tokens ({mine.how})"))
         return tuple(steps)
 
-    def _overridden(self, name: Name, found: Lookup) -> Lookup:
+    def _apply_override(self, name: ModelName, found: Lookup) -> Lookup:
         """Return `found` with the user's override applied. An exact match takes precedence over one with
         `*`."""
         if not self._overrides:
             return found
-        spelled = {name.key, last_part(name.key), key_of(found.model)} - {""}
+        spelled = {name.key, last_part(name.key), name_key(found.model)} - {""}
         spelled |= {f"{name.provider or found.provider or ''}/{key}" for key in tuple(spelled)}
         for exact in (True, False):
             for override in self._overrides:
                 if override.provider and provider_of(override.provider) != (name.provider or found.provider):
                     continue
                 if any(_matches(override.match, key, exact=exact) for key in spelled):
-                    return _with(override, found)
+                    return _with_override(override, found)
         return found
 
 
-def _rank(makers: Sequence[str], row: Row) -> tuple[int, int, int, str, str]:
+def _rank(makers: Sequence[str], row: ModelRow) -> tuple[int, int, int, str, str]:
     """Return the sort key of a row: providers most similar to the named one first, then the models'
     makers."""
     named = makers.index(row.provider) if row.provider in makers else len(makers)
@@ -124,11 +135,11 @@ def _rank(makers: Sequence[str], row: Row) -> tuple[int, int, int, str, str]:
     return named, made, len(row.id), row.provider, row.id
 
 
-def _spelled(row: Row) -> str:
+def _spelling(row: ModelRow) -> str:
     return f"{row.provider}/{row.id}"
 
 
-def _with(override: Override, found: Lookup) -> Lookup:
+def _with_override(override: Override, found: Lookup) -> Lookup:
     """Return `found` with the user's numbers. The user's window replaces the input limit too."""
     window = override.context or found.context_window
     output = override.output or found.output_limit
@@ -147,7 +158,7 @@ def _with(override: Override, found: Lookup) -> Lookup:
 def _matches(pattern: str, key: str, *, exact: bool) -> bool:
     """Return whether `key` equals `pattern`, or, with `exact` false, matches it with `*` for any
     characters."""
-    parts = [folded(part) for part in pattern.split("*")]
+    parts = [fold_name(part) for part in pattern.split("*")]
     if exact or len(parts) == 1:
         return len(parts) == 1 and parts[0].strip("-") == key
     return re.fullmatch(".*".join(map(re.escape, parts)), key) is not None

@@ -15,9 +15,9 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from compactd.core.models.lookup import Lookup, Tried
-from compactd.core.models.names import Name, key_of, last_part, tokenizer_of, without_date
+from compactd.core.models.names import ModelName, last_part, name_key, tokenizer_of, without_date
 from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
-from compactd.core.models.rows import Row, Rows, is_router
+from compactd.core.models.rows import ModelRow, ModelRows, is_router
 from compactd.protocol.messages import Confidence
 
 FALLBACK_WINDOW = 128_000
@@ -40,60 +40,60 @@ Keys = list[str]
 """The keys that a step looked up. Each step appends to such a list."""
 
 
-def _exact(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _exact(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the answer from the provider's own row with this id; None if there is none."""
     if name.provider is None or not name.key:
         return None
     keys.append(f"{name.provider}/{name.key}")
-    # Some providers' own ids begin with their name, which `Name` took for a gateway.
-    row = rows.served(name.provider, name.key) or rows.served(name.provider, keys[-1])
+    # Some providers' own ids begin with their name, which `ModelName` took for a gateway.
+    row = rows.row_at(name.provider, name.key) or rows.row_at(name.provider, keys[-1])
     return _answer(name, row, "exact") if row else None
 
 
-def _variant(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _variant(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the answer from the provider's own row under an equivalent spelling, found by one change after
     another; None if there is none."""
     if name.provider is None or not name.key:
         return None
-    for key, how in spellings(name.key, name.provider):
+    for key, how in name_spellings(name.key, name.provider):
         keys.append(f"{name.provider}/{key}")
-        row = rows.served(name.provider, key) or rows.served_as(name.provider, key)
+        row = rows.row_at(name.provider, key) or rows.row_named_at(name.provider, key)
         if row:
             return _answer(name, row, how, "disputed" if how == _WITHOUT_VARIANT else "fact")
     return None
 
 
-def _own_weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _own_weights(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the native window (the window that a model was made for), for a name on a local server;
     otherwise None."""
     return _weights(rows, name, keys) if name.local else None
 
 
-def _maker(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _maker(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the answer from the row of the model's maker, for an id without a provider; otherwise None."""
     if name.provider is not None or not name.key:
         return None
-    for key, how in spellings(name.key, None):
+    for key, how in name_spellings(name.key, None):
         part = last_part(key)
         keys.append(f"makers/{part}")
-        row = rows.made(part)
+        row = rows.first_party_row(part)
         if row:
             return _answer(name, row, f"first-party, {how}", _trust(rows, name, how))
     return None
 
 
-def _consensus(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _consensus(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the window on which a model's providers agree. If they do not agree, return what most of them
     say or the native window, as disputed. For a name at a gateway, return the smallest window, as a guess."""
     if not name.key:
         return None
-    for key, how in spellings(name.key, name.provider):
+    for key, how in name_spellings(name.key, name.provider):
         keys.append(f"*/{last_part(key)}")
-        found = rows.anywhere(last_part(key))
+        found = rows.rows_named(last_part(key))
         if not found:
             continue
-        row, confidence = agreed(found)
-        if name.named:
+        row, confidence = agreed_row(found)
+        if name.is_provider_explicit:
             row, confidence = _smallest(found), "guess"
         answer = _answer(name, row, f"consensus of {len(found)}, {how}", confidence)
         if confidence == "disputed" and (native := _native(rows, name, keys)) is not None:
@@ -104,20 +104,20 @@ def _consensus(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
         trust = _trust(rows, name, how)
         return replace(
             answer,
-            model=name.asked if name.named else answer.model,
+            model=name.asked if name.is_provider_explicit else answer.model,
             provider=name.provider,
-            confidence=answer.confidence if trust == "fact" or name.named else trust,
+            confidence=answer.confidence if trust == "fact" or name.is_provider_explicit else trust,
             output_limit=_below(answer.output_limit, answer.context_window),
             pricing=None,
         )
     return None
 
 
-def _weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _weights(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return the native window of a model with open weights, found by family and size. It is an upper bound,
     because a server may load less."""
     weights = weights_of(name.text)
-    if not name.key or (name.named and not name.local and not weights.packed):
+    if not name.key or (name.is_provider_explicit and not name.local and not weights.packed):
         return None
     row = _native(rows, name, keys)
     if row is None:
@@ -125,11 +125,13 @@ def _weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
     how = f"open weights, family {weights.stem}" + (f", size {weights.size}" if weights.size else "")
     is_whole = weights.size is not None or "" in row.sizes
     trusted = weights.packed or (is_whole and _trust(rows, name, "") == "fact")
-    answer = _answer(name, row, how, "fact" if name.local or (trusted and not name.named) else "guess")
+    answer = _answer(
+        name, row, how, "fact" if name.local or (trusted and not name.is_provider_explicit) else "guess"
+    )
     return replace(answer, model=name.asked, provider=name.provider, upper_bound=True)
 
 
-def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+def _family(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return a guess: the window of the model or family whose name is the longest beginning of this name, in
     whole words."""
     if name.local:
@@ -138,7 +140,7 @@ def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
             keys.append(f"open-weights/{prefix}")
             family = rows.weights(prefix)
             # `deepseek-r1:32b` is one of the distilled models, whose names are longer.
-            kin = (*family, *rows.kin(prefix, OPEN_WEIGHTS)) if weights.size else ()
+            kin = (*family, *rows.rows_with_prefix(prefix, OPEN_WEIGHTS)) if weights.size else ()
             found = next(([row] for row in kin if weights.size in row.sizes), [*family])
             if found:
                 return _guess(name, _smallest(found), f"family {prefix}")
@@ -146,20 +148,20 @@ def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
     for prefix in _beginnings(words):
         keys.append(f"*/{prefix}-*")
         if name.provider is not None:
-            row = rows.served(name.provider, prefix)
-            kin = (row,) if row else rows.kin(prefix, name.provider) if "-" in prefix else ()
+            row = rows.row_at(name.provider, prefix)
+            kin = (row,) if row else rows.rows_with_prefix(prefix, name.provider) if "-" in prefix else ()
             if kin:
                 return _guess(name, _smallest(kin), f"family {prefix}")
-        if not name.named and (row := rows.made(prefix)) is not None:
+        if not name.is_provider_explicit and (row := rows.first_party_row(prefix)) is not None:
             return _guess(name, row, f"family {prefix}")
-        known = tuple(rows.anywhere(prefix)) or (rows.kin(prefix) if "-" in prefix else ())
+        known = tuple(rows.rows_named(prefix)) or (rows.rows_with_prefix(prefix) if "-" in prefix else ())
         if known:
-            row = _smallest(known) if name.named else agreed(known)[0]
+            row = _smallest(known) if name.is_provider_explicit else agreed_row(known)[0]
             return _guess(name, row, f"family {prefix}")
     return None
 
 
-def _fallback(rows: Rows, name: Name, keys: Keys) -> Lookup:
+def _fallback(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup:
     """Return a guess for an unknown model."""
     return Lookup(
         model=name.asked,
@@ -177,7 +179,7 @@ def _fallback(rows: Rows, name: Name, keys: Keys) -> Lookup:
     )
 
 
-STEPS: tuple[tuple[str, Callable[[Rows, Name, Keys], Lookup | None]], ...] = (
+STEPS: tuple[tuple[str, Callable[[ModelRows, ModelName, Keys], Lookup | None]], ...] = (
     ("exact", _exact),
     ("provider's variants", _variant),
     ("own machine", _own_weights),
@@ -190,7 +192,7 @@ STEPS: tuple[tuple[str, Callable[[Rows, Name, Keys], Lookup | None]], ...] = (
 """The steps of a lookup, from the most certain to the guess. The last one always answers."""
 
 
-def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
+def run_steps(rows: ModelRows, name: ModelName) -> Iterator[tuple[Tried, Lookup | None]]:
     """Yield (what a step looked for and found, its answer) for each step of a lookup, up to the first
     answer."""
     for step, attempt in STEPS:
@@ -207,12 +209,12 @@ def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
             return
 
 
-def _is_router(rows: Rows, answer: Lookup) -> bool:
-    row = rows.served(answer.provider, key_of(answer.model)) if answer.provider else None
+def _is_router(rows: ModelRows, answer: Lookup) -> bool:
+    row = rows.row_at(answer.provider, name_key(answer.model)) if answer.provider else None
     return row is not None and row.is_router
 
 
-def _of_router(name: Name, answer: Lookup) -> Lookup:
+def _of_router(name: ModelName, answer: Lookup) -> Lookup:
     """Return `answer` for a router. A router picks the model, so its window is unknown: the recorded one is
     the largest of its models, or a default. So it is lowered to `FALLBACK_WINDOW`, unless the name selects a
     window."""
@@ -246,10 +248,10 @@ _VENDOR = (
     r"|zai)-"
 )
 
-Change = tuple[str, str, str]
+SpellingChange = tuple[str, str, str]
 """(pattern, replacement, description)."""
 
-_CHANGES: tuple[Change, ...] = (
+_CHANGES: tuple[SpellingChange, ...] = (
     (r"@(?:default|latest)$", "", "without @default"),
     (r"^(?:us-gov|us|eu|global|jp|au|apac|ca|sa)-(?=[a-z0-9]+-)", "", "without region"),
     (r"^(?:us|eu|global|global-standard|data-zone)/", "", "without region"),
@@ -263,16 +265,16 @@ _CHANGES: tuple[Change, ...] = (
 """Changes to a key after which it still means the same model. They are applied one after another. An empty
 pattern means `without_date`."""
 
-_BEFORE_BEDROCK: tuple[Change, ...] = (
+_BEFORE_BEDROCK: tuple[SpellingChange, ...] = (
     (r"^(?:converse|converse-like|invoke|mantle)/", "", "without route"),
     (r"^[a-z]{2}(?:-gov)?-[a-z]+-\d/", "", "without region"),
 )
 """Changes that remove what LiteLLM writes before Bedrock's ids."""
 
-_AT_HUGGINGFACE: tuple[Change, ...] = ((r":[a-z0-9-]+$", "", _WITHOUT_VARIANT),)
+_AT_HUGGINGFACE: tuple[SpellingChange, ...] = ((r":[a-z0-9-]+$", "", _WITHOUT_VARIANT),)
 """The change that removes the provider that Hugging Face's router is told to use, such as `:together`."""
 
-_OF_BEDROCK: tuple[Change, ...] = (
+_OF_BEDROCK: tuple[SpellingChange, ...] = (
     (r"-v\d$", "", "without version"),
     (r"", "", "without date"),
     (_VENDOR, "", "without vendor"),
@@ -282,7 +284,7 @@ _OF_BEDROCK: tuple[Change, ...] = (
 
 
 @lru_cache(maxsize=64)
-def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
+def name_spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
     """Return (spelling, description of the last change) for `key`: the key itself, then the key after each
     change, which is applied on top of those before. Cached."""
     found = [(key, "by its name")]
@@ -304,7 +306,7 @@ def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
 # --- one answer out of rows -----------------------------------------------------------------------------
 
 
-def agreed(rows: tuple[Row, ...]) -> tuple[Row, Confidence]:
+def agreed_row(rows: tuple[ModelRow, ...]) -> tuple[ModelRow, Confidence]:
     """Return the row to answer from, and how certain it is. If all windows are within `CONSENSUS`, it is the
     row with the smallest window. Otherwise the answer is disputed: the smallest of a `MAJORITY` that agrees
     (a host that loads less than others says nothing about the model), or else the smallest of all."""
@@ -319,7 +321,7 @@ def agreed(rows: tuple[Row, ...]) -> tuple[Row, Confidence]:
     return smallest, "disputed"
 
 
-def _native(rows: Rows, name: Name, keys: Keys) -> Row | None:
+def _native(rows: ModelRows, name: ModelName, keys: Keys) -> ModelRow | None:
     """Return the row of open weights with this family and size; None if there is none. If the releases of a
     family differ, return the row with the smallest window, as disputed."""
     weights = weights_of(name.text)
@@ -337,20 +339,20 @@ def _native(rows: Rows, name: Name, keys: Keys) -> Row | None:
     return smallest if smallest.context >= largest * (1 - CONSENSUS) else replace(smallest, disputed=True)
 
 
-def _smallest(rows: Sequence[Row]) -> Row:
+def _smallest(rows: Sequence[ModelRow]) -> ModelRow:
     return min(rows, key=lambda row: (row.context, row.input or row.context, row.provider, row.id))
 
 
-def _trust(rows: Rows, name: Name, how: str) -> Confidence:
+def _trust(rows: ModelRows, name: ModelName, how: str) -> Confidence:
     """Return how far to trust a row that was found by a name without a provider. For example, nobody knows
     what `acme/gpt-5` is."""
     org, separator, _ = name.key.partition("/")
-    if separator and name.provider is None and not rows.knows_org(org):
+    if separator and name.provider is None and not rows.has_org(org):
         return "guess"
     return "disputed" if how == _WITHOUT_VARIANT else "fact"
 
 
-def _guess(name: Name, row: Row, how: str) -> Lookup:
+def _guess(name: ModelName, row: ModelRow, how: str) -> Lookup:
     answer = _answer(name, row, how, "guess")
     window = answer.context_window
     if name.local and not row.sizes and name.window is None:
@@ -381,7 +383,7 @@ def _below(limit: int | None, window: int) -> int | None:
     return limit if limit is not None and limit < window else None
 
 
-def _answer(name: Name, row: Row, how: str, confidence: Confidence = "fact") -> Lookup:
+def _answer(name: ModelName, row: ModelRow, how: str, confidence: Confidence = "fact") -> Lookup:
     """Return the result of a lookup that found `row`. A selector in the name, such as `[1m]`, replaces the
     row's window."""
     window = name.window or row.context
@@ -397,7 +399,7 @@ def _answer(name: Name, row: Row, how: str, confidence: Confidence = "fact") -> 
         else confidence,
         source=" + ".join(row.src) if name.window is None else "selector",
         how=how if name.window is None else f"{how}, window as selected",
-        tokenizer=row.tokenizer or tokenizer_of(key_of(row.id)),
+        tokenizer=row.tokenizer or tokenizer_of(name_key(row.id)),
         pricing=row.prices,
         retired=row.retired,
     )

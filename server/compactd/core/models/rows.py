@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.models.lookup import Pricing
-from compactd.core.models.names import key_of, keys_of, last_part, without_date
+from compactd.core.models.names import keys_of, last_part, name_key, without_date
 from compactd.core.models.open_weights import OPEN_WEIGHTS, without_version
-from compactd.core.models.providers import FIRST_PARTIES, SIBLINGS
+from compactd.core.models.provider_hosts import FIRST_PARTIES, SIBLINGS
 
 ROUTER_FAMILIES = frozenset(("auto", "model-router"))
 """The values of a row's `family` that mark routers at models.dev (seen 2026-11)."""
-_ROUTERS_OWN = frozenset(("free", "fast", "fusion"))
+_ROUTER_CHOICES = frozenset(("free", "fast", "fusion"))
 """Words that, after a router's name, let the router pick a model: `openrouter/free`, `trustedrouter/fast`."""
 
 
@@ -29,10 +29,10 @@ def is_router(key: str) -> bool:
     if words[0] == "auto" or words[-1] == "auto" or "router" in words:
         return True
     maker = last_part(maker)
-    return maker.endswith("-auto") or (part in _ROUTERS_OWN and maker.endswith("router"))
+    return maker.endswith("-auto") or (part in _ROUTER_CHOICES and maker.endswith("router"))
 
 
-class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ModelRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One model at one provider, as in models/data/models.jsonl. Sizes are in tokens."""
 
     provider: str
@@ -62,21 +62,21 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     @property
     def is_router(self) -> bool:
         """Whether this is a router that picks a model. Its window is not that of a particular model."""
-        return self.family in ROUTER_FAMILIES or is_router(key_of(f"{self.provider}/{self.id}"))
+        return self.family in ROUTER_FAMILIES or is_router(name_key(f"{self.provider}/{self.id}"))
 
 
-class Rows:
+class ModelRows:
     """The rows of the registry, found by key. A row is decoded only when it is needed.
 
     Each index is built when it is first needed: O(rows of the provider) for one provider, O(rows) for all.
     After that, lookups are O(1).
     """
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, rows: Iterable[ModelRow] = ()) -> None:
         self._start(sorted(rows, key=lambda row: (row.provider, row.id)))
 
     @classmethod
-    def of_lines(cls, lines: Sequence[bytes]) -> Rows:
+    def of_lines(cls, lines: Sequence[bytes]) -> ModelRows:
         """Return the rows from the lines of models.jsonl, which must be sorted by provider and id. Each line
         is decoded when it is first needed.
 
@@ -86,8 +86,8 @@ class Rows:
         rows._start(lines)
         return rows
 
-    def _start(self, rows: Sequence[Row] | Sequence[bytes]) -> None:
-        self._rows: list[Row | bytes] = [*rows]
+    def _start(self, rows: Sequence[ModelRow] | Sequence[bytes]) -> None:
+        self._rows: list[ModelRow | bytes] = [*rows]
         self._places: dict[str, range] = {}
         start = 0
         while start < len(self._rows):
@@ -96,75 +96,77 @@ class Rows:
             self._places[provider] = range(start, end)
             start = end
         self.providers = frozenset(self._places)
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, _ProviderRows] = {}
         self._everywhere: dict[str, list[int]] = {}
         self._orgs: set[str] = set()
-        self._made: dict[str, Row] = {}
-        self._families: dict[str, list[tuple[str, Row]]] = {}
-        self._weights: dict[str, list[Row]] = {}
+        self._made: dict[str, ModelRow] = {}
+        self._families: dict[str, list[tuple[str, ModelRow]]] = {}
+        self._weights: dict[str, list[ModelRow]] = {}
 
-    def all(self) -> tuple[Row, ...]:
+    def all_rows(self) -> tuple[ModelRow, ...]:
         """Return every row, in order."""
         return tuple(self._row(number) for number in range(len(self._rows)))
 
-    def by_provider(self, provider: str) -> tuple[Row, ...]:
+    def by_provider(self, provider: str) -> tuple[ModelRow, ...]:
         """Return the rows of one provider, in order."""
         return tuple(self._row(number) for number in self._places.get(provider, ()))
 
-    def served(self, provider: str, key: str) -> Row | None:
+    def row_at(self, provider: str, key: str) -> ModelRow | None:
         """Return the row with the key `key` at `provider` or at its sibling (`SIBLINGS`); None if there is
         none."""
-        for shelf in self._shelves_of(provider):
+        for shelf in self._rows_by_provider(provider):
             if (row := shelf.exact.get(key)) is not None:
                 return row
         return None
 
-    def served_as(self, provider: str, key: str) -> Row | None:
+    def row_named_at(self, provider: str, key: str) -> ModelRow | None:
         """Return the row at `provider` whose canonical name, or whose id or its last part with or without a
         date, is `key`. None if there is none, or if several differ in their window."""
-        for shelf in self._shelves_of(provider):
+        for shelf in self._rows_by_provider(provider):
             rows = shelf.short.get(key, [])
             if rows and len({(row.context, row.input) for row in rows}) == 1:
                 return min(rows, key=lambda row: (row.retired, len(row.id), row.id))
         return None
 
-    def made(self, key: str) -> Row | None:
+    def first_party_row(self, key: str) -> ModelRow | None:
         """Return the row with the key `key` at the first of `FIRST_PARTIES` that serves it, by its id or the
         id's last part, with or without a date; None if there is none."""
         if not self._made:
             for maker in FIRST_PARTIES:
-                for shelf in self._shelves_of(maker):
+                for shelf in self._rows_by_provider(maker):
                     for part in (*shelf.exact, *shelf.short):
-                        row = shelf.exact.get(part) or self.served_as(maker, part)
+                        row = shelf.exact.get(part) or self.row_named_at(maker, part)
                         if row is not None:
                             self._made.setdefault(part, row)
         return self._made.get(key)
 
     def names(self) -> Collection[str]:
-        """Return the keys for which `anywhere` finds something."""
-        self._look_everywhere()
+        """Return the keys for which `rows_named` finds something."""
+        self._index_all()
         return self._everywhere.keys()
 
-    def anywhere(self, key: str) -> tuple[Row, ...]:
+    def rows_named(self, key: str) -> tuple[ModelRow, ...]:
         """Return the rows of all providers whose canonical name, or whose id's last part with or without a
         date, is `key`. Retired rows are included only if there are no others."""
-        self._look_everywhere()
+        self._index_all()
         rows = tuple(self._row(number) for number in self._everywhere.get(key, ()))
         return tuple(row for row in rows if not row.retired) or rows
 
-    def knows_org(self, name: str) -> bool:
+    def has_org(self, name: str) -> bool:
         """Return whether some id begins with `name/`, as hosts that keep the maker or packer of a model in
         its id write it."""
-        self._look_everywhere()
+        self._index_all()
         return name in self._orgs
 
-    def kin(self, prefix: str, provider: str | None = None) -> tuple[Row, ...]:
+    def rows_with_prefix(self, prefix: str, provider: str | None = None) -> tuple[ModelRow, ...]:
         """Return the rows of `provider` (by default of all makers) whose id begins with `prefix` and
         continues with another word, except retired ones."""
         name = provider or ""
         if name not in self._families:
             places = FIRST_PARTIES if provider is None else (provider, *SIBLINGS.get(provider, ()))
-            pairs = [(last_part(key_of(row.id)), row) for place in places for row in self.by_provider(place)]
+            pairs = [
+                (last_part(name_key(row.id)), row) for place in places for row in self.by_provider(place)
+            ]
             self._families[name] = sorted(
                 (pair for pair in pairs if not pair[1].retired), key=lambda pair: pair[0]
             )
@@ -174,7 +176,7 @@ class Rows:
         end = bisect_left(pairs, prefix + ".", key=lambda pair: pair[0])
         return tuple(row for _, row in pairs[start:end])
 
-    def weights(self, stem: str) -> tuple[Row, ...]:
+    def weights(self, stem: str) -> tuple[ModelRow, ...]:
         """Return the rows with native windows of the family `stem`. If there are none, return those of the
         family's releases, such as `stem-2507`."""
         if not self._weights:
@@ -185,20 +187,20 @@ class Rows:
                     self._weights.setdefault(name, []).append(row)
         return tuple(self._weights.get(stem) or self._weights.get("~" + stem) or ())
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> ModelRow:
         row = self._rows[number]
         if isinstance(row, bytes):
             row = self._rows[number] = _decode(row)
         return row
 
-    def _shelves_of(self, provider: str) -> Iterator[_Shelf]:
+    def _rows_by_provider(self, provider: str) -> Iterator[_ProviderRows]:
         for place in (provider, *SIBLINGS.get(provider, ())):
             if place in self._places:
                 if place not in self._shelves:
-                    self._shelves[place] = _Shelf(self.by_provider(place))
+                    self._shelves[place] = _ProviderRows(self.by_provider(place))
                 yield self._shelves[place]
 
-    def _look_everywhere(self) -> None:
+    def _index_all(self) -> None:
         if self._everywhere:
             return
         for provider, places in self._places.items():
@@ -217,12 +219,12 @@ class Rows:
                     self._everywhere.setdefault(own, []).append(number)
 
 
-class _Shelf:
+class _ProviderRows:
     """The rows of one provider, by every key that may be used to find them. O(rows)."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.exact: dict[str, Row] = {}
-        self.short: dict[str, list[Row]] = {}
+    def __init__(self, rows: Sequence[ModelRow]) -> None:
+        self.exact: dict[str, ModelRow] = {}
+        self.short: dict[str, list[ModelRow]] = {}
         """The rows by their id, by its last part, by both without a date, and by the canonical name."""
         for key, row in zip(keys_of([row.id for row in rows]), rows, strict=True):
             part = last_part(key)
@@ -237,16 +239,17 @@ _TO_ID = len(b'","id":"')
 _CANONICAL = b'","canonical":"'
 
 
-def _provider(row: Row | bytes) -> str:
-    """Return `Row.provider`. If the row is still a line, only this field is decoded."""
-    if isinstance(row, Row):
+def _provider(row: ModelRow | bytes) -> str:
+    """Return `ModelRow.provider`. If the row is still a line, only this field is decoded."""
+    if isinstance(row, ModelRow):
         return row.provider
     return row[_PROVIDER : row.index(b'"', _PROVIDER)].decode()
 
 
-def _names(row: Row | bytes, provider_length: int) -> tuple[str, str | None]:
-    """Return (`Row.id`, `Row.canonical`). If the row is still a line, only these fields are decoded."""
-    if isinstance(row, Row):
+def _names(row: ModelRow | bytes, provider_length: int) -> tuple[str, str | None]:
+    """Return (`ModelRow.id`, `ModelRow.canonical`). If the row is still a line, only these fields are
+    decoded."""
+    if isinstance(row, ModelRow):
         return row.id, row.canonical
     start = _PROVIDER + provider_length + _TO_ID
     end = row.index(b'"', start)
@@ -256,4 +259,4 @@ def _names(row: Row | bytes, provider_length: int) -> tuple[str, str | None]:
     return row[start:end].decode(), row[own : row.index(b'"', own)].decode()
 
 
-_decode = msgspec.json.Decoder(Row).decode
+_decode = msgspec.json.Decoder(ModelRow).decode

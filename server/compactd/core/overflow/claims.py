@@ -38,7 +38,7 @@ from compactd.core.overflow.vocabulary import (
 NEGATED = frozenset(
     {"not", "cannot", "can't", "doesn't", "won't", "no longer", "does not", "never", "don't", "no"}
 )
-SMALLEST = 64
+MIN_CLAIMED_TOKENS = 64
 """The smallest number, in tokens, that can be a window."""
 SHORT_FIELD = 8192
 """The size, in characters, below which a cap belongs to a short field such as a name, a description or an
@@ -86,7 +86,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         for lexeme in clause
     )
     numbered = NUMBER in has
-    big = any(lexeme.value >= SMALLEST for lexeme in clause)
+    big = any(lexeme.value >= MIN_CLAIMED_TOKENS for lexeme in clause)
     claims: list[tuple[str, str]] = []
     length = (
         bool(has & {SIZE, TOKENS}) and LIMIT in has and over and not (has & {BYTES, MEDIA, COUNTED, FIELD})
@@ -96,7 +96,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
             claims.append(("tokens", "the model's length is said to be exceeded"))
         elif PLUS in has and sum(x.concept == NUMBER for x in clause) > 1:
             claims.append(("tokens", "a sum exceeds the limit"))
-    asks_output = OUTPUT in has and not (has & {PROMPT, TOTAL, PLUS}) and not _summed(clause)
+    asks_output = OUTPUT in has and not (has & {PROMPT, TOTAL, PLUS}) and not _is_output_added(clause)
     if {OUTPUT, TOTAL} <= has and "reasoning" in words and not has & {PROMPT, REQUEST, WINDOW}:
         return [("output", "the output's own cap")]
     if asks_output and WINDOW in has and _is_long(clause):
@@ -118,7 +118,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     )
     if tooled and words & POSSIBLE:
         return [("tooled", "a cap on a tool's result")]
-    if over and not has & {MODEL, TOTAL} and (capped := _capped(clause, has)) is not None:
+    if over and not has & {MODEL, TOTAL} and (capped := _client_cap(clause, has)) is not None:
         return [("tooled", capped)]
     if tooled and (over or LIMIT in has) and not (has & {WINDOW, PROMPT}):
         return [("tooled", "a cap on a tool's result")]
@@ -131,7 +131,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     ):
         return [("memory", "the provider's memory")]
     if {LIMIT, SIZE} <= has and "expected" in words and not has & {TOKENS, WINDOW} and numbered:
-        low = any(SMALLEST <= lexeme.value < SHORT_FIELD for lexeme in clause) or _short(clause)
+        low = any(MIN_CLAIMED_TOKENS <= lexeme.value < SHORT_FIELD for lexeme in clause) or _short(clause)
         return [("count", "a short field's cap") if low else ("payload", "a string's length")]
     if words & SCARCE and words & {"memory", "vram", "gpu", "ram"} and PROMPT not in has:
         return [("memory", "the provider's memory")]
@@ -161,7 +161,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     if "thinking" in words and WINDOW not in has:
         return [("count", "a relation of two parameters")]
     if asks_output:
-        if _typed(words) and not (over and numbered):
+        if _is_type_refused(words) and not (over and numbered):
             claims.append(("count", "a parameter's type"))
         elif (
             over
@@ -201,7 +201,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         and TOKENS not in has
         and WINDOW not in has
         and (over or within or ({LIMIT, SIZE} <= has and numbered))
-        and not (_prompt_long(clause) and not _counts(clause))
+        and not (_prompt_long(clause) and not _compares_counts(clause))
     ):
         claims.append(("count", "a count of items"))
         return claims
@@ -299,22 +299,24 @@ def is_counted(clause: Sequence[Lexeme]) -> bool:
         x.word in ROWED and any(y.concept == LONG for y in clause[i : i + 3]) for i, x in enumerate(clause)
     ):
         return True
-    return bool(has & {LIMIT, OVER, WITHIN, SIZE}) and _counts(clause)
+    return bool(has & {LIMIT, OVER, WITHIN, SIZE}) and _compares_counts(clause)
 
 
-def _counts(clause: Sequence[Lexeme]) -> bool:
+def _compares_counts(clause: Sequence[Lexeme]) -> bool:
     """Return whether a number in the clause counts items or messages: `2049 items`, `the 800-message
     limit`. False if the clause also compares two other numbers, or counts tokens: `9001 > 8192 (35
     messages)`."""
     numbers = [place for place, x in enumerate(clause) if x.concept == NUMBER]
     units = [next((z for z in clause[i + 1 : i + 3] if z.word != "-"), None) for i in numbers]
     of_items = [unit is not None and (unit.concept == COUNTED or unit.word in MEMBERS) for unit in units]
-    others = [clause[i].value >= SMALLEST for i, item in zip(numbers, of_items, strict=True) if not item]
+    others = [
+        clause[i].value >= MIN_CLAIMED_TOKENS for i, item in zip(numbers, of_items, strict=True) if not item
+    ]
     in_tokens = any(unit is not None and unit.concept == TOKENS for unit in units)
     return any(of_items) and not in_tokens and sum(others) < 2
 
 
-def _typed(words: set[str]) -> bool:
+def _is_type_refused(words: set[str]) -> bool:
     """Return whether a parameter is refused for its type, name or relation to another one, not for its
     size."""
     return bool(
@@ -332,7 +334,7 @@ def _typed(words: set[str]) -> bool:
     ) or ("null" in words)
 
 
-def _summed(clause: Sequence[Lexeme]) -> bool:
+def _is_output_added(clause: Sequence[Lexeme]) -> bool:
     """Return whether the clause adds prompt and output, so that the output is not compared alone:
     `messages or completion`."""
     return any(
@@ -348,7 +350,7 @@ def _prompt_long(clause: Sequence[Lexeme]) -> bool:
     )
 
 
-def _capped(clause: Sequence[Lexeme], has: set[str]) -> str | None:
+def _client_cap(clause: Sequence[Lexeme], has: set[str]) -> str | None:
     """Return the reason if the clause is about a client's cap on a piece of the request, such as a tool's
     result, a file or a chunk; otherwise None."""
     over = next((i for i, x in enumerate(clause) if x.concept in (OVER, LONG)), 0)

@@ -13,18 +13,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.overflow.bare import bare, unserviced
-from compactd.core.overflow.codes import EXACT_CODES, REFUSED, VAGUE
-from compactd.core.overflow.logs import spoken
-from compactd.core.overflow.meaning import UNSERVED, Kind, Meaning, meaning
-from compactd.core.overflow.number_roles import SMALLEST
+from compactd.core.overflow.codes import EXACT_CODES, REFUSED, VAGUE, find_status, without_statuses
+from compactd.core.overflow.log_refusals import refusal_in_log
+from compactd.core.overflow.meaning import UNSERVED, FailureKind, Meaning, read_meaning
+from compactd.core.overflow.number_roles import MIN_ROLE_TOKENS
 from compactd.core.overflow.numbers import Figures
-from compactd.core.overflow.own_sentence import is_own
-from compactd.core.overflow.quotation import quotes, unspoken
-from compactd.core.overflow.status import numbered, unnumbered
+from compactd.core.overflow.provider_sentence import is_stated_by_provider
+from compactd.core.overflow.quotation import quotes, without_quotations
+from compactd.core.overflow.strip_log_marks import bare, without_service
 from compactd.core.overflow.unwrap import Unwrapped, unwrap
 
-__all__ = ["Failure", "Fix", "Kind", "Verdict", "classify"]
+__all__ = ["FailureKind", "FailureReport", "Fix", "Verdict", "classify"]
 
 Fix = Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
 
@@ -37,7 +36,7 @@ BODILESS = frozenset({"cerebras", "mistral"})
 """Providers that answer an overflow with status 400 or 413 and no body (overflow lists of go agent and pi,
 read 2026-11)."""
 
-FIXES: dict[Kind, Fix] = {
+FIXES: dict[FailureKind, Fix] = {
     "overflow": "compact",
     "output_limit": "lower_output",
     "rate_limit": "retry_later",
@@ -74,7 +73,7 @@ MEASURED = "a cap in bytes or characters"
 LENGTHY = "the error's code: a length"
 """The reason given for an overflow code that does not name the window or tokens. The limit of
 `prompt_too_long` may be one in characters."""
-LARGEST = 100_000_000
+MAX_FIGURE = 100_000_000
 """The size, in tokens, from which a number in a field of the body is taken for a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
 """The statuses of failures whose text says nothing, but which usage shows to be overflows (seen 2026-11)."""
@@ -82,7 +81,7 @@ CUT = ("length", "maxtokens", "maxoutputtokens", "incomplete", "tokenlimit")
 """Parts of stop reasons which mean that an answer was cut for length. Underscores are left out."""
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class FailureReport(Struct, frozen=True, kw_only=True):
     """A failed request, or an answer that may have been cut by the window."""
 
     status: int | None = None
@@ -115,7 +114,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     overflow: bool
     """Whether the prompt, or prompt and output together, exceed the window. Also true if lowering the
     output is enough (`fix` is then `lower_output`)."""
-    kind: Kind
+    kind: FailureKind
     limit: int | None = None
     """The limit in tokens, at least 64. None if the text names no limit in tokens."""
     requested: int | None = None
@@ -135,44 +134,46 @@ class Verdict(Struct, frozen=True, kw_only=True):
     `teaches` is true."""
 
 
-def classify(failure: Failure) -> Verdict:
+def classify(failure: FailureReport) -> Verdict:
     """Classify one failure. Never raises. O(characters), for at most 11,000 characters of the text.
 
     `teaches` is false for a failure of the server itself (5xx), because its text may be about anything that
     passed through the server.
     """
-    verdict = _classified(failure)
+    verdict = _classify(failure)
     if not verdict.teaches:
         return verdict
     status = _status(failure.text, unwrap(failure.text)) if failure.status is None else failure.status
     if status is not None and status >= 500:
         return replace(verdict, teaches=False)
-    own = verdict.limit is not None and is_own(failure.text, status, verdict.limit, verdict.requested)
+    own = verdict.limit is not None and is_stated_by_provider(
+        failure.text, status, verdict.limit, verdict.requested
+    )
     return replace(verdict, is_own=own)
 
 
-def _classified(failure: Failure) -> Verdict:
+def _classify(failure: FailureReport) -> Verdict:
     """Return the verdict on one failure. Its `teaches` does not yet take the status into account, and its
-    `is_own` is always false."""
+    `is_stated_by_provider` is always false."""
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():
-        return _silent(
+        return _verdict_without_words(
             failure, failure.status, code_verdict=_by_codes(failure, (failure.code,) if failure.code else ())
         )
     answered = failure.status is not None and failure.status >= 400
-    text = unserviced(text) if answered else text
-    told, text = text, spoken(text)
+    text = without_service(text) if answered else text
+    told, text = text, refusal_in_log(text)
     body = unwrap(text)
     status = failure.status if failure.status is not None else _status(told, body)
     embeds = "embed" in (failure.provider or "").lower() or "rerank" in (failure.provider or "").lower()
 
     quoted = quotes(text, body, answered=answered, coded=bool(failure.code))
-    said = _said(body, embeds=embeds)
+    said = _first_meaning(body, embeds=embeds)
     if quoted and (said.kind in (None, "overflow") or quoted == "surely"):
         if said.kind == "server" and re.search(ABORTED, text[-LAST:]) is not None:
             return _verdict(failure, said)
-        return _silent(failure, failure.status, code_verdict=_by_codes(failure, known))
+        return _verdict_without_words(failure, failure.status, code_verdict=_by_codes(failure, known))
     if said.needs_refusal and (status is None or status < 400) and not failure.code:
         said = Meaning(kind=None)
     if status == 429 and said.kind not in ("quota", "rate_limit"):
@@ -205,7 +206,10 @@ def _classified(failure: Failure) -> Verdict:
     if coded is not None and (said.kind is None or coded.kind == "overflow"):
         if coded.kind == "overflow":
             coded = Meaning(
-                kind="overflow", why=coded.why, figures=_figures_of(body) or _compared(body), clear=True
+                kind="overflow",
+                why=coded.why,
+                figures=_figures_of(body) or _unitless_figures(body),
+                clear=True,
             )
             if embeds:
                 coded = Meaning(kind="invalid_request", why="an embedder's input limit")
@@ -218,13 +222,13 @@ def _classified(failure: Failure) -> Verdict:
     if said.kind is not None:
         keyed = status == 401 and said.why != UNSERVED
         return _verdict(failure, Meaning(kind="auth", why="status 401") if keyed else said)
-    silent = _silent(failure, status, code_verdict=None)
+    silent = _verdict_without_words(failure, status, code_verdict=None)
     if silent.kind == "other" and any(re.match(REFUSED, code) is not None for code in body.codes):
         return _verdict(failure, Meaning(kind="invalid_request", why="the error's type"))
     return silent
 
 
-def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
+def _first_meaning(body: Unwrapped, *, embeds: bool) -> Meaning:
     """Return what the messages of the body mean, with figures from the body's fields. The messages are
     read from the innermost out, then the prose around them. The first one whose words decide the kind is
     used."""
@@ -236,15 +240,15 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
         if found.kind in ("invalid_request", "server") and found.curable:
             weak = weak or found
             continue
-        return _completed(found, body)
+        return _add_body_figures(found, body)
     prose = bare(body.prose)
-    prose = unnumbered(re.sub(WRAPPED, " ", prose) if "\n" in prose else prose)
+    prose = without_statuses(re.sub(WRAPPED, " ", prose) if "\n" in prose else prose)
     if any(name in prose for name in ("Error", "Exception", "Fault")):
         prose = CLASS_NAME.sub(" . ", prose)
     if prose.strip():
         found = _meaning(prose, embeds=embeds)
         if found.kind is not None and (weak is None or found.clear):
-            return _completed(found, body)
+            return _add_body_figures(found, body)
     return weak or Meaning(kind=None)
 
 
@@ -253,11 +257,11 @@ def _meaning(message: str, *, embeds: bool) -> Meaning:
     return the meaning of the whole message."""
     if "`, " in message or "', " in message or '", ' in message:
         message = re.sub(NAMES, " ", message)
-    own = unspoken(message)
-    return meaning(message if own is None else own, embeds=embeds)
+    own = without_quotations(message)
+    return read_meaning(message if own is None else own, embeds=embeds)
 
 
-def _completed(found: Meaning, body: Unwrapped) -> Meaning:
+def _add_body_figures(found: Meaning, body: Unwrapped) -> Meaning:
     """Return `found`. If it is an overflow and names no limit, its figures come from the body's numeric
     fields (llama.cpp's `n_prompt_tokens`, `n_ctx`)."""
     if found.kind != "overflow" or found.figures.limit is not None or not body.figures:
@@ -271,22 +275,24 @@ def _completed(found: Meaning, body: Unwrapped) -> Meaning:
 def _figures_of(body: Unwrapped) -> Figures | None:
     """Return the figures in the body's numeric fields, judged by the fields' names; None unless they give
     both a limit and what was requested."""
-    sentence = " ; ".join(f"{name} is {value}" for name, value in body.figures if SMALLEST <= value < LARGEST)
-    found = meaning(sentence + " ; prompt too long").figures if sentence else Figures()
+    sentence = " ; ".join(
+        f"{name} is {value}" for name, value in body.figures if MIN_ROLE_TOKENS <= value < MAX_FIGURE
+    )
+    found = read_meaning(sentence + " ; prompt too long").figures if sentence else Figures()
     return found if found.limit is not None and found.requested is not None else None
 
 
-def _compared(body: Unwrapped) -> Figures:
+def _unitless_figures(body: Unwrapped) -> Figures:
     """Return the figures of the first message that has any. The message is read as if its numbers were
     tokens, because a code has already said so."""
     for message in body.messages:
-        found = meaning(f"{message} ; too many prompt tokens").figures
+        found = read_meaning(f"{message} ; too many prompt tokens").figures
         if found.limit is not None or found.requested is not None:
             return found
     return Figures()
 
 
-def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
+def _by_codes(failure: FailureReport, codes: tuple[str, ...]) -> Meaning | None:
     """Return the meaning of the first of `codes` that has one; None if none has."""
     for code in codes:
         low = code.strip().lower()
@@ -295,7 +301,7 @@ def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
         exact = EXACT_CODES.get(low)
         if exact is not None:
             return Meaning(kind=exact, why="the error's code")
-        found = meaning(code[:120])
+        found = read_meaning(code[:120])
         if found.kind is not None and not (found.kind == "invalid_request" and low.startswith("invalid")):
             windowed = found.why.startswith("the context") or "token" in low
             return Meaning(
@@ -305,17 +311,17 @@ def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
     return None
 
 
-def _verdict(failure: Failure, found: Meaning) -> Verdict:
+def _verdict(failure: FailureReport, found: Meaning) -> Verdict:
     """Return the verdict that follows from a meaning."""
     kind = found.kind or "other"
     stated = found.figures if kind != "quota" else Figures()
-    limit = stated.limit if stated.limit is not None and stated.limit >= SMALLEST else None
+    limit = stated.limit if stated.limit is not None and stated.limit >= MIN_ROLE_TOKENS else None
     if limit is not None and str(limit) == failure.code:
         limit = None
     fix: Fix = FIXES.get(kind, "none")
     requested = stated.requested
     if kind == "overflow":
-        fix = _cure(failure, stated)
+        fix = _choose_fix(failure, stated)
     elif kind == "rate_limit" and limit is not None and requested is not None and requested > limit:
         fix = "compact"
     elif kind == "output_limit":
@@ -336,7 +342,7 @@ def _verdict(failure: Failure, found: Meaning) -> Verdict:
     )
 
 
-def _cure(failure: Failure, stated: Figures) -> Fix:
+def _choose_fix(failure: FailureReport, stated: Figures) -> Fix:
     """Return `lower_output` if the request fits with fewer output tokens alone, otherwise `compact`."""
     if stated.limit is None or stated.output is None or stated.input is None or stated.output == 0:
         return "compact"
@@ -348,12 +354,14 @@ def _cure(failure: Failure, stated: Figures) -> Fix:
     return "lower_output"
 
 
-def _silent(failure: Failure, status: int | None, *, code_verdict: Meaning | None) -> Verdict:
+def _verdict_without_words(
+    failure: FailureReport, status: int | None, *, code_verdict: Meaning | None
+) -> Verdict:
     """Return the verdict for a failure whose words do not decide. The evidence is, in this order: the
     code, the stop reason, the usage, what is known of the provider, and the status."""
     if code_verdict is not None and code_verdict.kind is not None:
         return _verdict(failure, code_verdict)
-    stop = meaning(failure.stop_reason) if failure.stop_reason else None
+    stop = read_meaning(failure.stop_reason) if failure.stop_reason else None
     if stop is not None and stop.kind == "overflow":
         return Verdict(
             overflow=True, kind="overflow", limit=failure.window, fix="compact", evidence="the stop reason"
@@ -364,7 +372,7 @@ def _silent(failure: Failure, status: int | None, *, code_verdict: Meaning | Non
     if bodiless and failure.bodiless_is_overflow:
         return Verdict(overflow=True, kind="overflow", fix="compact", evidence="a refusal without a body")
     measured = failure.used is not None and failure.window is not None
-    if measured and (status is None or status in REFUSING) and _fills(failure):
+    if measured and (status is None or status in REFUSING) and _is_window_full(failure):
         return Verdict(
             overflow=True, kind="overflow", limit=failure.window, fix="compact", evidence="usage and window"
         )
@@ -382,7 +390,7 @@ def _evidence(status: int | None) -> str:
     return "nothing indicates an overflow" if status is None or status < 400 else f"status {status} alone"
 
 
-def _fills(failure: Failure) -> bool:
+def _is_window_full(failure: FailureReport) -> bool:
     """Return whether the usage shows that the window is full: it is larger than the window, or the answer
     was cut for length and fills at least `FULL` of the window."""
     used, window = failure.used or 0, failure.window or 0
@@ -394,20 +402,20 @@ def _fills(failure: Failure) -> bool:
     return any(word in stop for word in CUT) and used + (failure.output or 0) >= FULL * window
 
 
-def _by_status(status: int | None) -> Kind:
+def _by_status(status: int | None) -> FailureKind:
     """Return the kind of failure that a status alone means."""
     if status is None or status < 400:
         return "other"
     if status in (401, 403):
         return "auth"
-    known: dict[int, Kind] = {402: "quota", 413: "payload_too_large", 429: "rate_limit", 408: "server"}
+    known: dict[int, FailureKind] = {402: "quota", 413: "payload_too_large", 429: "rate_limit", 408: "server"}
     return known.get(status, "server" if status >= 500 else "invalid_request")
 
 
 def _status(text: str, body: Unwrapped) -> int | None:
     """Return the HTTP status that a text names: one in its first 400 characters, otherwise the first in a
     field of its body. None if it names none."""
-    found = numbered(text[:400], 0)
+    found = find_status(text[:400], 0)
     if found is not None:
         return int(next(group for group in found.groups() if group))
     return body.statuses[0] if body.statuses else None
@@ -419,7 +427,7 @@ def _classes(prose: str) -> list[str]:
     return [name.rsplit(".", 1)[-1] for name in CLASS_NAME.findall(prose[:2000])][::-1]
 
 
-def _is_google(failure: Failure, body: Unwrapped) -> bool:
+def _is_google(failure: FailureReport, body: Unwrapped) -> bool:
     """Return whether the failure comes from Google, judged by the provider's name and the text."""
     named = (failure.provider or "").lower()
     if any(name in named for name in ("google", "gemini", "vertex")) or "RESOURCE_EXHAUSTED" in body.codes:

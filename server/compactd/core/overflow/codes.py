@@ -1,11 +1,16 @@
-"""Machine codes of errors: those whose kind is in a table, and those that say no more than the status."""
+"""Machine codes of errors: those whose kind is in a table, and those that say no more than the status;
+and the HTTP status in the words of an error."""
 
 from __future__ import annotations
 
-from compactd.core.overflow.lists import listed
-from compactd.core.overflow.meaning import Kind
+import re
+from functools import cache
+from itertools import islice
 
-EXACT_CODES: dict[str, Kind] = {
+from compactd.core.overflow.meaning import FailureKind
+from compactd.core.overflow.prose_words import word_set
+
+EXACT_CODES: dict[str, FailureKind] = {
     "resource_exhausted": "rate_limit",
     "resourceexhausted": "rate_limit",
     "api_error": "server",
@@ -28,7 +33,7 @@ EXACT_CODES: dict[str, Kind] = {
 }
 """The kind of each code whose words would mislead. All other codes are read like sentences."""
 
-VAGUE = listed(
+VAGUE = word_set(
     "invalid_request_error invalid_request invalid_argument invalid-argument validationexception"
     " bad_request error badrequesterror invalidrequesterror apierror api_error_event validation"
     " invalid_params message_delta validation_error invalid_value badrequest apistatuserror"
@@ -42,3 +47,45 @@ REFUSED = (
     r"(?i)(?:invalid|bad)[_-]?\w*(?:request|argument|parameter|input|value)|validation_?(?:error|exception)"
 )
 """Matches vague codes that mean the same as status 400."""
+
+
+STATUS = (
+    r"(?i)(?:status(?:[ _]?code)?|error(?: code)?|http(?:/[\d.]+)?|code|rejected|api error|capierror|failed"
+    r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|(?<!tokens )(?<!length )"
+    r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
+    r"|:\s([45]\d\d)(?=\s?[\"'{])"
+)
+"""Matches a status together with the words or brackets that identify it."""
+NUMBER = r"(?<!\d)[45]\d\d(?!\d)"
+"""Matches a number in the range of HTTP error statuses."""
+NUMBERS = 12
+"""The maximum number of such numbers that are examined."""
+BEFORE = 40
+"""How many characters before its number the words of a status may begin."""
+
+
+def find_status(text: str, start: int) -> re.Match[str] | None:
+    """Return the match of the first status in `text` from index `start` on; None if there is none."""
+    for number in islice(re.finditer(NUMBER, text[start:]), NUMBERS):
+        at = start + number.start()
+        found = _statuses().search(text, max(start, at - BEFORE), at + 5)
+        if found is not None:
+            return found
+    return None
+
+
+@cache
+def _statuses() -> re.Pattern[str]:
+    return re.compile(STATUS)
+
+
+def without_statuses(prose: str) -> str:
+    """Return `prose` without the first two statuses in it."""
+    at = 0
+    for _ in range(2):
+        found = find_status(prose, at)
+        if found is None:
+            break
+        at = found.start() + 1
+        prose = f"{prose[: found.start()]} {prose[found.end() :]}"
+    return prose

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from compactd.core.overflow.lists import listed
+from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.translations import LETTERS, WORDS_OF
 from compactd.core.overflow.vocabulary import (
     BYTES,
@@ -43,7 +43,7 @@ TOKEN = re.compile(
 )
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u00c0-\u024f']+|\d+")
 """Matches one word inside an identifier, such as `context` and `Length` in `contextLength`."""
-SUFFIXES = listed("c h py js ts go rs md txt json yaml yml toml log java rb php cpp cs sh sql html css")
+SUFFIXES = word_set("c h py js ts go rs md txt json yaml yml toml log java rb php cpp cs sh sql html css")
 """File extensions. The words of a file's name have no concept."""
 FIELD_TAILS = ("name", "id", "description", "title", "_key")
 """Endings of the paths of fields with a short value: `tools[0].name`."""
@@ -68,7 +68,9 @@ MAXIMUM_YOU, MAX_YOU = ["maximum", "tokens", "you"], ["max", "tokens", "you"]
 (400, Converse, seen 2024-12)."""
 GLUED = r"(?i)([a-z]{2,9})(\d{3,9})(tokens?)?"
 """Matches a word, a number and perhaps `tokens` without spaces between them."""
-GLUING = listed("is are was has have had of to than by at only limit limited maximum max length size window")
+GLUING = word_set(
+    "is are was has have had of to than by at only limit limited maximum max length size window"
+)
 """Words after which the space before a number may be missing (gpt4all: `is2614tokens`)."""
 NUMBERED = r"_\w*\d{3,}\w*$"
 """Matches the end of an identifier with a number of at least three digits, which names one single thing:
@@ -77,13 +79,13 @@ SCALES = {"k": 1000, "m": 1_000_000}
 """Suffixes of a number that scale it: `32k`, `1M`."""
 SPELLED = {**SCALES, "thousand": 1000, "million": 1_000_000}
 """Words and suffixes after a number that scale it."""
-ARTICLES = listed("l d n s qu un dell all nell sull dall quest")
+ARTICLES = word_set("l d n s qu un dell all nell sull dall quest")
 """French and Italian articles, and other words, that lose their vowel before an apostrophe: `l'entrée`."""
-PARTICLES = listed("de des di du del dei do da dos das der")
+PARTICLES = word_set("de des di du del dei do da dos das der")
 """Words between two nouns in Romance languages: `límite de solicitudes`."""
-TIMES = listed("s sec secs second seconds min mins minute minutes h hour hours")
+TIMES = word_set("s sec secs second seconds min mins minute minutes h hour hours")
 """Units of time. After `per` they are about a rate limit."""
-METRIC = listed("ko mo go")
+METRIC = word_set("ko mo go")
 """French units of bytes. They count as such only after a number."""
 SMALL = 10_000
 """The size from which a number is never scaled by the word after it."""
@@ -92,7 +94,7 @@ COUNTING = r"(?i)\s?-?(?:tok|jeton|токен|トークン|토큰)"
 `150.000 Token` is 150,000."""
 
 
-LONGEST_NAME = 80
+MAX_LEXEME_CHARS = 80
 """The length, in characters, from which an identifier with a number is not taken for the name of a single
 thing."""
 SEAM = r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3040-\u9fff\uac00-\ud7a3])"
@@ -131,9 +133,9 @@ def lexemes(text: str) -> list[Lexeme]:
             lower = word.lower()
             concept = WORDS.get(lower)
             if concept is None and "'" in lower:
-                concept, lower = _elided(lower)
+                concept, lower = _split_elision(lower)
             if concept is None and lower in WORDS_OF:
-                concept, lower = _translated(WORDS_OF[lower])
+                concept, lower = _translate(WORDS_OF[lower])
             if concept is None and lower in TIMES and len(found) > 1 and found[-2].word == "per":
                 concept = PACE
             if concept is None and lower in METRIC and found and found[-1].concept == NUMBER:
@@ -167,7 +169,7 @@ def lexemes(text: str) -> list[Lexeme]:
     return found
 
 
-def _translated(english: str) -> tuple[str, str]:
+def _translate(english: str) -> tuple[str, str]:
     """Return (concept, word) for the English translation of a foreign word. A translation of two words has
     the concept that the pair has in `PAIRED`."""
     if " " not in english:
@@ -176,7 +178,7 @@ def _translated(english: str) -> tuple[str, str]:
     return PAIRED.get((first, second), NONE), english
 
 
-def _elided(word: str) -> tuple[str | None, str]:
+def _split_elision(word: str) -> tuple[str | None, str]:
     """Return (concept, word) for a word without its French or Italian article: `l'entrée`, `dell'input`.
     The concept is None if the word has no such article or the rest is unknown."""
     article, _, noun = word.partition("'")
@@ -235,7 +237,7 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
         if behind:
             _push(found, WORDS[behind.lower()], behind.lower(), at)
         return
-    if len(word) < LONGEST_NAME and re.search(NUMBERED, word) is not None:
+    if len(word) < MAX_LEXEME_CHARS and re.search(NUMBERED, word) is not None:
         found.append(Lexeme(NONE, lower, 0, at))
         return
     if "[" in word or word.count(".") > 1 or (any(c.isdigit() for c in word) and "_" not in word):
@@ -252,7 +254,7 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
     for part in PART.findall(word):
         low = part.lower()
         if low in WORDS_OF and low not in WORDS:
-            concept, low = _translated(WORDS_OF[low])
+            concept, low = _translate(WORDS_OF[low])
             _push(found, concept, low, at)
         elif not low.isdigit():
             _push(found, WORDS.get(low, NONE), low, at)

@@ -1,8 +1,8 @@
 """Find the meaning of a provider's error message: what was too long, against which limit, and in which unit.
 
 A message is split into clauses of lexemes, each with a concept (`vocabulary.py`). Each clause may make claims
-(`claims.py`). All claims together, in the order of evidence in `_kind`, give the kind of failure. No whole
-sentence of a provider is stored.
+(`claims.py`). All claims together, in the order of evidence in `_kind`, give the kind of failure.
+No whole sentence of a provider is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from compactd.core.overflow.claims import claims_of, is_counted
 from compactd.core.overflow.lexer import Lexeme, lexemes
-from compactd.core.overflow.number_roles import SMALLEST
+from compactd.core.overflow.number_roles import MIN_ROLE_TOKENS
 from compactd.core.overflow.numbers import Figures, figures
 from compactd.core.overflow.vocabulary import (
     AUTH,
@@ -49,7 +49,7 @@ from compactd.core.overflow.vocabulary import (
     WITHIN,
 )
 
-Kind = Literal[
+FailureKind = Literal[
     "overflow",
     "output_limit",
     "rate_limit",
@@ -67,7 +67,7 @@ UNSERVED = "a model that does not serve this"
 """The reason given if a model or endpoint does not offer what was requested."""
 STATEMENTS = ("the context window is stated", "the prompt's limit is stated")
 """The reasons given if a message only states a limit and does not say that it was exceeded."""
-DONE = frozenset(
+ALREADY_CUT_WORDS = frozenset(
     {
         "truncated",
         "truncating",
@@ -84,12 +84,13 @@ DONE = frozenset(
 )
 """Words which say that something was already cut."""
 OUGHT = frozenset({"must", "must be", "should be", "should", "cannot", "not", "disabled", "off"})
-"""Words which say that something should be done or was not done. Next to them, a word of `DONE` is advice."""
+"""Words which say that something should be done or was not done. Next to them, a word of `ALREADY_CUT_WORDS`
+is advice."""
 PASSIVE = frozenset({"been", "were"})
-"""Auxiliary verbs before a word of `DONE`: `has been truncated`."""
+"""Auxiliary verbs before a word of `ALREADY_CUT_WORDS`: `has been truncated`."""
 STOPPED = frozenset({"deactivated", "discontinued", "delisted", "retired", "decommissioned", "sunset"})
 """Words which say that a model is no longer served."""
-GONE = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
+MISSING_MODEL_WORDS = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
 """Words which say that a model does not exist, or no longer does."""
 MEMORY = frozenset({"memory", "ram", "vram", "gpu", "prefill", "kv", "kv cache", "cache memory", "cuda"})
 """Words for what a server measures in gigabytes."""
@@ -105,9 +106,9 @@ CAPPED = ("a cap in bytes or characters", "a short field's cap")
 NEARLY = 1.25
 """If the number that was sent, times this factor, reaches the window, the two numbers are not swapped (see
 `_in_order`)."""
-LEFT = frozenset({"remaining", "left"})
+REMAINING_WORDS = frozenset({"remaining", "left"})
 """Words for what is left of the window."""
-REST = frozenset({"remaining", "left", "available"})
+FREE_SPACE_WORDS = frozenset({"remaining", "left", "available"})
 """Words for what the prompt leaves free of the window."""
 MONTHS = frozenset({"monthly", "weekly", "month", "week"})
 """Words for the periods of a plan's allowance."""
@@ -122,9 +123,9 @@ RATED = frozenset(
 SHORT = 14
 """In lexemes. A shorter message with two counts of tokens is about the prompt, even if it does not name
 it."""
-AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
+RETRY_WORDS = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
 """Words that ask the user to send the same request again, shortened."""
-LONGEST = 3000
+MAX_MESSAGE_CHARS = 3000
 """How many characters of a message are read: three quarters of them from the beginning, one quarter from
 the end. A longer message repeats the request."""
 
@@ -132,7 +133,7 @@ the end. A longer message repeats the request."""
 class Meaning(Struct, frozen=True, kw_only=True):
     """The meaning of a message."""
 
-    kind: Kind | None
+    kind: FailureKind | None
     """The kind of failure; None if the words do not decide."""
     why: str = ""
     """A short phrase for people that says what decided."""
@@ -158,10 +159,14 @@ SPECIFIC = frozenset(
 WINDOW_SIGNS = frozenset({OVER, LONG, WITHIN})
 
 
-def meaning(text: str, *, embeds: bool = False) -> Meaning:
+def read_meaning(text: str, *, embeds: bool = False) -> Meaning:
     """Return the meaning of `text`, one message without its wrappers. `embeds` says that an embedding
     model was called. O(characters)."""
-    found = lexemes(text if len(text) <= LONGEST else f"{text[: LONGEST * 3 // 4]}\n{text[-LONGEST // 4 :]}")
+    found = lexemes(
+        text
+        if len(text) <= MAX_MESSAGE_CHARS
+        else f"{text[: MAX_MESSAGE_CHARS * 3 // 4]}\n{text[-MAX_MESSAGE_CHARS // 4 :]}"
+    )
     if not found:
         return NOTHING
     clauses = _clauses(found)
@@ -192,13 +197,20 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
     if "room" in claims:
         found_figures = Figures()
     if kind == "overflow" and why not in STATEMENTS:
-        found_figures = _without_rest(found_figures) if words & LEFT else _in_order(found_figures)
+        found_figures = (
+            _without_remaining(found_figures) if words & REMAINING_WORDS else _in_order(found_figures)
+        )
     if kind == "rate_limit" and "requested" not in words:
         found_figures = Figures(limit=found_figures.limit)
     if kind == "overflow" and found_figures.limit is not None and not everywhere & {TOKENS, SIZE}:
         found_figures = _without_number_of_error(found_figures, found)
     only_stated = kind == "overflow" and why in STATEMENTS
-    cut = kind == "overflow" and bool(words & DONE) and not words & OUGHT and LONG not in everywhere
+    cut = (
+        kind == "overflow"
+        and bool(words & ALREADY_CUT_WORDS)
+        and not words & OUGHT
+        and LONG not in everywhere
+    )
     cut = cut or ("truncated" in words and bool(words & PASSIVE) and not words & OUGHT)
     if only_stated and found_figures.requested is not None and found_figures.limit is not None:
         only_stated = found_figures.requested < found_figures.limit
@@ -222,7 +234,7 @@ def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figure
     return Figures() if odd else stated
 
 
-def _without_rest(stated: Figures) -> Figures:
+def _without_remaining(stated: Figures) -> Figures:
     """Return the figures of an error that says how much of the window is left. The smaller number is then
     not the whole request, and is left out."""
     if stated.limit is None or stated.requested is None or stated.requested > stated.limit:
@@ -235,7 +247,7 @@ def _in_order(stated: Figures) -> Figures:
     swap the two, or keep only the limit if it is named as a window's."""
     if stated.output is not None or stated.limit is None or stated.requested is None:
         return stated
-    if stated.requested >= stated.limit or stated.requested < SMALLEST:
+    if stated.requested >= stated.limit or stated.requested < MIN_ROLE_TOKENS:
         return stated
     if stated.by_window and stated.requested * NEARLY >= stated.limit:
         return stated
@@ -251,7 +263,7 @@ def _kind(
     words: set[str],
     stated: Figures,
     found: Sequence[Lexeme],
-) -> tuple[Kind | None, str, bool]:
+) -> tuple[FailureKind | None, str, bool]:
     """Return (kind, reason, clear): `clear` is `Meaning.clear`. The order of the checks is the order of
     evidence."""
     paced = PACE in everywhere
@@ -266,7 +278,7 @@ def _kind(
     if FILTER in everywhere and not ({"prompt", "tokens"} & claims.keys()):
         return "content_filter", "refused for its content", False
     if paced or MONEY in everywhere or PLAN in everywhere:
-        kind = _refused(found, everywhere, words, claims)
+        kind = _pace_or_money(found, everywhere, words, claims)
         if kind is not None:
             return kind, "pace" if kind == "rate_limit" else "money or a plan's allowance", False
     if "tooled" in claims:
@@ -297,7 +309,7 @@ def _kind(
         if passed and PROMPT in everywhere and stated.input is not None and stated.output is not None:
             return "overflow", "prompt and output exceed the limit", True
         return "output_limit", claims["output"], False
-    if (OUTPUT in everywhere or (everywhere & {WINDOW, TOKENS} and words & REST)) and (
+    if (OUTPUT in everywhere or (everywhere & {WINDOW, TOKENS} and words & FREE_SPACE_WORDS)) and (
         NEGATIVE.search(text) or "negative" in words
     ):
         return "overflow", "the prompt left no room for an answer", True
@@ -313,7 +325,7 @@ def _kind(
     if (
         passed
         and about_prompt
-        and not words & DONE
+        and not words & ALREADY_CUT_WORDS
         and not everywhere & {BYTES, MEDIA, COUNTED}
         and (
             everywhere & {TOKENS, SHORTEN}
@@ -327,7 +339,7 @@ def _kind(
     if (
         SHORTEN in everywhere
         and everywhere & {WINDOW, PROMPT}
-        and words & AGAIN
+        and words & RETRY_WORDS
         and len(found) < 16
         and not everywhere & {BYTES, MEDIA, COUNTED, PACE, MONEY, PLAN, TOOLED, AUTH, INVALID}
     ):
@@ -336,14 +348,18 @@ def _kind(
         return "output_limit", "the output's own cap", False
     if (
         AUTH in everywhere
-        and not (MODEL in everywhere and words & GONE)
+        and not (MODEL in everywhere and words & MISSING_MODEL_WORDS)
         and not words & {"thinking", "thought"}
     ):
         return "auth", "key or permission", False
     answer = OUTPUT in everywhere or ({"response", "length"} <= words and LIMIT in everywhere)
     if answer and words & {"truncated", "cut"} and not everywhere & {PROMPT, WINDOW, TOOLED}:
         return "output_limit", "the answer was cut at its cap", False
-    if OUTPUT in everywhere and INCOMPLETE.search(text[:LONGEST]) is not None and WINDOW not in everywhere:
+    if (
+        OUTPUT in everywhere
+        and INCOMPLETE.search(text[:MAX_MESSAGE_CHARS]) is not None
+        and WINDOW not in everywhere
+    ):
         return "output_limit", "the answer was cut at its cap", False
     if SERVER in everywhere or BUSY in everywhere:
         return "server", "the provider's own failure", False
@@ -352,9 +368,9 @@ def _kind(
     return None, "", False
 
 
-def _refused(
+def _pace_or_money(
     found: Sequence[Lexeme], everywhere: set[str], words: set[str], claims: dict[str, str]
-) -> Kind | None:
+) -> FailureKind | None:
     """Return `rate_limit`, `quota` or `invalid_request` for a message with words about pace, money or a
     plan; None if these words do not decide. The first such word counts, because the others are advice and
     advertising."""

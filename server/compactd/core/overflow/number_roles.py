@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactd.core.overflow.lexer import Lexeme
-from compactd.core.overflow.lists import listed
+from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.vocabulary import (
     END,
     GIVEN,
@@ -27,38 +27,40 @@ from compactd.core.overflow.vocabulary import (
     WITHIN,
 )
 
-SMALLEST = 64
+MIN_ROLE_TOKENS = 64
 """The smallest number, in tokens, that can be a window. A smaller number is an ordinal, a count or a
 status."""
-GLUE = listed("in of for from into the your text was were is are by to which a an total about this")
+GLUE = word_set("in of for from into the your text was were is are by to which a an total about this")
 """Words without a role of their own, which may come between a number and the noun that it counts."""
-WEAK = listed("is was were has have had requires used using")
+WEAK = word_set("is was were has have had requires used using")
 """Verbs that precede a limit as often as the size of the request, so that they decide nothing."""
 LACKING = frozenset({"no room", "no space", "not enough", "little room", "insufficient"})
 """Words that say that room is missing. A number after them need not be a limit."""
-AT_LEAST = frozenset({"over", "above", "more than"})
+MORE_THAN_WORDS = frozenset({"over", "above", "more than"})
 """Words before a counted number: `resulted in over N`. After a verb such as "resulted in" they do not name
 a limit."""
-SENT = listed("given sent received requested provided supplied submitted found counted used measured passed")
+SENT = word_set(
+    "given sent received requested provided supplied submitted found counted used measured passed"
+)
 """Participles that follow the size of the request: `but 9001 were given`."""
-NEEDING = listed("requires require required needs need needed")
+NEEDING = word_set("requires require required needs need needed")
 """Verbs before the size of the window that a request would need."""
-BEARING = listed("takes accepts accept supports support handles handle holds allows has fits tolerates")
+BEARING = word_set("takes accepts accept supports support handles handle holds allows has fits tolerates")
 """Verbs whose object is the limit if their subject is a model or a window: `the model supports N`."""
 
 
 def value_is_odd(value: int) -> bool:
-    """Return whether a number is unlikely to be tokens: it is below `SMALLEST` or in the range of HTTP
+    """Return whether a number is unlikely to be tokens: it is below `MIN_ROLE_TOKENS` or in the range of HTTP
     error statuses."""
-    return value < SMALLEST or 400 <= value < 600
+    return value < MIN_ROLE_TOKENS or 400 <= value < 600
 
 
-def before_says(before: Sequence[Lexeme], concept: str) -> bool:
+def has_concept_before(before: Sequence[Lexeme], concept: str) -> bool:
     """Return whether one of the last three lexemes of `before` has this concept."""
     return any(lexeme.concept == concept for lexeme in before[-3:])
 
 
-def part_of(after: Sequence[Lexeme]) -> str:
+def request_part(after: Sequence[Lexeme]) -> str:
     """Return the role that the words directly after a number give it: the prompt's part (`N in your
     prompt`), the output's (`N output tokens`), a limit (`N limit`), a window, or `NONE`."""
     for place, lexeme in enumerate(after):
@@ -119,7 +121,7 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
             continue
         if lexeme.word == ":" and over:
             role, strength, named = NONE, 0, False
-        if concept == OVER and lexeme is words[-1] and role == GIVEN and lexeme.word in AT_LEAST:
+        if concept == OVER and lexeme is words[-1] and role == GIVEN and lexeme.word in MORE_THAN_WORDS:
             continue
         if lexeme.word in ("budget", "allowance") and place and words[place - 1].concept in (TOKENS, PROMPT):
             role, strength = LIMIT, 2
@@ -147,7 +149,7 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
                 role == LIMIT
                 and lexeme.word in ("containing", "requested", "received", "given")
                 and words[-1] is not lexeme
-                and not _ends_so(words, lexeme)
+                and not _is_next_to_number(words, lexeme)
             ):
                 continue
             role, strength, named = (TOTAL if role == TOTAL else GIVEN), 2, False
@@ -185,7 +187,7 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
     return role, named
 
 
-def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
+def _is_next_to_number(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
     """Return whether only filler words follow `lexeme` in `words`, which end at the number."""
     place = next(i for i in range(len(words) - 1, -1, -1) if words[i] is lexeme)
     return all(
@@ -195,7 +197,7 @@ def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
     )
 
 
-def is_told(after: Sequence[Lexeme], following: Lexeme | None) -> bool:
+def is_followed_by_sent(after: Sequence[Lexeme], following: Lexeme | None) -> bool:
     """Return whether a participle directly after a number says that this many were sent: `9001 were
     given`. The participle does not count if it begins the next phrase. `following` is the next number."""
     words = [x for x in after if x.concept != TOKENS and x.word not in ("were", "was", "are", "have", "been")]

@@ -13,15 +13,15 @@ from itertools import pairwise
 from msgspec import Struct
 
 from compactd.core.overflow.lexer import Lexeme
-from compactd.core.overflow.lists import listed
 from compactd.core.overflow.number_roles import (
-    SMALLEST,
-    before_says,
-    is_told,
-    part_of,
+    MIN_ROLE_TOKENS,
+    has_concept_before,
+    is_followed_by_sent,
+    request_part,
     role_before,
     value_is_odd,
 )
+from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.vocabulary import (
     BY,
     BYTES,
@@ -45,18 +45,18 @@ from compactd.core.overflow.vocabulary import (
     WITHIN,
 )
 
-BACK = 12
+MAX_WORDS_BEFORE = 12
 """How many lexemes before a number may give it its role."""
-AHEAD = 5
+MAX_WORDS_AFTER = 5
 """How many lexemes after a number may give it its role."""
 OTHER_UNITS = (BYTES, MEDIA, MONEY, COUNTED)
 """Concepts after a number that are units other than tokens."""
-UNITS = listed(
+UNITS = word_set(
     "ms s sec secs second seconds minute minutes min hour hours day days times retries attempts usd"
     " dollars percent requests messages turns items tools pages files images characters bytes retry"
 )
 """Words after a number that are units other than tokens."""
-STATUSES = listed(
+STATUSES = word_set(
     "status code http error errno statuscode httpstatuscode version line column port api id took task account"
 )
 """Words before a number that is a status, a place, a version or an id."""
@@ -123,7 +123,7 @@ def figures(found: Sequence[Lexeme]) -> Figures:
         loose = [value for value in loose if value not in excess]
     if limit is None and loose and (inputs or totals):
         below = [v for v in loose if v < max(inputs + totals)]
-        limit = max(below) if below and max(below) >= SMALLEST else None
+        limit = max(below) if below and max(below) >= MIN_ROLE_TOKENS else None
         loose = [v for v in loose if v != limit]
     if limit is not None and not inputs and not totals:
         above = [v for v in loose if v > limit]
@@ -135,13 +135,13 @@ def figures(found: Sequence[Lexeme]) -> Figures:
         and not inputs
         and not totals
         and len(loose) == 1
-        and loose[0] >= SMALLEST
+        and loose[0] >= MIN_ROLE_TOKENS
     ):
         totals = loose
-    if limit is None and not inputs and not totals and len(set(loose)) == 2 and min(loose) >= SMALLEST:
+    if limit is None and not inputs and not totals and len(set(loose)) == 2 and min(loose) >= MIN_ROLE_TOKENS:
         totals, limit = [max(loose)], min(loose)
 
-    requested, prompt = _requested(inputs, totals, output, limit)
+    requested, prompt = _requested_sizes(inputs, totals, output, limit)
     if limit is not None and requested is not None and requested < limit and output is None:
         beyond = next((x for x in roles if x.value == requested and _is_beyond(found, x.at)), None)
         if beyond is not None:
@@ -150,7 +150,7 @@ def figures(found: Sequence[Lexeme]) -> Figures:
         requested = limit + excess[0]
     if prompt is None and requested is not None and output is not None and requested >= output:
         prompt = requested - output
-    if not limits and requested is not None and requested < SMALLEST:
+    if not limits and requested is not None and requested < MIN_ROLE_TOKENS:
         requested = prompt = None
     words = {lexeme.word for lexeme in found}
     return Figures(
@@ -166,7 +166,7 @@ def figures(found: Sequence[Lexeme]) -> Figures:
 def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | None:
     """Return the limit among the numbers with the role of a limit; None if all are too small. A window's
     limit is preferred to others, and a limit that was exceeded to one that was not."""
-    fitting = [r for r in limits if r.value >= SMALLEST]
+    fitting = [r for r in limits if r.value >= MIN_ROLE_TOKENS]
     if not fitting:
         return None
     named = [r for r in fitting if r.named] or fitting
@@ -178,7 +178,7 @@ def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | N
     return (passed or named)[0].value
 
 
-def _requested(
+def _requested_sizes(
     inputs: list[int], totals: list[int], output: int | None, limit: int | None
 ) -> tuple[int | None, int | None]:
     """Return (everything that was compared with the limit, the prompt's part of it)."""
@@ -224,10 +224,10 @@ def _roles(found: Sequence[Lexeme]) -> list[_Role]:
     for order, i in enumerate(places):
         following = places[order + 1] if order + 1 < len(places) else len(found)
         value = found[i].value
-        before = found[max(last + 1, i - BACK) : i]
-        after = found[i + 1 : min(following, i + 1 + AHEAD)]
+        before = found[max(last + 1, i - MAX_WORDS_BEFORE) : i]
+        after = found[i + 1 : min(following, i + 1 + MAX_WORDS_AFTER)]
         role, named = _role(before, after, found, i, following)
-        bounds = value < SMALLEST and following == i + 2 < len(found) and found[i + 1].word in BOUNDS
+        bounds = value < MIN_ROLE_TOKENS and following == i + 2 < len(found) and found[i + 1].word in BOUNDS
         if role == "-" or value <= 1 or bounds or _is_counted_off(found, i):
             last = last if value <= 1 or bounds else i
             continue
@@ -293,21 +293,21 @@ def _role(
             return LIMIT, True
     if next_sign is not None and next_sign.word in AMONG and following == i + 2 + skip < len(found):
         return PROMPT, False
-    if sign == NONE and found[i - 1].word == "=" and _added(found[max(0, i - 16) : i]) is not None:
+    if sign == NONE and found[i - 1].word == "=" and _added_part(found[max(0, i - 16) : i]) is not None:
         return TOTAL, False
     if next_sign is not None and next_sign.word == ">":
-        return (OUTPUT, False) if sign == PLUS or _added(before) == OUTPUT else (PROMPT, False)
-    if next_sign is not None and next_sign.concept == PLUS and not before_says(before, LIMIT):
-        return (OUTPUT if before_says(before, OUTPUT) else PROMPT), False
+        return (OUTPUT, False) if sign == PLUS or _added_part(before) == OUTPUT else (PROMPT, False)
+    if next_sign is not None and next_sign.concept == PLUS and not has_concept_before(before, LIMIT):
+        return (OUTPUT if has_concept_before(before, OUTPUT) else PROMPT), False
     if sign == PLUS:
         return (OUTPUT, False) if not any(x.concept == PROMPT for x in after[:3]) else (PROMPT, False)
-    if (added := _added(before)) in (PROMPT, OUTPUT):
+    if (added := _added_part(before)) in (PROMPT, OUTPUT):
         return added, False
 
     if counted and _covers_both(after) and not any(x.concept == GIVEN for x in before):
         return LIMIT, True
-    part = part_of(after)
-    if is_told(after, found[following] if following < len(found) else None):
+    part = request_part(after)
+    if is_followed_by_sent(after, found[following] if following < len(found) else None):
         return GIVEN, False
     role, named = role_before(before)
     if role == LIMIT and _is_compared(before, after, found[i + 1 : following]) and following < len(found):
@@ -363,7 +363,7 @@ def _covers_both(after: Sequence[Lexeme]) -> bool:
     return "for" in words and "and" in words and OUTPUT in has and bool(has & {PROMPT, REQUEST})
 
 
-def _added(words: Sequence[Lexeme]) -> str | None:
+def _added_part(words: Sequence[Lexeme]) -> str | None:
     """Return the concept of a number that is added to another, judged by the words after the plus sign: `+
     max new tokens (N)`. None if `words` has no plus sign, or a comparison follows it."""
     part = None
@@ -383,11 +383,11 @@ def _added(words: Sequence[Lexeme]) -> str | None:
 
 def _is_counted_off(found: Sequence[Lexeme], i: int) -> bool:
     """Return whether the number at `i` is small and counts attempts: `attempt 3/3`."""
-    if found[i].value >= SMALLEST:
+    if found[i].value >= MIN_ROLE_TOKENS:
         return False
     beside = [found[j].value for j in (i - 2, i + 2) if 0 <= j < len(found) and found[j].concept == NUMBER]
     signs = [found[j].word for j in (i - 1, i + 1) if 0 <= j < len(found)]
-    return bool(AMONG.intersection(signs)) and any(value < SMALLEST for value in beside)
+    return bool(AMONG.intersection(signs)) and any(value < MIN_ROLE_TOKENS for value in beside)
 
 
 def _is_what_passed(before: Sequence[Lexeme]) -> bool:

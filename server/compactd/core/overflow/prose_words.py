@@ -2,14 +2,28 @@
 
 Providers' refusals use few words, the same ones everywhere. People who write about errors use other words,
 those of a story, a test or a document. The lists were collected from refusals (docs/truth.md) and from
-passages of real sessions, 2026-11.
+passages of real sessions, 2026-11. They are written as texts (`word_set`), because hundreds of quoted words
+are hard to read.
 """
 
 from __future__ import annotations
 
-from compactd.core.overflow.lists import listed, listed_pairs
 
-TELLING = listed(
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(words.split())
+
+
+def listed_pairs(pairs: str) -> frozenset[tuple[str, str]]:
+    """Return the pairs of words in a text as a set. Each pair is two words; commas separate the pairs."""
+    found = set()
+    for pair in pairs.split(","):
+        first, second = pair.split()
+        found.add((first, second))
+    return frozenset(found)
+
+
+DESCRIBING_WORDS = word_set(
     "answers dashboard week failures"
     " regex regexp regexes pytest assert asserts asserted changelog readme workaround todo fixme"
     " classifies classify classified classifier detects detection detector detect"
@@ -30,13 +44,13 @@ TELLING = listed(
     " she his her"
 )
 """Words of people who describe errors. None of the collected refusals contains one."""
-HINTING = listed(
+HINTING = word_set(
     "handles handling compaction"
     " example examples troubleshooting typically usually often sometimes checks maybe"
     " probably asked documented retries recovery fallback suggested seems looks i our"
 )
 """Words of people who describe errors, which a friendly refusal or a client's own error may use too."""
-TELLING_PAIRS = listed_pairs(
+DESCRIBING_PAIRS = listed_pairs(
     "for example,for instance,such as,e g,i e,i got,i get,i keep,i saw,i see,i was,i think,i tried,"
     "i've been,i'm getting,i'm seeing,we should,we need,we now,we also,we get,we saw,we see,we have,"
     "we treat,we use,pull request,stack overflow,unit test,test case,test cases,test suite,test that,"
@@ -70,7 +84,7 @@ POLITE = listed_pairs(
     "that exceeds,to prevent"
 )
 """Those pairs that refusals and their wrappers use too, so that each counts for less."""
-FAMILIAR = listed(
+FAMILIAR = word_set(
     "summary room thread earlier clear retrying press esc twice go few open "
     "fatal uncaught php exceptions java com org io net main thread runtime warning notice a about"
     " accept accepts add additional adjust after again against algo all allow allowing allows already"
@@ -96,12 +110,12 @@ FAMILIAR = listed(
 )
 """Words of refusals to which `vocabulary.py` gives no concept: articles, verbs of servers, names of
 fields. An English word in neither list is unusual in a refusal."""
-OPENINGS = listed(
+OPENINGS = word_set(
     "when whenever once because so why also note does is how if unless as raised returned thrown occurs"
     " rejected indicates triggered signals emitted"
 )
 """First words of sentences that describe errors."""
-PROVIDERS = listed(
+PROVIDERS = word_set(
     "anthropic openai bedrock gemini google mistral groq ollama openrouter deepseek azure vertex cohere"
     " minimax kimi moonshot xai vllm copilot cerebras fireworks together litellm dashscope zhipu llama"
 )

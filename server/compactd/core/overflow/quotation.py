@@ -13,17 +13,17 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import Literal
 
-from compactd.core.overflow.bare import PATHS, bare
-from compactd.core.overflow.lists import listed
 from compactd.core.overflow.prose_words import (
+    DESCRIBING_PAIRS,
+    DESCRIBING_WORDS,
     FAMILIAR,
     HINTING,
     OPENINGS,
     POLITE,
     PROVIDERS,
-    TELLING,
-    TELLING_PAIRS,
+    word_set,
 )
+from compactd.core.overflow.strip_log_marks import PATHS, bare
 from compactd.core.overflow.translations import WORDS_OF
 from compactd.core.overflow.unwrap import Unwrapped
 from compactd.core.overflow.vocabulary import WORDS
@@ -34,7 +34,7 @@ STATUS = r"[45][0-2]\d"
 """Matches an HTTP error status."""
 STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
 """Matches an HTTP error status in a list of statuses or before its explanation."""
-PARSING = listed(
+PARSING = word_set(
     "pars json schema unterminated deserializ decod tool arguments template near regex syntax yaml xml"
     " function"
 )
@@ -55,7 +55,7 @@ ANSWERING = r"""["'](?:message|error|detail|msg)["']\s?[:=]\s?$"""
 CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
 """Matches a quoted machine code of an overflow. In quotation marks it may be a value in the request or the
 name of a tool."""
-WRAPPING = listed(
+WRAPPING = word_set(
     "all models exhausted attempts attempt retries after error"
     " errors request failed fail fails with message the a an from api response status code server"
     " http https bad reason details detail body provider returned model by of in is was and to last"
@@ -66,7 +66,7 @@ WRAPPING = listed(
 """Words around a quoted refusal that say nothing of their own."""
 READ = 4000
 """How many characters of the prose outside of structured data are examined."""
-LONGEST = 1000
+MAX_REFUSAL_CHARS = 1000
 """The maximum number of characters in one line of a refusal outside of its body. The longest lines, of
 Anthropic and AWS, have about 600."""
 LINES = 4
@@ -106,7 +106,7 @@ KEYED = (
 """Matches the beginning of a line of the form `Key: value` with a key that error reports use."""
 TAGS = re.compile(r"<([A-Za-z][\w:.-]*)")
 """Matches the beginning of a tag and its name."""
-PLAIN_TAGS = listed(
+PLAIN_TAGS = word_set(
     "html head title body h1 h2 h3 p center pre hr br div span meta style script link a b i strong"
     " small address error errors message requestid hostid response lm string exception detail fault"
     " faultstring faultcode xml status description errorresponse type resource reason request_id uuid"
@@ -115,7 +115,7 @@ PLAIN_TAGS = listed(
 """Tags of error pages and of XML errors, and names of placeholders (`<LM Studio error>`)."""
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|#\d+")
 """Matches an English word or a number of an issue."""
-SPOKEN = r"(?<![\w=])[\"“'‘`«](?=\S)([^\"“”`»\n]{8,300}?)(?<=\S)[\"”'’`»](?!\w)"
+QUOTED_PASSAGE = r"(?<![\w=])[\"“'‘`«](?=\S)([^\"“”`»\n]{8,300}?)(?<=\S)[\"”'’`»](?!\w)"
 """Matches a passage in quotation marks."""
 
 OPENED = re.compile(
@@ -168,7 +168,7 @@ UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 
 
 @cache
-def _marked() -> re.Pattern[str]:
+def _layout_pattern() -> re.Pattern[str]:
     """Return the pattern that matches a line of source code, a log, a list, a diff or a test report. It is
     compiled at the first call, because that takes milliseconds."""
     return re.compile(
@@ -229,19 +229,23 @@ def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Litera
         return "surely"
     if coded and answered:
         return ""
-    points = _tagged(text[:READ]) if "<" in text[:READ] else 0
+    points = _tag_points(text[:READ]) if "<" in text[:READ] else 0
     points += 2 if HOLLOW.search(text[:READ]) is not None else 0
     whole = body.prose[:READ].strip()
     prose = bare(whole).strip()
     logged = prose != whole
     if body.messages:
         prose = "\n".join(line.rstrip(" \t:=-") for line in prose.split("\n"))
-    if body.messages and re.search(RETURNED, prose[-LONGEST:]) is not None:
+    if body.messages and re.search(RETURNED, prose[-MAX_REFUSAL_CHARS:]) is not None:
         points -= 2
     prose = re.sub(ADVICE, "", prose) if "\n" in prose else prose
     prose = re.sub(ADVISED, "", prose) if len(prose) < ADVISING else prose
     if prose:
-        points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes)) + _long(prose)
+        points += (
+            _layout_points(prose)
+            + _telling_points(prose, is_wrapper=bool(body.messages or body.codes))
+            + _other_language_points(prose)
+        )
         if RAISED.match(prose) is not None:
             points -= 3
         elif re.match(REPORTED, prose + (": " if body.messages else "")) is not None or logged:
@@ -253,7 +257,7 @@ def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Litera
     return "surely" if points >= 5 else "likely"
 
 
-def unspoken(message: str) -> str | None:
+def without_quotations(message: str) -> str | None:
     """Return `message` without its long quotations, if it says something of its own; otherwise None.
 
     The refusal of a malformed request quotes the request: `Invalid content: "prompt is too long …" is not …`.
@@ -262,9 +266,9 @@ def unspoken(message: str) -> str | None:
         return _before_echo(message)
     spans = [
         found.span()
-        for found in _spoken(message, 12)
+        for found in _quoted_passages(message, 12)
         if (found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None)
-        and not _answers(message[: found.start()])
+        and not _is_error_key(message[: found.start()])
     ]
     if not spans:
         return _before_echo(message)
@@ -278,19 +282,19 @@ def unspoken(message: str) -> str | None:
     return outside if len(own) > 1 else None
 
 
-def _answers(before: str) -> bool:
+def _is_error_key(before: str) -> bool:
     """Return whether the text before a quotation ends with a key such as `"message":`, so that the
     quotation is an error message in data that does not parse. False if the text also says that something
     could not be parsed, because then the quotation may be the request."""
     return re.search(ANSWERING, before[-20:]) is not None and re.search(PARSED, before) is None
 
 
-def _spoken(text: str, most: int) -> list[re.Match[str]]:
+def _quoted_passages(text: str, most: int) -> list[re.Match[str]]:
     """Return at most `most` quoted passages of `text`; an empty list if it has more than `SIGNS` quotation
     marks."""
     if sum(text.count(sign) for sign in QUOTE_SIGNS) > SIGNS:
         return []
-    return list(islice(re.finditer(SPOKEN, text), most))
+    return list(islice(re.finditer(QUOTED_PASSAGE, text), most))
 
 
 def _before_echo(message: str) -> str | None:
@@ -304,19 +308,19 @@ def _before_echo(message: str) -> str | None:
     return head if parsed else None
 
 
-def _tagged(text: str) -> int:
+def _tag_points(text: str) -> int:
     """Return points for tags in `text` that no server's error page has."""
     tags = {tag for tag in TAGS.findall(text) if tag.lower() not in PLAIN_TAGS}
     return 2 if tags - {"Code"} else 0
 
 
-def _look(prose: str) -> int:
+def _layout_points(prose: str) -> int:
     """Return points for the look of the lines: signs of source code and logs, placeholders, many lines,
     very long lines."""
     points = 0
     lines = [line for line in prose.split("\n") if line.strip(" \t.,;:|(){}[]")]
     prose = "\n".join(lines)
-    marked = sum(1 for _ in islice(_marked().finditer(prose), 4))
+    marked = sum(1 for _ in islice(_layout_pattern().finditer(prose), 4))
     if marked:
         points += 2 if marked < 4 else 4
     if any(sign in prose and re.search(pattern, prose) is not None for sign, pattern in PATTERNED):
@@ -328,12 +332,12 @@ def _look(prose: str) -> int:
             points += 3
         if "Traceback (most recent" in prose or "\n    at " in prose or '\n  File "' in prose:
             points += 2
-    if max(map(len, lines), default=0) > LONGEST:
+    if max(map(len, lines), default=0) > MAX_REFUSAL_CHARS:
         points += 2
     return points
 
 
-def _strange(prose: str, words: list[str]) -> int:
+def _unusual_word_points(prose: str, words: list[str]) -> int:
     """Return points for English words that refusals do not use. `words` are the words of `prose`; a text
     in another language gets none."""
     if not prose.isascii() or sum(word in WORDS_OF for word in words) > 2:
@@ -349,7 +353,7 @@ def _strange(prose: str, words: list[str]) -> int:
     return 1 if len(strange) >= 2 and len(strange) * 6 >= len(plain) else 0
 
 
-def _long(prose: str) -> int:
+def _other_language_points(prose: str) -> int:
     """Return points for a text in another language than English that has long quotations or four
     sentences. No provider's refusal has."""
     if prose.isascii():
@@ -369,7 +373,7 @@ def _long(prose: str) -> int:
     return 3 if size > 300 and sum(1 for _ in islice(re.finditer(SENTENCE, prose), 4)) > 3 else 0
 
 
-def _telling(prose: str, *, is_wrapper: bool) -> int:
+def _telling_points(prose: str, *, is_wrapper: bool) -> int:
     """Return points for the words of someone who describes an error. If `is_wrapper`, structured data next
     to `prose` contains the error."""
     if prose.count("/") + prose.count("\\") > 1:
@@ -379,8 +383,8 @@ def _telling(prose: str, *, is_wrapper: bool) -> int:
     words = WORD.findall(prose.lower())
     if is_wrapper and len(words) < 30:
         words = []
-    points = 2 * len(TELLING.intersection(words)) + len(HINTING.intersection(words))
-    pairs = TELLING_PAIRS.intersection(pairwise(words))
+    points = 2 * len(DESCRIBING_WORDS.intersection(words)) + len(HINTING.intersection(words))
+    pairs = DESCRIBING_PAIRS.intersection(pairwise(words))
     if pairs:
         strong = len(pairs - POLITE)
         points += 2 * strong + (len(pairs) - strong) // 2
@@ -391,9 +395,9 @@ def _telling(prose: str, *, is_wrapper: bool) -> int:
     if len(re.findall(STATUS, prose)) > 1:
         points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
     if not is_wrapper or words:
-        points += _strange(prose, words)
+        points += _unusual_word_points(prose, words)
     if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:
-        for spoken in _spoken(prose, 6):
+        for spoken in _quoted_passages(prose, 6):
             before = len(WORD.findall(prose[: spoken.start()].lower()))
             behind = len(WORD.findall(prose[spoken.end() :].lower()))
             said = spoken.group(1)

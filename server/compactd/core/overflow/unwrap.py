@@ -12,11 +12,11 @@ import re
 
 from msgspec import Struct
 
-from compactd.core.overflow.lists import listed
+from compactd.core.overflow.prose_words import word_set
 
-HEAD = 8_000
+HEAD_CHARS = 8_000
 """How many characters are read from the beginning of a text. Errors are short; what follows is an echo."""
-TAIL = 3_000
+TAIL_CHARS = 3_000
 """How many characters are read from the end, where a log or an echo puts the message."""
 FIELDS = 400
 """The maximum number of fields that are read from one text."""
@@ -24,7 +24,7 @@ NESTING = 6
 """How many levels of notation inside strings are opened. OpenRouter's `metadata.raw` has two (seen
 2026-11); more than six do not occur."""
 
-ECHO = listed(
+ECHO = word_set(
     "input inputs inputvalue failedgeneration arguments args kwargs request requestbody"
     " requestbodyvalues messages prompt content contents toolcalls tooluse toolresult tooloutput"
     " parameters url docurl helpurl links help flaggedinput stdout stderr output snippet excerpt choices"
@@ -34,49 +34,49 @@ ECHO = listed(
     " examples newstring oldstring filepath"
 )
 """Keys whose values repeat the request or a tool's output, or are addresses. Letters only, lower case."""
-WRAPPED_ECHO = listed("content text output")
+WRAPPED_ECHO = word_set("content text output")
 """Those keys of `ECHO` in which a relay may also wrap a provider's error. They are opened only if the
 value is an error object."""
 
-MESSAGE = listed(
+MESSAGE = word_set(
     "message msg error errors detail details reason errormessage errormsg description err cause"
     " errordescription exception fault failure info raw body response data title statusmessage"
     " localizedmessage reasons msgs warning responsebody providererror upstreammessage upstreamerror"
     " userfacingmessage errmsg nonfielderrors metadata hint last lasterror innererror result"
 )
 """Keys whose values may be messages for people. Letters only, lower case."""
-CODE = listed(
+CODE = word_set(
     "code type errortype status errorcode errcode name kind slug stopreason finishreason"
     " incompletedetails reason xamznerrortype providererrorcode awserrorcode errorname subtype category"
     " nativefinishreason blockreason"
 )
 """Keys whose values may be machine codes. Letters only, lower case."""
-PLACED = listed("loc param field path parameter")
+PLACED = word_set("loc param field path parameter")
 """Keys whose values say which field of the request was refused."""
-STATUS = listed("status statuscode httpstatus httpstatuscode httpcode rawstatuscode code errorcode")
+STATUS = word_set("status statuscode httpstatus httpstatuscode httpcode rawstatuscode code errorcode")
 """Keys whose values may be HTTP statuses. Letters only, lower case."""
-LOGGED = listed(
+LOGGED = word_set(
     "level levelname loglevel severity logger lineno funcname pid threadname hostname pod service"
 )
 """Keys of a structured log record: a line of a service's log, not a provider's answer."""
-LEVELS = listed("level levelname loglevel severity lvl")
+LEVELS = word_set("level levelname loglevel severity lvl")
 """Keys whose values are the level of a log record."""
-FAILING = listed("error fatal critical err")
+FAILING = word_set("error fatal critical err")
 """Levels of a log record about a failure. The `error` of such a record is the error that the program
 caught."""
-STAMPS = listed("ts time timestamp asctime datetime date msg t logger traceid spanid")
+STAMPS = word_set("ts time timestamp asctime datetime date msg t logger traceid spanid")
 """Keys of which a structured log record has at least one: its time, message, logger or trace."""
-REFUSING = listed(
+REFUSING = word_set(
     "error errors err message msg detail details errormessage errormsg errorcode errmsg fault exception"
     " failure errordescription statusmessage nonfielderrors lasterror innererror reason"
 )
 """Keys of which the body of an error has at least one."""
-ARTICLE = listed(
+ARTICLE = word_set(
     "htmlurl number labels snippet excerpt commits sha repository author createdat comments file line"
     " column ruleid hits total"
 )
 """Keys of an issue, a search result or a commit. Such an object may be about an error, but is not one."""
-TOOLED = listed("toolresult toolcallid tooluseid exitcode returncode iserror stdout filepath")
+TOOLED = word_set("toolresult toolcallid tooluseid exitcode returncode iserror stdout filepath")
 """Keys of a tool's result."""
 
 ANSWER = r"""\{\s*\\?["']?error\\?["']?\s*[:=]"""
@@ -129,7 +129,7 @@ PLAIN = {"n": "\n", "t": " ", "r": " ", "b": " ", "f": " "}
 """The character for each one-letter escape. Tabs and the like become spaces."""
 
 
-class Field(Struct, frozen=True):
+class BodyField(Struct, frozen=True):
     """One value of the body that is not a container."""
 
     key: str
@@ -159,16 +159,16 @@ class Unwrapped(Struct, frozen=True, kw_only=True):
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Take `text` apart into messages, codes, numbers and prose. Never raises. O(min(length, `HEAD` +
-    `TAIL`))."""
+    """Take `text` apart into messages, codes, numbers and prose. Never raises. O(min(length, `HEAD_CHARS` +
+    `TAIL_CHARS`))."""
     pieces = [text]
-    if len(text) > HEAD + TAIL:
-        pieces = [text[:HEAD], resumed(text[-TAIL:], structured="{" in text[:HEAD])]
-    scan = Scan(streamed="data:" in pieces[0])
-    return scan.result("\n".join(scan.read(plain(piece), 0) for piece in pieces))
+    if len(text) > HEAD_CHARS + TAIL_CHARS:
+        pieces = [text[:HEAD_CHARS], resume_cut(text[-TAIL_CHARS:], structured="{" in text[:HEAD_CHARS])]
+    scan = FieldScan(streamed="data:" in pieces[0])
+    return scan.result("\n".join(scan.read(without_markup(piece), 0) for piece in pieces))
 
 
-def plain(text: str) -> str:
+def without_markup(text: str) -> str:
     """Return `text` with wrappers around notations removed or simplified: colour codes, event names, tags,
     and the call around the arguments of a printed exception."""
     if "\x1b" in text or "\\x1b[" in text or "\\u001b[" in text:
@@ -196,7 +196,7 @@ def plain(text: str) -> str:
     return text
 
 
-def resumed(tail: str, *, structured: bool) -> str:
+def resume_cut(tail: str, *, structured: bool) -> str:
     """Return `tail`, the end of a long text, ready to be read. If the text is `structured`, the string
     that was cut at the beginning of `tail` is dropped and a bracket is opened."""
     if not structured:
@@ -205,12 +205,12 @@ def resumed(tail: str, *, structured: bool) -> str:
     return tail if end is None else "{" + tail[end.end() :].lstrip(" \n,}]")
 
 
-class Scan:
+class FieldScan:
     """A collector of the fields of a text, and of those in the notations inside its strings."""
 
     def __init__(self, *, streamed: bool) -> None:
         self.streamed = streamed
-        self.fields: list[Field] = []
+        self.fields: list[BodyField] = []
         self.names: list[tuple[str, str, int]] = []
         self.negative = ""
         self.keys: set[str] = set()
@@ -232,7 +232,7 @@ class Scan:
             inner = left.lstrip("b")[1:-1]
             whole = '\\"' in inner and re.search(r'(?<!\\)"', inner) is None
             if left.startswith(('"{', "'{", "b'", 'b"')) or whole or OPENING.search(inner) is None:
-                text = ESCAPE.sub(unescaped, inner) if "\\" in inner else inner
+                text = ESCAPE.sub(unescape, inner) if "\\" in inner else inner
                 depth += 1
         prose: list[str] = []
         at = 0
@@ -242,7 +242,7 @@ class Scan:
                 break
             prose.append(text[at : opening.start()])
             self.blocks += depth == 0
-            at = self.block(text, opening.end() - 1, depth + 1, echo=asks(text, opening.start()))
+            at = self.block(text, opening.end() - 1, depth + 1, echo=announces_request(text, opening.start()))
         prose.append(text[at:])
         return "\n".join(piece for piece in prose if piece.strip())
 
@@ -310,9 +310,9 @@ class Scan:
         if silent:
             return
         if "\\" in value:
-            value = ESCAPE.sub(unescaped, value)
+            value = ESCAPE.sub(unescape, value)
             if "\\u" in value:
-                value = ESCAPE.sub(unescaped, value)
+                value = ESCAPE.sub(unescape, value)
         holds = (
             quoted
             and depth < NESTING * 4
@@ -324,7 +324,7 @@ class Scan:
             and key in WRAPPED_ECHO
             and (
                 value.lstrip().startswith('{"error"')
-                or (answers(value) and bool(self.keys.intersection(STATUS)))
+                or (is_error_body(value) and bool(self.keys.intersection(STATUS)))
             )
         )
         if key in ECHO and not wraps:
@@ -334,14 +334,14 @@ class Scan:
         if holds:
             outside = self.read(re.sub(EVENT, "", value), depth + 4)
             if outside.strip():
-                self.fields.append(Field(key, outside, depth, quoted))
+                self.fields.append(BodyField(key, outside, depth, quoted))
             return
         self.names.append((name or key, value, depth)) if not quoted else None
-        self.fields.append(Field(key, value, depth, quoted))
+        self.fields.append(BodyField(key, value, depth, quoted))
 
     def result(self, prose: str) -> Unwrapped:
         """Return what was collected, the innermost first."""
-        messages = [(f.depth, f.value) for f in self.fields if f.key in MESSAGE and says(f.value)]
+        messages = [(f.depth, f.value) for f in self.fields if f.key in MESSAGE and is_for_people(f.value)]
         if self.negative:
             placed = " ".join(f.value for f in self.fields if f.key in PLACED)
             messages.append((NESTING * 9, f"{placed[:120]} must not be negative, got {self.negative}"))
@@ -374,7 +374,7 @@ class Scan:
         )
 
 
-def asks(text: str, at: int) -> bool:
+def announces_request(text: str, at: int) -> bool:
     """Return whether the words before the opening bracket at `at` say that the request follows, not an
     answer."""
     before = text[max(0, at - 40) : at].rstrip(" \n:=-").lower()
@@ -383,12 +383,12 @@ def asks(text: str, at: int) -> bool:
     return re.match(ANSWER, text[at : at + 40]) is None
 
 
-def answers(value: str) -> bool:
+def is_error_body(value: str) -> bool:
     """Return whether a value begins like the body of an error."""
     return re.match(r"""\s{0,9}\{\s{0,9}"(?:error|message|detail|code)"\s?:""", value) is not None
 
 
-def says(value: str) -> bool:
+def is_for_people(value: str) -> bool:
     """Return whether a value is text for people: several words, a script other than ASCII, or something
     that is not a machine code."""
     value = value.strip()
@@ -405,7 +405,7 @@ def number(value: str) -> int:
     return int(value) if len(value) < 16 and value.isascii() and value.isdecimal() else 0
 
 
-def unescaped(found: re.Match[str]) -> str:
+def unescape(found: re.Match[str]) -> str:
     """Return the character for an escape sequence that `ESCAPE` matched."""
     code = found.group(1)
     if len(code) > 1:

@@ -344,7 +344,7 @@ _PAIRED = {
 }
 
 
-def _paired() -> dict[tuple[str, str], str]:
+def _word_pairs() -> dict[tuple[str, str], str]:
     """Return the concept of each pair of words in `_PAIRED`."""
     pairs = {}
     for concept, listed in _PAIRED.items():
@@ -354,7 +354,7 @@ def _paired() -> dict[tuple[str, str], str]:
     return pairs
 
 
-PAIRED = _paired()
+PAIRED = _word_pairs()
 """The concept of each pair of words that mean something else together than apart. A merged pair can be the
 first word of another pair: ("too many", "requests"). An empty second word means that the first word has
 this concept whatever follows it."""

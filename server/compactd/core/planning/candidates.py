@@ -1,8 +1,9 @@
-"""Define the candidates of a compaction plan: the view to compact (`Case`) and one way to cut it (`Shape`).
+"""Define the candidates of a compaction plan: the view to compact (`CutProblem`) and one way to cut it
+(`CutCandidate`).
 
-A `Case` has what is the same for all candidates. A `Shape` is one candidate, with what it keeps and what it
-frees. The *tail* is the messages after the cut; a *batch* is a message with tool calls and the messages with
-their results. All sizes are tokens. (Rules: docs/dev/behaviour.md, "A compaction", 2.)
+A `CutProblem` has what is the same for all candidates. A `CutCandidate` is one candidate, with what it keeps
+and what it frees. The *tail* is the messages after the cut; a *batch* is a message with tool calls and the
+messages with their results. All sizes are tokens. (Rules: docs/dev/behaviour.md, "A compaction", 2.)
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from operator import sub
 
 from msgspec import Struct
 
-from compactd.core.budget.budget import SUMMARY_LEAST, room, summary_budget
+from compactd.core.budget.budget import MIN_SUMMARY_TOKENS, largest_request, summary_budget
 from compactd.core.constraints.constraints import (
-    LEAST_TOKENS,
-    NOTHING_SAID,
+    MIN_CONSTRAINT_TOKENS,
+    NO_PATH_CONSTRAINTS,
     SUMMARY_DIVISOR,
     TARGET_DIVISOR,
     Constraint,
     Constraints,
-    Found,
-    Said,
+    LimitIndex,
+    PathConstraints,
     bullets,
-    within,
+    fitting_constraints,
 )
 from compactd.core.history.entries import EntryId, Item, Stub, is_summary
 from compactd.core.history.outline import Outline
 from compactd.core.history.projection import INTERRUPTED, projected_tokens
-from compactd.core.history.view_cache import Costs, Known, unknown
+from compactd.core.history.view_cache import CachedView, Costs, nothing_cached
 from compactd.core.planning.clip import clip
 from compactd.core.planning.prune import result_places, stubs_for
 from compactd.core.planning.request import Inputs
@@ -48,7 +49,7 @@ PINS_WITHOUT_WINDOW = 16_000
 """The most tokens that pinned messages may take if the window is unknown: an eighth of 128,000."""
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class CutCandidate(Struct, frozen=True, kw_only=True):
     """One way to cut the view, and its sizes. Messages are given by their index in the view's items."""
 
     cut: int
@@ -68,17 +69,17 @@ class Shape(Struct, frozen=True, kw_only=True):
     removed_tokens: int
     """The tokens that the new summary replaces: the removed messages, and the earlier summary if it is
     merged."""
-    gone: int
+    freed_tokens: int
     """All tokens that leave the view: `removed_tokens`, and what the stubs save."""
     takes_in_summary: bool
     """Whether the earlier summary is merged into the new one."""
     unpinned: int
-    """How many pinned messages are removed, because they exceed `Case.pins_cap` or the limit."""
+    """How many pinned messages are removed, because they exceed `CutProblem.pins_cap` or the limit."""
     is_reduced: bool = False
     """Whether the tail is shorter than the keep-recent budget allows, because the limit left no room."""
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class CutProblem(Struct, frozen=True, kw_only=True):
     """The view to compact, with everything that all candidate cuts have in common."""
 
     inputs: Inputs
@@ -120,22 +121,22 @@ class Case(Struct, frozen=True, kw_only=True):
     request are not counted, because that request stays."""
 
     @classmethod
-    def of(cls, inputs: Inputs) -> Case:
+    def of(cls, inputs: Inputs) -> CutProblem:
         """Build the case for `inputs`. The cost is proportional to what is not cached yet in
         `inputs.known`."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
-        known = inputs.known or unknown(inputs.originals or items)
+        known = inputs.known or nothing_cached(inputs.originals or items)
         outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
         merged = items[0] if items and is_summary(items[0].message) else None
-        limit = room(inputs.standing.window, inputs.standing.cap)
+        limit = largest_request(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
         asked = frozenset[int]() if outline.request is None else outline.batch(outline.request)
         frame = smallest_tokens(inputs.settings.rules.lead, inputs.settings.rules.end, costs.count)
-        said = _said_now(known, inputs.limits).demands
-        most = _most_constraints(inputs)
+        said = _path_constraints(known, inputs.limits).constraints
+        most = _max_constraint_tokens(inputs)
         there = frozenset(outline.ids[i] for i in asked)
-        pinned = within(_elsewhere(said, there), most, costs.count)
+        pinned = fitting_constraints(_constraints_removed(said, there), most, costs.count)
         return cls(
             inputs=inputs,
             items=items,
@@ -187,7 +188,7 @@ class Case(Struct, frozen=True, kw_only=True):
         results, it is counted as part of the newest request."""
         last = self.request_tokens
         if not self.outline.is_safe(len(self.items)):
-            batch = self.outline.last_batch
+            batch = self.outline.smallest_tail_start
             last += self.size_from(batch) - sum(self.size(i) for i in self.request if i >= batch)
         return Floor(
             system=self.inputs.fixed.system,
@@ -203,11 +204,11 @@ class Case(Struct, frozen=True, kw_only=True):
         *,
         with_pins: bool = True,
         takes_in_summary: bool = False,
-    ) -> Shape:
-        """Return what stays in the view and what is removed from it, with sizes (`Shape`), if the view is cut
-        at `cut`. `stubs` replace tool output of messages that stay. Without `with_pins`, the user's pinned
-        messages do not stay. An earlier summary is merged if any message is removed, or if `takes_in_summary`
-        is set. O(pinned and shortened messages)."""
+    ) -> CutCandidate:
+        """Return what stays in the view and what is removed from it, with sizes (`CutCandidate`), if the view
+        is cut at `cut`. `stubs` replace tool output of messages that stay. Without `with_pins`, the user's
+        pinned messages do not stay. An earlier summary is merged if any message is removed, or if
+        `takes_in_summary` is set. O(pinned and shortened messages)."""
         pinned, unpinned = self._pinned_before(cut, with_pins)
         first = 0 if self.merged is None else 1
         stays = sorted(pinned)
@@ -218,15 +219,15 @@ class Case(Struct, frozen=True, kw_only=True):
         shown = {i: stub for i, stub in (stubs or {}).items() if i in pinned or i >= cut}
         whole, left = self.size_from(0), self.size_from(cut) + sum(self.size(i) for i in stays)
         kept = left - sum(self.items[i].tokens - stub.tokens for i, stub in shown.items())
-        return Shape(
+        return CutCandidate(
             cut=cut,
             pinned=tuple(sorted(pinned)),
             removed=removed,
             stubs=shown,
-            shortened=sum(self._shortened(i, stub) for i, stub in shown.items()),
+            shortened=sum(self._saved_tokens(i, stub) for i, stub in shown.items()),
             kept_tokens=kept,
             removed_tokens=whole - left,
-            gone=whole - kept,
+            freed_tokens=whole - kept,
             takes_in_summary=takes_in,
             unpinned=unpinned,
         )
@@ -237,7 +238,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return self.outline.tokens(index) + self.outline.unanswered.get(index, 0) * self.repair
 
     def constraints(
-        self, shape: Shape, budget: int
+        self, shape: CutCandidate, budget: int
     ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], int]:
         """Divide the user's constraints whose messages are removed if the view is cut as `shape` says.
         `budget` is the most tokens of the summary.
@@ -251,28 +252,28 @@ class Case(Struct, frozen=True, kw_only=True):
         stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
         heading = self.costs.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
-        wanted = _elsewhere(self.said, stays)
-        chosen = within(wanted, most, self.costs.count)
+        wanted = _constraints_removed(self.said, stays)
+        chosen = fitting_constraints(wanted, most, self.costs.count)
         taken = frozenset(one.text for one in chosen)
         dropped = tuple(one for one in wanted if one.text not in taken)
-        return chosen, dropped, self.said.left_out_of(stays)
+        return chosen, dropped, self.said.count_left_out(stays)
 
-    def is_summarised(self, shape: Shape) -> bool:
+    def is_summarised(self, shape: CutCandidate) -> bool:
         """Return whether a summary is needed if the view is cut as `shape` says, because messages are removed
         or the earlier summary is merged."""
         return bool(shape.removed) or shape.takes_in_summary
 
-    def lacks(self, shape: Shape, limit: int, *, comfortably: bool) -> int:
+    def overshoot(self, shape: CutCandidate, limit: int, *, comfortably: bool) -> int:
         """Return by how many tokens the new request would exceed `limit`; 0 or less means that it fits. The
         summary is counted with its smallest possible size or, with `comfortably`, with a useful size."""
         need = 0
         if self.is_summarised(shape):
             need = self.least
             if comfortably:
-                need = max(need, min(SUMMARY_LEAST, self._most_summary(shape)))
+                need = max(need, min(MIN_SUMMARY_TOKENS, self._max_summary_tokens(shape)))
         return self.fixed + shape.kept_tokens + need - limit
 
-    def summary_budget(self, shape: Shape, limit: int | None, *, whole: bool) -> int:
+    def summary_budget(self, shape: CutCandidate, limit: int | None, *, whole: bool) -> int:
         """Return the most tokens that the summary's text may take. It is always less than what is removed,
         and no more than the limit leaves.
 
@@ -280,10 +281,10 @@ class Case(Struct, frozen=True, kw_only=True):
         allow, by default half of what is removed; with more, a small window would soon need the next
         compaction.
         """
-        most = shape.gone - 1
+        most = shape.freed_tokens - 1
         if limit is not None:
             most = min(most, limit - self.fixed - shape.kept_tokens)
-        return max(0, most if whole else min(most, self._most_summary(shape)))
+        return max(0, most if whole else min(most, self._max_summary_tokens(shape)))
 
     def cannot_fit(self, limit: int) -> CannotFit:
         """Return the error to raise if no compaction can make the request fit `limit`."""
@@ -301,7 +302,7 @@ class Case(Struct, frozen=True, kw_only=True):
             },
         )
 
-    def clipped(self, first: int, most_tokens: int) -> dict[int, Stub] | None:
+    def clip_results(self, first: int, most_tokens: int) -> dict[int, Stub] | None:
         """Clip tool results so that the messages from index `first` on take at most `most_tokens` together.
         Return the stubs by message index, or None if that is impossible."""
         places = result_places(self.items, first, len(self.items))
@@ -313,7 +314,7 @@ class Case(Struct, frozen=True, kw_only=True):
             return None
         return self._by_index(clipping.stubs)
 
-    def pruned(self, first: int, last: int) -> dict[int, Stub]:
+    def prune_results(self, first: int, last: int) -> dict[int, Stub]:
         """Return stubs for all tool output of the messages `first` (inclusive) to `last` (exclusive), by
         message index. Pinned messages get none."""
         pinned = frozenset().union(*self.pins)
@@ -326,11 +327,11 @@ class Case(Struct, frozen=True, kw_only=True):
         if index in self.request:
             return "request"
         batch = self.outline.batch(index)
-        marked = frozenset((*self.outline.pinned, *self._marked))
+        marked = frozenset((*self.outline.pinned, *self._pinned_by_user))
         return "pinned" if not marked.isdisjoint(batch) else "command"
 
     @property
-    def _marked(self) -> Iterator[int]:
+    def _pinned_by_user(self) -> Iterator[int]:
         """The indices of the messages that `session/pin` pinned."""
         ids = self.outline.ids
         return compress(range(len(ids)), map(frozenset(self.inputs.pinned).__contains__, ids))
@@ -357,13 +358,13 @@ class Case(Struct, frozen=True, kw_only=True):
                 unpinned += len(older)
         return chosen, unpinned
 
-    def _shortened(self, index: int, stub: Stub) -> int:
+    def _saved_tokens(self, index: int, stub: Stub) -> int:
         """Return how many tool results the stub shortens that the view does not already show so."""
         content = self.items[index].message.content
         shown = ((content[at], text) for at, text in stub.texts)
         return sum(isinstance(block, ToolResult) and block.content != text for block, text in shown)
 
-    def _most_summary(self, shape: Shape) -> int:
+    def _max_summary_tokens(self, shape: CutCandidate) -> int:
         """Return the most tokens that the settings allow for a summary. With the setting `summary_tokens` it
         is less than what the summary replaces; otherwise at most half of that, but enough for the smallest
         summary."""
@@ -386,30 +387,31 @@ def constraint_tokens(constraints: Sequence[Constraint], counter: Counter) -> in
     return counter.count("\n".join((CONSTRAINTS, *bullets(constraints)))) + 1
 
 
-def _said_now(known: Known, limits: Found | None) -> Said:
+def _path_constraints(known: CachedView, limits: LimitIndex | None) -> PathConstraints:
     """Read the messages that are new since the last plan, and return all of the user's constraints.
     O(characters that users typed in the new messages)."""
-    before = known.said if isinstance(known.said, Said) else NOTHING_SAID
-    said = before.further(known.fresh, limits, known.read)
-    if known.kept.said is known.said:
+    before = known.path_index if isinstance(known.path_index, PathConstraints) else NO_PATH_CONSTRAINTS
+    said = before.read_more(known.fresh, limits, known.read)
+    if known.kept.said is known.path_index:
         known.kept.said = said
     return said
 
 
-def _elsewhere(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
+def _constraints_removed(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
     """Return the constraints that still apply and that no message of `stays` states."""
     return tuple(one for one in said.in_force if one.entry_id not in stays)
 
 
-def _most_constraints(inputs: Inputs) -> int:
+def _max_constraint_tokens(inputs: Inputs) -> int:
     """Return the most tokens that the user's constraints may take in a summary."""
     most, target = inputs.settings.constraint_tokens, inputs.request.target_tokens
     if most is not None:
         return most
     if target is not None:
-        return max(LEAST_TOKENS, target // TARGET_DIVISOR)
+        return max(MIN_CONSTRAINT_TOKENS, target // TARGET_DIVISOR)
     return max(
-        LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.summary_window) // SUMMARY_DIVISOR
+        MIN_CONSTRAINT_TOKENS,
+        summary_budget(inputs.settings, inputs.standing.summary_window) // SUMMARY_DIVISOR,
     )
 
 
@@ -428,8 +430,8 @@ def _pins(inputs: Inputs, outline: Outline) -> Iterator[frozenset[int]]:
     wanted = set(outline.pinned)
     if inputs.pinned:
         wanted.update(compress(range(len(items)), map(frozenset(inputs.pinned).__contains__, outline.ids)))
-    if outline.request != outline.spoken and outline.spoken is not None:
-        wanted.add(outline.spoken)
+    if outline.request != outline.typed_request and outline.typed_request is not None:
+        wanted.add(outline.typed_request)
     seen: set[int] = set()
     for index in sorted(wanted, reverse=True):
         batch = outline.batch(index)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId, Item, Stub
-from compactd.core.planning.prune import first_error, restated
-from compactd.core.text.quoting import quoted_line
+from compactd.core.planning.prune import first_error, restate_stub
+from compactd.core.text.quoting import quote_line
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.protocol.messages import ToolResult
 
-CLIP_LEAST = 48
+MIN_CLIP = 48
 """The smallest size, in tokens, to which a result is clipped. A shorter one would contain little except the
 mark."""
 
@@ -27,7 +27,7 @@ HEAD_SHARE = 0.5
 """The share of the kept text that comes from the beginning of a result. The rest comes from the end, because
 a command reports its outcome there."""
 
-TELLING_LEAST = 128
+MIN_TELLING = 128
 """If a result is clipped to at least this many tokens, the mark also quotes the result's first error line."""
 
 TRIES = 12
@@ -50,7 +50,7 @@ def clip(
     """Shorten tool results, the largest first, until all of them together take at most `most_tokens`.
 
     `places` are pairs of (message index, block index). Return None if the results would have to be shorter
-    than `CLIP_LEAST` tokens each. The cost is proportional to the text of the results, with several token
+    than `MIN_CLIP` tokens each. The cost is proportional to the text of the results, with several token
     counts for each.
     """
     sizes: list[tuple[int, int, ToolResult, int]] = []
@@ -61,7 +61,7 @@ def clip(
     level = _level([size for *_, size in sizes], most_tokens)
     if level is None:
         return Clipping()
-    if level < CLIP_LEAST:
+    if level < MIN_CLIP:
         return None
     texts: dict[int, list[tuple[int, str]]] = {}
     saved: dict[int, int] = {}
@@ -71,7 +71,11 @@ def clip(
             texts.setdefault(index, []).append((at, text))
             saved[index] = saved.get(index, 0) + size - counter.count(text)
     stubs = tuple(
-        Stub(items[index].entry_id, restated(items[index], found), max(0, items[index].tokens - saved[index]))
+        Stub(
+            items[index].entry_id,
+            restate_stub(items[index], found),
+            max(0, items[index].tokens - saved[index]),
+        )
         for index, found in texts.items()
     )
     return Clipping(stubs=stubs, results=sum(map(len, texts.values())), tokens_saved=sum(saved.values()))
@@ -81,7 +85,7 @@ def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter
     """Return the beginning and the end of `text` with a mark between them, together at most `most_tokens`.
     `size` is the number of tokens of the whole text. The text is cut between code points, at a line end if
     one is near."""
-    error = first_error(text) if most_tokens >= TELLING_LEAST else ""
+    error = first_error(text) if most_tokens >= MIN_TELLING else ""
     keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id, error)))
     chars = len(text) * keep // max(1, size)
     shown = _mark(size, size, entry_id)
@@ -100,7 +104,7 @@ def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter
 def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
     """Write the text that replaces the middle of a result: how many of its `size` tokens are gone, and how to
     see the whole. It quotes `error`, the first error line, unless that is empty."""
-    told = f" {quoted_line(error, 'tool')};" if error else ""
+    told = f" {quote_line(error, 'tool')};" if error else ""
     return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from msgspec.structs import replace
 
 from compactd.core.history.entries import Stub
-from compactd.core.planning.candidates import Case, Shape
+from compactd.core.planning.candidates import CutCandidate, CutProblem
 
 TAIL_DIVISOR = 4
 """With `target_tokens`, the system prompt, the tools, the newest request and the pinned messages come first.
@@ -25,26 +25,26 @@ CLIPPED_DIVISOR = 8
 divisor."""
 
 
-def fit(case: Case, cut: int) -> Shape:
-    """Return the way to cut the view (`Shape`) that is nearest to cutting at `cut` and fits the limit.
+def fit(case: CutProblem, cut: int) -> CutCandidate:
+    """Return the way to cut the view (`CutCandidate`) that is nearest to cutting at `cut` and fits the limit.
 
     It tries, in this order: the cut unchanged; old tool output of the tail pruned; a shorter tail; the last
     batch clipped; no tail. Raise `CannotFit` if nothing fits.
     """
     shape = case.shape(cut)
     limit = case.limit
-    if limit is None or case.lacks(shape, limit, comfortably=True) <= 0:
+    if limit is None or case.overshoot(shape, limit, comfortably=True) <= 0:
         return shape
     for shape in _smaller(case, cut, limit):
         return replace(shape, is_reduced=shape.cut > cut)
     for comfortably in (True, False):
         for shape in _smallest(case, cut, limit, comfortably=comfortably):
-            if case.lacks(shape, limit, comfortably=comfortably) <= 0:
+            if case.overshoot(shape, limit, comfortably=comfortably) <= 0:
                 return replace(shape, is_reduced=shape.cut > cut)
     raise case.cannot_fit(limit)
 
 
-def fit_target(case: Case, target: int) -> Shape:
+def fit_target(case: CutProblem, target: int) -> CutCandidate:
     """Divide the budget `target`, in tokens, and return the shape that results.
 
     The system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
@@ -78,17 +78,17 @@ def fit_target(case: Case, target: int) -> Shape:
     raise case.cannot_fit(limit)
 
 
-def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
+def _smaller(case: CutProblem, cut: int, limit: int) -> Iterator[CutCandidate]:
     """Yield ways to cut the view that fit because tool output is pruned. The first is the given cut, with as
     much old tool output of its tail pruned as necessary, the oldest first. Then each later cut follows in the
     same way. The last batch is never pruned."""
-    last = case.outline.last_batch
-    stubs = case.pruned(cut, last)
+    last = case.outline.smallest_tail_start
+    stubs = case.prune_results(cut, last)
     tails = _tails(case, stubs)
     for later in case.outline.safe(cut, last):
         if case.fixed + case.least + tails[later] > limit:
             continue
-        lack = case.lacks(case.shape(later), limit, comfortably=True)
+        lack = case.overshoot(case.shape(later), limit, comfortably=True)
         needed: dict[int, Stub] = {}
         for index, stub in sorted(stubs.items()):
             if index >= later and lack > 0:
@@ -98,16 +98,16 @@ def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
             yield case.shape(later, needed)
 
 
-def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterator[Shape]:
+def _smallest(case: CutProblem, cut: int, limit: int, *, comfortably: bool) -> Iterator[CutCandidate]:
     """Yield the last resorts: the last batch clipped, then no tail at all; each first with the user's pinned
     messages and then without them. With `comfortably`, room is left for a summary of useful size; without it,
     for the smallest one only, and the earlier summary is merged."""
-    last = max(cut, case.outline.last_batch)
+    last = max(cut, case.outline.smallest_tail_start)
     takes_in = not comfortably
     for with_pins in (True, False):
         bare = case.shape(last, with_pins=with_pins, takes_in_summary=takes_in)
         batch = case.size_from(last)
-        stubs = case.clipped(last, batch - case.lacks(bare, limit, comfortably=comfortably))
+        stubs = case.clip_results(last, batch - case.overshoot(bare, limit, comfortably=comfortably))
         if stubs is not None:
             yield case.shape(last, stubs, with_pins=with_pins, takes_in_summary=takes_in)
     end = len(case.items)
@@ -116,7 +116,7 @@ def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterato
             yield case.shape(end, with_pins=with_pins, takes_in_summary=takes_in)
 
 
-def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | None:
+def _longest_tail(case: CutProblem, stays: int, most: int, with_pins: bool) -> int | None:
     """Return the first safe cut whose tail takes at most `most` tokens; None if there is none. `stays` is the
     number of tokens of messages that stay in any case."""
     end = len(case.items)
@@ -128,7 +128,7 @@ def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | N
     return None
 
 
-def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
+def _tails(case: CutProblem, stubs: Mapping[int, Stub]) -> list[int]:
     """Return the tokens of the tail for each possible cut, if `stubs` replace tool output. O(messages)."""
     sizes = case.sizes()
     for index, stub in stubs.items():
@@ -136,23 +136,23 @@ def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
     return [*accumulate(reversed(sizes), initial=0)][::-1]
 
 
-def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Shape | None:
+def _with_clipped_batch(case: CutProblem, most: int, rest: int, with_pins: bool) -> CutCandidate | None:
     """Return the way to cut the view whose tail is the last batch, with its results clipped to `most` tokens.
     If nothing else is removed, no summary is needed and the batch may take all `rest` tokens. Return None if
     that is impossible."""
-    last = case.outline.last_batch
+    last = case.outline.smallest_tail_start
     if last < case.start:
         return None
     bare = case.shape(last, with_pins=with_pins, takes_in_summary=True)
     own = sum(case.items[i].tokens for i in case.request if i >= last)
-    stubs = case.clipped(last, own + (most if case.is_summarised(bare) else rest))
+    stubs = case.clip_results(last, own + (most if case.is_summarised(bare) else rest))
     return None if stubs is None else case.shape(last, stubs, with_pins=with_pins, takes_in_summary=True)
 
 
-def _is_clipped_rather(case: Case, limit: int) -> bool:
+def _is_clipped_rather(case: CutProblem, limit: int) -> bool:
     """Return whether to clip the last batch instead of removing it. That is so if the batch alone exceeds the
     limit, or if nothing besides it could be removed, so that its results can take all the room."""
-    last = case.outline.last_batch
+    last = case.outline.smallest_tail_start
     if case.size_from(last) > limit:
         return True
     nothing_else = last >= case.start and not case.is_summarised(case.shape(last))

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from compactd.core.budget.budget import FORCED, Keep, keep_of
 from compactd.core.budget.rules import Move, Settings
-from compactd.core.constraints.constraints import Constraint, lines_under, missing
+from compactd.core.constraints.constraints import Constraint, lines_under, missing_constraints
 from compactd.core.history.entries import EntryId, Stub
-from compactd.core.history.message_kinds import Kind
-from compactd.core.planning.candidates import Case, Shape
+from compactd.core.history.message_kinds import MessageKind
+from compactd.core.planning.candidates import CutCandidate, CutProblem
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.core.planning.fit import fit, fit_target
 from compactd.core.planning.request import CompactRequest as CompactRequest
@@ -33,11 +33,11 @@ FORCED_TAIL = 2
 """The number of messages that a forced compaction keeps if no valid cut exists (docs/specs.md, "opal.md", "1.
 Find Cut Point")."""
 
-PREFIX_LEAST = 48
+MIN_PREFIX = 48
 """The beginning of a split turn gets a summary of its own only if the summary's budget exceeds the smallest
 summary by at least this many tokens."""
 
-ANY_KIND: tuple[Kind, ...] = ("user", "bash", "assistant", "system")
+ANY_KIND: tuple[MessageKind, ...] = ("user", "bash", "assistant", "system")
 """All kinds of messages at which a cut can be."""
 BACK_TO_ANY = (Move(direction="back", kinds=ANY_KIND),)
 """The rule that moves a cut back to the nearest safe one, whatever message it keeps first."""
@@ -138,31 +138,33 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
     """
     request = inputs.request
     check_budgets(request)
-    case = Case.of(inputs)
+    case = CutProblem.of(inputs)
     if request.is_repeated:
-        return _not(case, "nothing to compact: nothing was added since the last compaction")
+        return _not_compacted(case, "nothing to compact: nothing was added since the last compaction")
     if request.target_tokens is not None:
         if request.target_tokens >= case.before:
-            return _not(
+            return _not_compacted(
                 case,
                 f"nothing to compact: the request takes {case.before:,} tokens,"
                 f" the target is {request.target_tokens:,}",
             )
         shape = fit_target(case, request.target_tokens)
-        return _planned(inputs, case, shape)
-    keep = _asked_keep(inputs)
+        return _make_plan(inputs, case, shape)
+    keep = _requested_keep(inputs)
     cut, reason = _cut(inputs, case, keep)
     if cut is None:
-        return _not(case, reason)
+        return _not_compacted(case, reason)
     try:
         shape = fit(case, cut)
     except CannotFit:
         if case.is_too_large:
             raise
-        return _not(case, "compacting would not make it smaller: there is no room for a summary")
+        return _not_compacted(case, "compacting would not make it smaller: there is no room for a summary")
     if not shape.removed and not shape.stubs:
-        return _not(case, reason or "nothing to compact: only the newest request is before the kept turns")
-    return _planned(inputs, case, shape)
+        return _not_compacted(
+            case, reason or "nothing to compact: only the newest request is before the kept turns"
+        )
+    return _make_plan(inputs, case, shape)
 
 
 def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy, ...]:
@@ -182,7 +184,7 @@ def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy
     return tuple(dict.fromkeys(chain))
 
 
-def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> CompactionResult:
+def expected_result(made: Plan | NotCompacted, trigger: Trigger = "manual") -> CompactionResult:
     """Return the result of a `dry_run`: what the plan `made` would do, without an id and a summary."""
     if isinstance(made, NotCompacted):
         return CompactionResult(
@@ -217,7 +219,7 @@ def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> Compacti
     )
 
 
-def _asked_keep(inputs: Inputs) -> Keep:
+def _requested_keep(inputs: Inputs) -> Keep:
     """Return how much is to be kept: the budget of the request or, without one, that of the settings."""
     request, standing = inputs.request, inputs.standing
     if request.keep_recent is not None:
@@ -233,7 +235,7 @@ def _asked_keep(inputs: Inputs) -> Keep:
     )
 
 
-def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
+def _cut(inputs: Inputs, case: CutProblem, keep: Keep) -> tuple[int | None, str]:
     """Choose the cut, so that the tail contains what `keep` asks for. Return (cut, "") or (None, the reason
     why there is no cut)."""
     rules, outline, end = inputs.settings.rules, case.outline, len(case.items)
@@ -264,7 +266,7 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
     return cut, reason
 
 
-def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
+def _make_plan(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> Plan | NotCompacted:
     """Return the compaction plan for `shape` (which messages are removed, pinned, shortened and kept), or the
     reason why carrying it out would not make the request smaller."""
     ids, target = case.outline.ids, inputs.request.target_tokens
@@ -273,10 +275,10 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     budget = case.summary_budget(shape, limit, whole=target is not None)
     is_summarised = case.is_summarised(shape)
     if is_summarised and budget < case.least:
-        return _not(
+        return _not_compacted(
             case,
             f"compacting would not make it smaller: the messages that can be removed have"
-            f" {shape.gone:,} tokens, and the smallest summary has {case.least:,}",
+            f" {shape.freed_tokens:,} tokens, and the smallest summary has {case.least:,}",
         )
     if not is_summarised:
         budget = 0
@@ -284,7 +286,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     prefix: tuple[EntryId, ...] = ()
     # Without a model, one summary of everything retains more than two summaries that share the budget.
     whole_record = target is not None and strategies[0] != "summarize"
-    if is_summarised and budget >= case.least + PREFIX_LEAST and not whole_record:
+    if is_summarised and budget >= case.least + MIN_PREFIX and not whole_record:
         prefix = _prefix(inputs, case, shape)
     constraints, dropped, uncounted = case.constraints(shape, budget) if is_summarised else ((), (), 0)
     return Plan(
@@ -318,7 +320,7 @@ def _ids_in(ids: tuple[EntryId, ...], runs: Sequence[range]) -> tuple[EntryId, .
     return parts[0] if len(parts) == 1 else tuple(chain.from_iterable(parts))
 
 
-def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
+def _prefix(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> tuple[EntryId, ...]:
     """Return the messages at the beginning of the turn that the cut splits, if they are enough for a summary
     of their own; otherwise an empty tuple.
 
@@ -340,11 +342,11 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
 def without_room(made: Plan, summary: str = "") -> str:
     """Return a note for a person about how many of the user's constraints the new view does not contain;
     empty if it contains all. `summary` is the text of the summary. O(constraints + text)."""
-    count = len(missing(made.dropped, lines_under(summary, lambda _: True))) + made.uncounted
+    count = len(missing_constraints(made.dropped, lines_under(summary, lambda _: True))) + made.uncounted
     return f"the summary has no room for {count:,} of the user's constraints" if count else ""
 
 
-def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
+def _note(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> str:
     """Return a note for a person: how the plan deviates from what the request asked for. Empty if it does
     not."""
     parts: list[str] = []
@@ -373,6 +375,6 @@ def _within(count: int, kept: str) -> str:
     return f"{subject} within the {kept} to keep"
 
 
-def _not(case: Case, reason: str) -> NotCompacted:
+def _not_compacted(case: CutProblem, reason: str) -> NotCompacted:
     """Return the result for a view that is not compacted."""
     return NotCompacted(reason=reason, tokens=case.before, messages=len(case.items))

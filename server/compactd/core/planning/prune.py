@@ -20,7 +20,7 @@ from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.pins import is_pinned
 from compactd.core.history.tool_pairs import Matched, match
 from compactd.core.text.atoms import ERROR
-from compactd.core.text.quoting import quoted_line
+from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.protocol.messages import Text, ToolCall, ToolResult
 
@@ -37,7 +37,7 @@ _RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
 """Matches names of errors such as `KeyError` and `TypeError`, which `ERROR` does not match. `ERROR` stays as
 it is because the measured quality of summaries depends on it."""
 
-LOOKED_AT = 20_000
+MAX_SEARCHED_CHARS = 20_000
 """A stub's error line is looked for in this many code points at the start and at the end of a result."""
 ERROR_CHARS = 400
 """Only this many code points of a line are checked for an error."""
@@ -119,7 +119,7 @@ def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter:
         stubs=tuple(
             Stub(
                 items[index].entry_id,
-                restated(items[index], found),
+                restate_stub(items[index], found),
                 max(0, items[index].tokens - saved[index]),
             )
             for index, found in texts.items()
@@ -140,7 +140,7 @@ def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[in
     ]
 
 
-def restated(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+def restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     """Return (block index, text) for all texts of a new stub of `item`: the given ones, and those of the stub
     that the view already shows for `item`, if there is one."""
     shown = dict(texts)
@@ -160,31 +160,35 @@ def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: 
     """Write the one-line stub for a result. It contains the tool, what the call was about, the result's size,
     its first error line, and how to see the whole result."""
     name = call.name if call is not None else result.name or "tool"
-    target = "" if call is None else target_of(call)
+    target = "" if call is None else call_target(call)
     about = f"{name} {target}" if target else name
-    said = result.content if isinstance(result.content, str) else _said(result.content)
+    said = result.content if isinstance(result.content, str) else _joined_text(result.content)
     lines = said.count("\n") + 1
     size = f"{tokens:,} tokens" if lines < 2 else f"{tokens:,} tokens, {lines:,} lines"
     error = first_error(said)
-    size += f"; {quoted_line(error, 'tool')}" if error else ""
-    return f"{MARK}{quoted_line(about, 'assistant')} — {size}; session/expand {entry_id} shows it]"
+    size += f"; {quote_line(error, 'tool')}" if error else ""
+    return f"{MARK}{quote_line(about, 'assistant')} — {size}; session/expand {entry_id} shows it]"
 
 
 def first_error(text: str) -> str:
     """Return the first line of `text` that reports an error, in at most `TARGET_CHARS` characters; empty if
-    there is none. Only the first and the last `LOOKED_AT` code points are searched, because commands report
-    their outcome there."""
-    parts = (text,) if len(text) <= 2 * LOOKED_AT else (text[:LOOKED_AT], text[-LOOKED_AT:])
+    there is none. Only the first and the last `MAX_SEARCHED_CHARS` code points are searched, because commands
+    report their outcome there."""
+    parts = (
+        (text,)
+        if len(text) <= 2 * MAX_SEARCHED_CHARS
+        else (text[:MAX_SEARCHED_CHARS], text[-MAX_SEARCHED_CHARS:])
+    )
     for part in parts:
         for line in part.split("\n"):
             seen = line[:ERROR_CHARS]
             if ERROR.search(seen) is not None or _RAISED.search(seen) is not None:
                 bare = " ".join("".join(c if c.isprintable() else " " for c in line[:ERROR_CHARS]).split())
-                return shortened(bare, TARGET_CHARS)
+                return shorten(bare, TARGET_CHARS)
     return ""
 
 
-def target_of(call: ToolCall) -> str:
+def call_target(call: ToolCall) -> str:
     """Return what a call was about (its command, file, pattern or first text), as one line of at most
     `TARGET_CHARS` characters; empty if it has no such argument."""
     arguments = arguments_of(call)
@@ -193,10 +197,10 @@ def target_of(call: ToolCall) -> str:
     if not texts:
         return ""
     line = texts[0].strip().splitlines()[0].strip()
-    return shortened(line, TARGET_CHARS)
+    return shorten(line, TARGET_CHARS)
 
 
-def shortened(line: str, chars: int) -> str:
+def shorten(line: str, chars: int) -> str:
     """Return `line` in at most `chars` characters, with `…` in place of what is missing. The line is cut at
     white space, and a path before a folder's name, because half of a name would be another name."""
     if len(line) <= chars:
@@ -212,7 +216,7 @@ def shortened(line: str, chars: int) -> str:
     return line[: chars - 1] + "…"
 
 
-def _said(blocks: Iterable[object]) -> str:
+def _joined_text(blocks: Iterable[object]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from compactd.core.budget.budget import Standing
+from compactd.core.budget.budget import BudgetStatus
 from compactd.core.budget.rules import Settings
 from compactd.core.history.entries import EntryId, Item, View
 from compactd.core.tokens.counting import Counter
@@ -17,8 +17,8 @@ from compactd.protocol.messages import Trigger
 from compactd.protocol.settings import StrategyChoice
 
 if TYPE_CHECKING:
-    from compactd.core.constraints.constraints import Found
-    from compactd.core.history.view_cache import Known
+    from compactd.core.constraints.constraints import LimitIndex
+    from compactd.core.history.view_cache import CachedView
 
 
 class CompactRequest(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     view: View
     fixed: Fixed
     settings: Settings
-    standing: Standing
+    standing: BudgetStatus
     """The sizes of the session, its window and its cap, from the budget equation."""
     request: CompactRequest
     counter: Counter
@@ -83,9 +83,9 @@ class Inputs(Struct, frozen=True, kw_only=True):
     originals: tuple[Item, ...] = ()
     """Every message of the session's current branch as it was appended, oldest first, compacted or not. The
     user's constraints are searched in these. Empty means the view's messages."""
-    limits: Found | None = None
+    limits: LimitIndex | None = None
     """The session's cache of the limits that were found in the user's messages."""
-    known: Known | None = None
+    known: CachedView | None = None
     """A cache of what earlier plans computed of the view and its branch. If it is given, `originals` may be
     empty."""
 

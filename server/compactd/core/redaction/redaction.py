@@ -33,13 +33,13 @@ from compactd.core.history.entries import (
     summary_message,
     with_stub,
 )
-from compactd.core.redaction.blank import MARK_DOCUMENT, blanked, blanked_block, content_of
-from compactd.core.redaction.remains import tell_tale, words_left
+from compactd.core.redaction.blank_message import MARK_DOCUMENT, blank, blanked_block, message_words
+from compactd.core.redaction.remaining_words import has_words, possible_secrets
 from compactd.core.redaction.scrub import MARK, Scrubber, scrubber
-from compactd.core.redaction.summaries import WRITTEN, Remaker
-from compactd.core.text.quoting import neutral
+from compactd.core.redaction.summaries import WRITTEN, SummaryRewriter
+from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.quoting import neutralise
 from compactd.core.text.summary_format import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
-from compactd.core.text.visible import file_name
 from compactd.protocol.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
 
 UNCOUNTED = -1
@@ -58,7 +58,7 @@ class Codec(Struct, frozen=True):
     """The name of the estimator that `count` uses."""
 
 
-class Cleaned(Struct, frozen=True, kw_only=True):
+class CleanedPlace(Struct, frozen=True, kw_only=True):
     """A kind of stored data (messages, summaries, stubs, …) from which a redaction removed words of the
     redacted messages."""
 
@@ -66,7 +66,7 @@ class Cleaned(Struct, frozen=True, kw_only=True):
     entry_ids: tuple[EntryId, ...] = ()
 
 
-class Left(Struct, frozen=True, kw_only=True):
+class RemainingPlace(Struct, frozen=True, kw_only=True):
     """A kind of stored data, or a file, that may still contain words of the redacted messages. No field
     contains the words."""
 
@@ -83,9 +83,9 @@ class Redaction(Struct, frozen=True, kw_only=True):
     """The entries that change, by their index in the journal."""
     waiting: dict[int, Entry]
     """The changed records among those that wait to be written, by their index."""
-    cleaned: tuple[Cleaned, ...]
-    left: tuple[Left, ...]
-    known_by: tuple[str | bytes, ...]
+    cleaned: tuple[CleanedPlace, ...]
+    left: tuple[RemainingPlace, ...]
+    fingerprints: tuple[str | bytes, ...]
     """What identifies the redacted messages and the rewritten summaries: ids, bytes, texts."""
 
 
@@ -118,7 +118,7 @@ def redact(
         raws[entry.id] = entry.message
         if entry.id in entry_ids:
             gone.append(codec.decode(entry.message))
-            message = blanked(gone[-1])
+            message = blank(gone[-1])
             changed[seq] = msgspec.structs.replace(
                 entry, message=Raw(codec.encode(message)), tokens=(codec.count(message), codec.estimator)
             )
@@ -127,21 +127,21 @@ def redact(
     both = (*entries, *waiting)
     scrub = scrubber(
         texts,
-        _others(both, entry_ids, gone),
+        _other_texts(both, entry_ids, gone),
         [text for entry in both for text in _copies(entry)],
         entry_ids,
     )
     cleaning = _Cleaning(entry_ids, raws, frozenset(bytes(raw) for raw in said), scrub, codec)
-    remaker = Remaker(entry_ids, codec.decode, codec.count, cleaning.counted)
+    remaker = SummaryRewriter(entry_ids, codec.decode, codec.count, cleaning.recount_stubs)
     is_written = any(isinstance(entry, Compacted) and entry.result.strategy == WRITTEN for entry in entries)
     for seq, entry in enumerate(entries):
         before = changed.get(seq, entry)
-        after = cleaning.cleaned(before)
-        after = remaker.taken(after) if is_written else after
+        after = cleaning.clean(before)
+        after = remaker.remake(after) if is_written else after
         if after is not before:
             changed[seq] = after
     remaker.release()
-    later = {at: _later(entry, cleaning) for at, entry in enumerate(waiting)}
+    later = {at: _clean_waiting_record(entry, cleaning) for at, entry in enumerate(waiting)}
     later = {at: entry for at, entry in later.items() if entry is not waiting[at]}
     summaries = (
         entry.summary
@@ -152,22 +152,22 @@ def redact(
     return Redaction(
         changes=changed,
         waiting=later,
-        cleaned=tuple(_told(entries, changed, entry_ids)),
-        left=tuple(_left(both, entry_ids, gone, codec)),
-        known_by=(*_known_by(entries, gone, entry_ids), *summaries),
+        cleaned=tuple(_cleaned_places(entries, changed, entry_ids)),
+        left=tuple(_remaining_places(both, entry_ids, gone, codec)),
+        fingerprints=(*_recognised_strings(entries, gone, entry_ids), *summaries),
     )
 
 
-def _later(entry: Entry, cleaning: _Cleaning) -> Entry:
+def _clean_waiting_record(entry: Entry, cleaning: _Cleaning) -> Entry:
     """Return a record that waits to be written, without the redacted words. A waiting summary is replaced
     completely, because it covers what was said before it."""
-    after = cleaning.cleaned(entry)
+    after = cleaning.clean(entry)
     if isinstance(after, Compacted):
         return msgspec.structs.replace(after, summary=MARK)
     return after
 
 
-def _known_by(
+def _recognised_strings(
     entries: Sequence[Entry], gone: Sequence[Message], entry_ids: frozenset[EntryId]
 ) -> Iterator[str | bytes]:
     asked = [entry for entry in entries if isinstance(entry, Appended) and entry.id in entry_ids]
@@ -175,14 +175,14 @@ def _known_by(
         if entry.client_id:
             yield entry.client_id
         # A message that already said nothing cannot be recognised by its content.
-        if content_of(message) != content_of(blanked(message)):
+        if message_words(message) != message_words(blank(message)):
             yield bytes(entry.message)
-            yield content_of(message)
+            yield message_words(message)
 
 
-def _told(
+def _cleaned_places(
     entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
-) -> Iterator[Cleaned]:
+) -> Iterator[CleanedPlace]:
     """Return what the redaction of `entry_ids` cleaned: for each kind of stored data, the entries that were
     changed. `changed` has the new entries by their index in `entries`."""
     places: dict[str, list[EntryId]] = {
@@ -193,7 +193,7 @@ def _told(
             ids = places.setdefault(where, [])
             if isinstance(after, Appended | Compacted | Pruned):
                 ids.append(after.id)
-    return (Cleaned(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
+    return (CleanedPlace(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
 
 
 def _differences(before: Entry, after: Entry) -> Iterator[str]:
@@ -222,16 +222,16 @@ def _differences(before: Entry, after: Entry) -> Iterator[str]:
             pass
 
 
-def _left(
+def _remaining_places(
     entries: Sequence[Entry],
     entry_ids: frozenset[EntryId],
     gone: Sequence[Message],
     codec: Codec,
-) -> Iterator[Left]:
-    """Yield the kinds of stored data that contain a telltale word (`tell_tale`) and are not copies of a
-    message. Copies are cleaned."""
+) -> Iterator[RemainingPlace]:
+    """Yield the kinds of stored data that contain a telltale word (`possible_secrets`) and are not copies of
+    a message. Copies are cleaned."""
     said = (codec.encode(_without_names(message)) for message in gone)
-    wanted = tell_tale(text for raw in said for text in strings(raw))
+    wanted = possible_secrets(text for raw in said for text in strings(raw))
     if not wanted:
         return
     others: list[EntryId] = []
@@ -239,27 +239,27 @@ def _left(
     for entry in entries:
         match entry:
             case Appended() if entry.id not in entry_ids:
-                if words_left(wanted, strings(entry.message)):
+                if has_words(wanted, strings(entry.message)):
                     others.append(entry.id)
             case SettingsSet():
                 tools = (text for tool in entry.tools or () for text in strings(tool))
-                is_set |= words_left(wanted, (entry.system_prompt or "", *strings(entry.compaction), *tools))
+                is_set |= has_words(wanted, (entry.system_prompt or "", *strings(entry.compaction), *tools))
             case Opened():
-                is_set |= words_left(wanted, (entry.working_dir or "", entry.real_dir or ""))
+                is_set |= has_words(wanted, (entry.working_dir or "", entry.real_dir or ""))
             case ModelSet():
-                is_set |= words_left(wanted, (entry.base_url or "",))
+                is_set |= has_words(wanted, (entry.base_url or "",))
             case _:
                 pass
     for message in gone:
-        is_named |= words_left(wanted, tuple(_names_in(message)))
+        is_named |= has_words(wanted, tuple(_names_in(message)))
     if others:
         why = "these messages contain a word of the redacted ones; redact them too if it reveals the secret"
-        yield Left(where="messages", why=why, entry_ids=tuple(others))
+        yield RemainingPlace(where="messages", why=why, entry_ids=tuple(others))
     if is_set:
         why = "a current or earlier system prompt, tool or setting contains a word of the redacted messages"
-        yield Left(where="settings", why=f"{why}; only the client can replace it")
+        yield RemainingPlace(where="settings", why=f"{why}; only the client can replace it")
     if is_named:
-        yield Left(
+        yield RemainingPlace(
             where="names", why="message ids, call ids and tool names stay, so that the next request is valid"
         )
 
@@ -314,7 +314,7 @@ def _forms(text: str) -> Iterator[str]:
     """Yield the spellings in which a text may occur: unchanged; as a summary quotes it, with signs that break
     its structure; and as a summary lists it, if it may be a file name."""
     yield text
-    if (as_quoted := "\n".join(map(neutral, text.splitlines()))) != text:
+    if (as_quoted := "\n".join(map(neutralise, text.splitlines()))) != text:
         yield as_quoted
     if len(text) <= MAX_PATH_CHARS and (listed := file_name(text)) != text:
         yield listed[1:-1]
@@ -326,7 +326,7 @@ _NESTED = 3
 """How many levels of JSON inside texts are searched."""
 
 
-def _others(
+def _other_texts(
     entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message]
 ) -> Iterator[str]:
     """Yield the texts that stay in the journal: other messages, settings, names, ids, and the fixed text of
@@ -404,7 +404,7 @@ class _Cleaning(Struct, frozen=True):
     scrub: Scrubber
     codec: Codec
 
-    def cleaned(self, entry: Entry) -> Entry:
+    def clean(self, entry: Entry) -> Entry:
         """Return `entry` without the words of the redacted messages; `entry` itself if it contained none."""
         replace, scrub = msgspec.structs.replace, self.scrub
         after: Entry
@@ -421,16 +421,16 @@ class _Cleaning(Struct, frozen=True):
                 if short == entry:
                     return entry
                 tokens = self.codec.count(summary_message(short))
-                after = replace(self.counted(short), summary_tokens=tokens)
+                after = replace(self.recount_stubs(short), summary_tokens=tokens)
             case Pruned():
                 cut = replace(entry, stubs=self._stubs(entry.stubs))
-                after = entry if cut == entry else self.counted(cut)
+                after = entry if cut == entry else self.recount_stubs(cut)
             case CompactionEnded():
                 after = replace(entry, reason=scrub.text(entry.reason))
             case SettingsSet(title=str() as title):
                 after = replace(entry, title=scrub.text(title))
             case Queued():
-                after = replace(entry, message=self._queued(entry.message))
+                after = replace(entry, message=self._clean_queued(entry.message))
             case Appended():
                 # The client reports files with the last message of a call, so they may belong to another
                 # message.
@@ -467,31 +467,32 @@ class _Cleaning(Struct, frozen=True):
             return stub
         return Stub(stub.entry_id, texts, UNCOUNTED)
 
-    def counted(self, entry: _Step) -> _Step:
+    def recount_stubs(self, entry: _Step) -> _Step:
         """Return `entry` with all its stubs counted again by the codec's estimator."""
         stubs = tuple(
-            Stub(stub.entry_id, stub.texts, self.codec.count(self._shown(stub))) for stub in entry.stubs
+            Stub(stub.entry_id, stub.texts, self.codec.count(self._stub_message(stub)))
+            for stub in entry.stubs
         )
         return msgspec.structs.replace(entry, stubs=stubs, estimator=self.codec.estimator)
 
-    def _shown(self, stub: Stub) -> Message:
+    def _stub_message(self, stub: Stub) -> Message:
         message = self.codec.decode(self.raws[stub.entry_id])
         is_gone = stub.entry_id in self.entry_ids
-        whole = Item(entry_id=stub.entry_id, body=blanked(message) if is_gone else message, tokens=0)
+        whole = Item(entry_id=stub.entry_id, body=blank(message) if is_gone else message, tokens=0)
         return with_stub(whole, stub).message
 
-    def _queued(self, raw: Raw) -> Raw:
+    def _clean_queued(self, raw: Raw) -> Raw:
         """Return a prompt that waits without the words of the redacted messages. A prompt that waited and
         became a redacted message is blanked."""
         message = self.codec.decode(raw)
         if bytes(raw) in self.gone:
-            return Raw(self.codec.encode(blanked(message)))
+            return Raw(self.codec.encode(blank(message)))
         if all(self.scrub.text(text) == text for text in strings(raw)):
             return raw
-        content = tuple(self._waiting(block) for block in message.content)
+        content = tuple(self._clean_waiting(block) for block in message.content)
         return Raw(self.codec.encode(msgspec.structs.replace(message, content=content)))
 
-    def _waiting(self, block: Block) -> Block:
+    def _clean_waiting(self, block: Block) -> Block:
         """Return a block of a waiting prompt without the words of the redacted messages. A text loses only
         the words; any other block that contains one is replaced as a whole."""
         if isinstance(block, Text):

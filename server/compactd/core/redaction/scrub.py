@@ -19,17 +19,17 @@ LETTERS_CHARS = 3
 text contains words such as `my` and `is`."""
 
 PIECE_CHARS = 32 * 1024
-PIECE_MOST = 256 * 1024
+MAX_PIECE_CHARS = 256 * 1024
 """How many code points of a text are examined at a time; that takes 1 to 5 ms."""
 
-FEW = 100
+MAX_SEARCHED_WORDS = 100
 """With up to this many words, searching the text for each is faster than splitting the text into words."""
 
 _CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
 _GAP = re.compile(r"[\s\"'`<>(){}\[\],;|]")
 _EDGES = ".:!?=-*_/\\#&…"
 _QUOTES = "\"'`<>(){}[],;|"
-_MOST_AROUND = 2 * WORD_CHARS
+_MAX_AROUND = 2 * WORD_CHARS
 """A run without white space that is longer than this is not a short word with signs around it."""
 _WORD = re.compile(r"\w+")
 _BLANK = re.compile(r"\s+")
@@ -78,7 +78,7 @@ class Scrubber(Struct, frozen=True):
         if source in self.entry_ids:
             before = _BEFORE.match(line)
             return f"{before[0] if before else ''}{MARK} [{source}]"
-        said = _said(line)
+        said = _line_text(line)
         return line.replace(said, MARK) if said in self.lines else line
 
 
@@ -95,17 +95,17 @@ def scrubber(
     if not copied:
         return Scrubber()
     whole, copy = "\n".join(redacted), "\n".join(copied)
-    words = _found({word for text in redacted for word in words_of(text)}, copy)
-    words |= _found({word for text in copied for word in words_of(text)}, whole)
+    words = _find_words({word for text in redacted for word in distinct_words(text)}, copy)
+    words |= _find_words({word for text in copied for word in distinct_words(text)}, whole)
     short = _short_in(redacted, copied)
-    said = (_said(line) for text in copied for line in text.split("\n"))
-    lines = _found({line for line in said if len(line) >= WORD_CHARS}, whole)
+    said = (_line_text(line) for text in copied for line in text.split("\n"))
+    lines = _find_words({line for line in said if len(line) >= WORD_CHARS}, whole)
     for text in others:
         if not (words or lines or short):
             break
         lines = {line for line in lines if line not in text}
         for piece in _pieces(text):
-            if len(words) > FEW or any(word in piece for word in words):
+            if len(words) > MAX_SEARCHED_WORDS or any(word in piece for word in words):
                 words -= set(_words_in(piece))
             if short:
                 short -= set(short_words_in(piece))
@@ -128,7 +128,7 @@ def short_words_in(text: str) -> Iterator[str]:
         if 1 < len(part) < WORD_CHARS and not is_common:
             yield part
     for chunk in dict.fromkeys(_BLANK.split(text)):
-        if len(chunk) > _MOST_AROUND or chunk.isalnum() or not any(map(str.isalnum, chunk)):
+        if len(chunk) > _MAX_AROUND or chunk.isalnum() or not any(map(str.isalnum, chunk)):
             continue
         for word in dict.fromkeys((chunk, chunk.strip(_QUOTES), chunk.strip(_QUOTES + _EDGES))):
             if 1 < len(word) < WORD_CHARS and not word.isalnum():
@@ -158,7 +158,7 @@ def _is_part(char: str) -> bool:
     return _WORD.match(char) is not None
 
 
-def words_of(text: str) -> Iterator[str]:
+def distinct_words(text: str) -> Iterator[str]:
     """Yield the words of `text` with at least `WORD_CHARS` code points: runs without white space, quotes and
     brackets, and the alphanumeric parts of these runs. There may be duplicates. O(text), in pieces."""
     for piece in _pieces(text):
@@ -180,18 +180,18 @@ def _words_in(piece: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield `text` in pieces that end between words. A run without a gap is cut at `PIECE_MOST` code
+    """Yield `text` in pieces that end between words. A run without a gap is cut at `MAX_PIECE_CHARS` code
     points."""
     start, size = 0, len(text)
     while size - start > PIECE_CHARS:
-        gap = _GAP.search(text, start + PIECE_CHARS, start + PIECE_MOST)
-        end = min(size, start + PIECE_MOST) if gap is None else gap.start()
+        gap = _GAP.search(text, start + PIECE_CHARS, start + MAX_PIECE_CHARS)
+        end = min(size, start + MAX_PIECE_CHARS) if gap is None else gap.start()
         yield text[start:end]
         start = end
     yield text[start:]
 
 
-def _found(wanted: set[str], text: str) -> set[str]:
+def _find_words(wanted: set[str], text: str) -> set[str]:
     """Return which of `wanted` occur in `text`. Each must have at least `WORD_CHARS` code points. O(text +
     wanted), plus a search for each whose beginning, middle and end all occur."""
     parts = {part for word in wanted for part in _parts(word)}
@@ -219,7 +219,7 @@ def _source(line: str) -> str | None:
     return None if first is None else first[1] or first[2]
 
 
-def _said(line: str) -> str:
+def _line_text(line: str) -> str:
     """Return the content of a line of a summary, without list marker, source and similar additions."""
     before = _AROUND.match(line)
     said = line[before.end() :] if before is not None else line

@@ -15,7 +15,7 @@ from compactd.core.constraints.constraints import constraints_of
 from compactd.core.extract.extract import FactCache, extract
 from compactd.core.history.entries import Compacted, Entry, EntryId, Item, summary_message
 from compactd.core.history.message_kinds import newest_request
-from compactd.core.history.state import Fold
+from compactd.core.history.state import SessionState
 from compactd.core.redaction.scrub import MARK
 from compactd.core.text.summary_format import LEAD
 from compactd.protocol.messages import Message, Text
@@ -24,7 +24,7 @@ WRITTEN = "summarize"
 """The strategy of summaries in a model's words: by a provider, an agent, or the client's hook."""
 
 
-class Remaker:
+class SummaryRewriter:
     """A rewriter of the summaries of one journal. It takes the journal's entries, oldest first and already
     without the redacted words, and returns each, with a new summary if necessary."""
 
@@ -40,15 +40,15 @@ class Remaker:
         self._entry_ids = entry_ids
         self._count = count
         self._counted = counted
-        self._state = Fold(decode)
+        self._state = SessionState(decode)
         self._cache: FactCache | None = None
 
-    def taken(self, entry: Entry) -> Entry:
+    def remake(self, entry: Entry) -> Entry:
         """Take the next entry of the journal, and return it. If it is a model's summary of messages that
         include a redacted one, return it with a summary by `extract`. O(entry); for a compaction O(path),
         plus an extract if its summary is rewritten."""
         if isinstance(entry, Compacted) and entry.result.strategy == WRITTEN:
-            entry = self._remade(entry)
+            entry = self._remake(entry)
         self._state.apply(entry)
         return entry
 
@@ -56,7 +56,7 @@ class Remaker:
         """Free the state of the journal, piece by piece."""
         self._state.release()
 
-    def _remade(self, entry: Compacted) -> Compacted:
+    def _remake(self, entry: Compacted) -> Compacted:
         items = self._state.path_items()
         places = {item.entry_id: at for at, item in enumerate(items)}
         end = places.get(entry.first_kept, len(items)) if entry.first_kept is not None else len(items)
@@ -69,7 +69,7 @@ class Remaker:
         budget = self._count(summary_message(entry))
         made = msgspec.structs.replace(
             entry,
-            summary=self._extracted(gone, stays, budget),
+            summary=self._extract(gone, stays, budget),
             result=msgspec.structs.replace(
                 entry.result, strategy="extract", retention=None, unfounded=UNSET, remarks=UNSET
             ),
@@ -79,7 +79,7 @@ class Remaker:
         made = msgspec.structs.replace(made, summary_tokens=self._count(summary_message(made)))
         return self._counted(made)
 
-    def _extracted(self, gone: list[Item], stays: list[Item], budget: int) -> str:
+    def _extract(self, gone: list[Item], stays: list[Item], budget: int) -> str:
         opened = self._state.opened
         working_dir = None if opened is None else opened.working_dir
         if self._cache is None:

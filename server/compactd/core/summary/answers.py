@@ -77,7 +77,7 @@ RULE_WORDS = 5
 """Instructions with fewer words are not looked for, because users say similar things."""
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class ModelReply(Struct, frozen=True, kw_only=True):
     """A model's answer."""
 
     text: str
@@ -85,7 +85,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Failed(Struct, frozen=True):
+class SummaryFailed(Struct, frozen=True):
     """The result of asking a model that gave no answer."""
 
     reason: str
@@ -95,11 +95,11 @@ class NoModel(Struct, frozen=True):
     """The result if there is no model to ask."""
 
 
-Answer = Reply | Failed | NoModel
+SummaryAnswer = ModelReply | SummaryFailed | NoModel
 
 
 def summary_in(
-    answer: Answer, headings: tuple[str, ...] = (), placeholders: tuple[str, ...] = ()
+    answer: SummaryAnswer, headings: tuple[str, ...] = (), placeholders: tuple[str, ...] = ()
 ) -> tuple[str, str]:
     """Return the summary in an answer, as (summary, ""), or ("", the reason why there is none, in words for a
     person).
@@ -110,9 +110,9 @@ def summary_in(
     match answer:
         case NoModel():
             return "", "there is no model to ask"
-        case Failed(reason=reason):
+        case SummaryFailed(reason=reason):
             return "", reason
-        case Reply(text=text, stop_reason=stop_reason):
+        case ModelReply(text=text, stop_reason=stop_reason):
             stop = (stop_reason or "").lower()
             if stop in TRUNCATED:
                 return "", "the model's summary was cut off at its output limit"
@@ -120,15 +120,15 @@ def summary_in(
                 return "", "the model refused to summarise"
             if stop in BROKEN:
                 return "", f"the model's answer ended with the stop reason {stop}"
-            return _checked(cleaned(text), headings, placeholders)
+            return _check_headings(clean_answer(text), headings, placeholders)
 
 
-def is_cut_off(answer: Answer) -> bool:
+def is_cut_off(answer: SummaryAnswer) -> bool:
     """Return whether the model stopped at its output limit or at the end of its window."""
-    return isinstance(answer, Reply) and (answer.stop_reason or "").lower() in TRUNCATED
+    return isinstance(answer, ModelReply) and (answer.stop_reason or "").lower() in TRUNCATED
 
 
-def continued(begun: str, more: str) -> str:
+def join_continued(begun: str, more: str) -> str:
     """Join the beginning of a summary that was cut off with its continuation. If the model started again from
     the beginning, return only `more`."""
     again = begun.strip()[:RESTART_CHARS]
@@ -138,7 +138,7 @@ def continued(begun: str, more: str) -> str:
     return f"{begun}\n{more}" if is_new_line else begun + more
 
 
-def cleaned(text: str) -> str:
+def clean_answer(text: str) -> str:
     """Return `text` without a code fence around it and without blocks that only code may write. O(text)."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
@@ -215,7 +215,7 @@ def heading_of(line: str) -> str:
     return " ".join(bare.strip("#*: ").lower().replace(" and ", " & ").split())
 
 
-def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
+def _check_headings(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
     """Check the headings and the content of a cleaned answer. Return (summary, "") or ("", the reason why it
     is not used), like `summary_in`."""
     if not text:
@@ -236,7 +236,7 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
     first = min(places.values())
     if len("\n".join(lines[:first])) <= PREAMBLE_CHARS:
         lines = lines[first:]
-    if not any(_says(line) for line in lines):
+    if not any(_has_content(line) for line in lines):
         return "", "the model's summary was empty"
     return "\n".join(lines).strip(), ""
 
@@ -265,7 +265,7 @@ def _repeats(words: frozenset[str], rules: Sequence[frozenset[str]]) -> bool:
     return any(len(words & rule) >= REPEATED * len(rule) and len(words) <= 2 * len(rule) for rule in rules)
 
 
-def _says(line: str) -> bool:
+def _has_content(line: str) -> bool:
     """Return whether a line has content: it is not empty, not a heading and not `(none)`."""
     bare = line.strip().strip("-*0123456789.[] x")
     return bool(bare) and not line.lstrip().startswith("#") and bare.lower() not in ("(none)", "none", "n/a")

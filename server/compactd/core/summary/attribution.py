@@ -25,17 +25,17 @@ from unicodedata import normalize
 from msgspec import Struct
 
 from compactd.core.authors.authors import stretches
-from compactd.core.constraints.constraints import MOST_CHARS, is_constraint
+from compactd.core.constraints.constraints import MAX_LIMIT_CHARS, is_constraint
 from compactd.core.constraints.patterns import NEGATIVE, pattern
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item
-from compactd.core.summary.framing import code_lines, gives_authority, is_bare, is_prose, tells_deed
-from compactd.core.summary.input import texts_of
-from compactd.core.summary.message import under_heading
-from compactd.core.summary.repeated import Repetitions, folded
+from compactd.core.summary.demand_framing import code_lines, gives_authority, is_bare, is_prose, reports_deed
+from compactd.core.summary.foreign_repeats import Repetitions, fold_line
+from compactd.core.summary.input import item_texts
+from compactd.core.summary.message import add_under_heading
 from compactd.core.text.atoms import COMMON_WORDS, words_of_chunk
-from compactd.core.text.quoting import OWN, SIGN, neutral, without_frames
-from compactd.core.text.sanitize import SHOWN
+from compactd.core.text.quoting import SIGN, UNMARKED_AUTHORS, neutralise, without_frames
+from compactd.core.text.sanitize import INVISIBLE_MARK
 from compactd.core.text.summary_format import NONE
 from compactd.protocol.messages import Document, Message
 
@@ -128,7 +128,7 @@ _PERMITS = re.compile(
     r"|ok(?:ay)? (?:to|with))",
     re.IGNORECASE,
 )
-_TOLD = re.compile(
+_USER_SAID = re.compile(
     r"\A\W*(?:the\s+)?users?\s+(?:(?:has|had|also|explicitly|then|now)\s+)*"
     r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
     re.IGNORECASE,
@@ -206,7 +206,7 @@ class _Sentence(Struct, frozen=True):
     voids: frozenset[str]
     """The words that withdraw or narrow a rule."""
 
-    def says(self, rule: _Sentence) -> bool:
+    def sets_rule(self, rule: _Sentence) -> bool:
         """Return whether this sentence sets the given rule. It must contain the rule's words (or nearly all
         of them in the same order), its numbers and its affirming words, and have as many negations. It also
         sets the rule if it contains the rule's text as a clause that nothing before it denies."""
@@ -232,7 +232,7 @@ def is_of_rules(heading: str) -> bool:
     return _kind(" ".join(_plain(heading).strip("#:：* ").lower().split()), (), ()) == "rules"
 
 
-def takes_back(line: str) -> bool:
+def may_revoke(line: str) -> bool:
     """Return whether a line that contains a rule may say that the rule no longer applies. O(length of the
     line)."""
     return _VOIDS.search(line) is not None
@@ -246,12 +246,12 @@ class ForeignWords:
         self._texts: list[str] | None = None
         self._models: list[str] | None = None
 
-    def holds(self, line: str) -> bool:
+    def contains_words(self, line: str) -> bool:
         """Return whether foreign texts contain a third of the significant words of `line`. O(foreign text ×
         words)."""
         if self._texts is None:
             self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
-        words = _telling(line)
+        words = _telling_words(line)
         open_ = set(words)
         for text in self._texts:
             open_ = {word for word in open_ if word not in text}
@@ -262,7 +262,7 @@ class ForeignWords:
     def names(self, name: str) -> bool:
         """Return whether a foreign text contains this name (in lower case) and the model never wrote it.
         O(texts)."""
-        self.holds("")
+        self.contains_words("")
         return any(name in text for text in self._texts or ()) and not any(
             name in text for text in self._of_models()
         )
@@ -270,13 +270,13 @@ class ForeignWords:
     def repetitions(self, body: str) -> Repetitions:
         """Return an index for finding lines of `body` that repeat foreign sentences. O(characters of the
         conversation)."""
-        return Repetitions(body, self._said())
+        return Repetitions(body, self._foreign_texts_read())
 
-    def _said(self) -> Iterator[tuple[str, bool]]:
+    def _foreign_texts_read(self) -> Iterator[tuple[str, bool]]:
         """Yield the texts of the model and the foreign ones, each with whether it is foreign."""
         for item in self._originals:
             if item.message.role == "assistant":
-                yield from ((text, False) for text in texts_of(item))
+                yield from ((text, False) for text in item_texts(item))
             else:
                 yield from ((text, True) for text in _foreign_texts(item.message))
 
@@ -287,14 +287,14 @@ class ForeignWords:
                 text.lower()
                 for item in self._originals
                 if item.message.role == "assistant"
-                for text in texts_of(item)
+                for text in item_texts(item)
             ]
         return self._models
 
     def repeats(self, line: str) -> bool:
         """Return whether a line of a foreign text contains nearly all significant words of `line` and no text
         of the model does. O(foreign text × words)."""
-        words = _telling(line)
+        words = _telling_words(line)
         if len(words) < QUOTED_WORDS:
             return False
         most = RULE_SHARE * len(words)
@@ -302,7 +302,7 @@ class ForeignWords:
         def held(text: str) -> bool:
             return sum(word in text for word in words) >= most
 
-        self.holds("")
+        self.contains_words("")
         assert self._texts is not None
         if not any(held(text) and any(map(held, text.split("\n"))) for text in self._texts):
             return False
@@ -332,33 +332,33 @@ class TypedWords:
                 opening = opening or sentence
             if opening:
                 self._typing.add(item.entry_id)
-                said = f"- {neutral(opening[:GOAL_CHARS])} [{item.entry_id}]"
+                said = f"- {neutralise(opening[:GOAL_CHARS])} [{item.entry_id}]"
                 self.first = self.first or said
                 self.last = said
 
-    def entry_holds(self, entry_id: EntryId, line: str, share: float) -> bool:
+    def entry_contains_words(self, entry_id: EntryId, line: str, share: float) -> bool:
         """Return whether this message, by any author, contains this share of the significant words of `line`.
         O(length of the message)."""
         item = self._items.get(entry_id)
         if item is None:
             return False
-        words = _telling(line)
-        text = "\n".join(texts_of(item)).lower()
+        words = _telling_words(line)
+        text = "\n".join(item_texts(item)).lower()
         return sum(word in text for word in words) >= share * len(words)
 
     def is_forged(self, entry_id: EntryId, line: str) -> bool:
         """Return whether a reference to this message is false: the user typed the message, but it does not
         contain `line`."""
-        return entry_id in self._typing and not self.entry_holds(entry_id, line, RULE_SHARE)
+        return entry_id in self._typing and not self.entry_contains_words(entry_id, line, RULE_SHARE)
 
-    def holds_rule(self, line: str) -> EntryId | None:
+    def find_rule(self, line: str) -> EntryId | None:
         """Return the newest message in which one typed sentence sets this rule: the same words, or nearly,
         with the same numbers and the same negations. Return None if there is none. O(sentences)."""
         rule = _sentence(line, "")
         if not rule.words:
             return None
         for one in reversed(self._sentences):
-            if one.says(rule) or (one.folded in rule.folded and self._is_introduced(line, one)):
+            if one.sets_rule(rule) or (one.folded in rule.folded and self._is_introduced(line, one)):
                 return one.entry_id
         return None
 
@@ -368,7 +368,7 @@ class TypedWords:
         if len(sentence.words) < QUOTED_WORDS:
             return False
         rest = " ".join(line.lower().split()).replace(sentence.folded, " ")
-        beside = _telling(rest) - _USERS - sentence.words
+        beside = _telling_words(rest) - _USERS - sentence.words
         return (
             len(beside) <= INTRODUCING_WORDS
             and beside <= _INTRODUCES
@@ -377,24 +377,24 @@ class TypedWords:
             and _PERMITS.search(rest) is None
         )
 
-    def holds_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
+    def supports_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
         """Return whether the user's words support a statement in the user's name. They must contain half of
         its significant words and, with `foreign`, each name in it that foreign text contains and the model
         never wrote. If the statement is a limit or a permission, one typed sentence must set it, as for a
         rule. O(sentences)."""
-        words = _telling(line) - _USERS
+        words = _telling_words(line) - _USERS
         if not words:
             return True
         if _sets_limit(line) or _PERMITS.search(line) is not None:
-            return self.holds_rule(_TOLD.sub("", line, count=1)) is not None
+            return self.find_rule(_USER_SAID.sub("", line, count=1)) is not None
         if foreign is not None:
             names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
-            if any(foreign.names(name) and not _telling(name) <= self._words for name in names):
+            if any(foreign.names(name) and not _telling_words(name) <= self._words for name in names):
                 return False
         return len(words & self._words) >= CLAIM_SHARE * len(words)
 
 
-def attributed(
+def attribute(
     body: str,
     typed: TypedWords,
     foreign: ForeignWords,
@@ -437,7 +437,7 @@ def attributed(
             around = [one for one in within if one[0] < heading.level]
             outer = around[-1][1] if around else ""
             is_inner = outer == "rules"
-            if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _says_nothing(
+            if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _only_announces(
                 heading.words, typed, is_inner=is_inner
             ):
                 # Text below an inner heading is checked as strictly as text directly under the outer one.
@@ -454,7 +454,7 @@ def attributed(
             kept.append(line)
             continue
         is_of_facts = is_of_facts and heading is None and not _may_head(line, following)
-        if _stays(said, kind, typed, foreign) and (
+        if _is_supported(said, kind, typed, foreign) and (
             at in code or not _is_laundered(said, typed, repetitions, is_of_facts=is_of_facts)
         ):
             kept.append(_with_references(line, typed, kind))
@@ -463,14 +463,14 @@ def attributed(
             remarks.append(said.strip())
     if not remarks:
         return Attributed("\n".join(kept))
-    moved = [f"- {REMARK}{neutral(_REFERENCE.sub('', remark))}" for remark in remarks]
+    moved = [f"- {REMARK}{neutralise(_REFERENCE.sub('', remark))}" for remark in remarks]
     asked = list(dict.fromkeys(filter(None, (typed.first, typed.last)))) if at_goal >= 0 and not goals else []
     text = ""
     for openings in (asked, asked[:1], []):
-        bare = "\n".join(_filled([*kept[:at_goal], *openings, *kept[at_goal:]] if openings else kept))
+        bare = "\n".join(_fill_empty([*kept[:at_goal], *openings, *kept[at_goal:]] if openings else kept))
 
         def text_with(count: int, bare: str = bare) -> str:
-            return under_heading(bare, "\n".join(moved[:count]), remarks_under) if count else bare
+            return add_under_heading(bare, "\n".join(moved[:count]), remarks_under) if count else bare
 
         most = bisect_left(range(1, len(moved) + 1), True, key=lambda count: not fits(text_with(count)))
         text = text_with(most)
@@ -488,19 +488,19 @@ def _is_heading(
     words = heading.words
     if words in own or all(word in _OF_HEADINGS for word in _WORD.findall(words)):
         return True
-    if is_constraint(words) and len(_telling(words)) >= QUOTED_WORDS:
+    if is_constraint(words) and len(_telling_words(words)) >= QUOTED_WORDS:
         return False
-    if _IN_THE_USERS_NAME.search(words) is not None and len(_telling(words)) >= QUOTED_WORDS:
+    if _IN_THE_USERS_NAME.search(words) is not None and len(_telling_words(words)) >= QUOTED_WORDS:
         return False
     if kind not in ("rules", "mixed", "goal", "plan"):
         return not foreign.repeats(words)
-    telling = _telling(words)
+    telling = _telling_words(words)
     if len(telling) < QUOTED_WORDS:
         return _NAME.search(words) is None
-    return heading.is_marked and len(telling) <= HEADING_WORDS and not foreign.holds(words)
+    return heading.is_marked and len(telling) <= HEADING_WORDS and not foreign.contains_words(words)
 
 
-def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
+def _is_supported(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
     """Return whether the line `said` of a model's summary may stay in its section: whether what the section's
     `kind` (see `_STRICTNESS`) attributes to the user is backed by what the user typed."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
@@ -508,15 +508,15 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
     if label is not None and _kind(label[1].lower(), (), ()) == "rules":
         kind = "rules"
     if kind == "rules" or (kind == "mixed" and _sets_limit(bare)):
-        return typed.holds_rule(bare) is not None or (
-            label is not None and typed.holds_rule(bare[label.end() :]) is not None
+        return typed.find_rule(bare) is not None or (
+            label is not None and typed.find_rule(bare[label.end() :]) is not None
         )
     if _IN_THE_USERS_NAME.search(bare) is not None:
-        return typed.holds_claim(bare)
+        return typed.supports_claim(bare)
     if kind == "goal":
-        return typed.holds_claim(bare, foreign) or not foreign.holds(bare)
+        return typed.supports_claim(bare, foreign) or not foreign.contains_words(bare)
     if kind == "plan" or _sets_limit(bare):
-        return typed.holds_claim(bare) or not foreign.repeats(bare)
+        return typed.supports_claim(bare) or not foreign.repeats(bare)
     return True
 
 
@@ -525,7 +525,7 @@ def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_
     may give them authority, if nothing is around them and the heading above them is not the one for facts
     (`is_of_facts`), or if the line refers to a message of the user that does not contain them."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
-    line = folded(_MARKS.sub(" ", bare))
+    line = fold_line(_MARKS.sub(" ", bare))
     label = _PARTS.search(line)
     run, at = repetitions.find(line), 0
     if run is None and label is not None:
@@ -540,13 +540,13 @@ def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_
     )
     if not is_prose(repeated):
         return False
-    if any(typed.holds_rule(text) is not None for text in (repeated, line, line[at:])):
+    if any(typed.find_rule(text) is not None for text in (repeated, line, line[at:])):
         return False
     named = [one.strip() for found in _REFERENCE.finditer(said) for one in found[1].split(",")]
     if any(typed.is_forged(one, repeated) for one in named):
         return True
     if is_bare(before, after):
-        return not is_of_facts and not tells_deed(repeated)
+        return not is_of_facts and not reports_deed(repeated)
     return gives_authority(before, after)
 
 
@@ -588,7 +588,7 @@ def _heading(line: str, following: str) -> _Heading | None:
         return _Heading(words, max(2, len(bare) - len(bare.lstrip("#"))), True)
     item = _ITEM.match(bare)
     if item is not None and item[1] is not None and numbered == bare:
-        return _listed(line, item[2], following)
+        return _list_heading(line, item[2], following)
     if _UNDERLINE.match(following) and len(following.strip()) >= 2:
         return _Heading(words, 2, False)
     if bare.startswith(("**", "__", "*", "_")) and bare.rstrip(": ：").endswith(("*", "_")):
@@ -600,7 +600,7 @@ def _heading(line: str, following: str) -> _Heading | None:
     return None
 
 
-def _listed(line: str, item: str, following: str) -> _Heading | None:
+def _list_heading(line: str, item: str, following: str) -> _Heading | None:
     """Return a list item as a heading, if it is one for the items below it (`- **Constraints**:`, `-
     Rules:`); otherwise None."""
     is_named = _is_bold(item) or (item.rstrip().endswith((":", "：")) and len(item) <= HEADING_CHARS)
@@ -631,7 +631,7 @@ def _dashed_label(line: str) -> re.Match[str] | None:
     return label
 
 
-def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
+def _only_announces(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
     """Return whether a heading only names what follows. It must not say anything in the user's name that the
     user did not say. With `is_inner` (under the user's rules) it must also be short."""
     telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
@@ -639,16 +639,16 @@ def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
     if not telling and (is_plain or not is_inner):
         return True
     if is_inner and (len(telling) > INNER_WORDS or not is_plain):
-        return typed.holds_rule(words) is not None
+        return typed.find_rule(words) is not None
     if _sets_limit(words) or _IN_THE_USERS_NAME.search(words) is not None:
-        return typed.holds_claim(words)
+        return typed.supports_claim(words)
     return True
 
 
 def _sets_limit(line: str) -> bool:
     """Return whether a line may set a limit. A line that is too long to check counts as one that does,
     because it could contain any limit."""
-    return len(line) > MOST_CHARS or is_constraint(line)
+    return len(line) > MAX_LIMIT_CHARS or is_constraint(line)
 
 
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
@@ -671,7 +671,7 @@ def _with_references(line: str, typed: TypedWords, kind: str) -> str:
     if _REFERENCE.search(line) is None:
         return line
     if kind == "rules":
-        source = typed.holds_rule(_REFERENCE.sub("", _ITEM.match(line)[2]))  # type: ignore[index]  # it matches
+        source = typed.find_rule(_REFERENCE.sub("", _ITEM.match(line)[2]))  # type: ignore[index]  # it matches
         bare = _REFERENCE.sub("", line).rstrip()
         return line if source is None else f"{bare} [{source}]"
 
@@ -679,13 +679,13 @@ def _with_references(line: str, typed: TypedWords, kind: str) -> str:
 
     def checked(found: re.Match[str]) -> str:
         named = (one.strip() for one in found[1].split(","))
-        there = [one for one in named if typed.entry_holds(one, bare, REFERENCE_SHARE)]
+        there = [one for one in named if typed.entry_contains_words(one, bare, REFERENCE_SHARE)]
         return f" [{', '.join(there)}]" if there else ""
 
     return _REFERENCE.sub(checked, line)
 
 
-def _filled(lines: Sequence[str]) -> Iterator[str]:
+def _fill_empty(lines: Sequence[str]) -> Iterator[str]:
     """Yield `lines`, with `(none)` under each heading whose section is empty. O(lines)."""
     depths = [len(line.strip()) - len(line.strip().lstrip("#")) for line in lines]
     after, next_depth = [0] * len(lines), 1
@@ -714,7 +714,7 @@ def _foreign_texts(message: Message) -> Iterator[str]:
     """Yield the texts in a message that neither the user nor the model wrote. Titles of documents count too,
     because a summariser reads them."""
     for stretch in stretches(message):
-        if stretch.author not in OWN:
+        if stretch.author not in UNMARKED_AUTHORS:
             yield stretch.text
     for block in message.content:
         if isinstance(block, Document) and block.title:
@@ -737,7 +737,7 @@ def _sentence(text: str, entry_id: EntryId) -> _Sentence:
     )
 
 
-def _telling(text: str) -> frozenset[str]:
+def _telling_words(text: str) -> frozenset[str]:
     """Return the significant words of a text, in lower case."""
     return frozenset(_telling_in_order(text))
 
@@ -752,4 +752,4 @@ def _plain(text: str) -> str:
     """Return `text` prepared for comparing words: without marks of emphasis and invisible characters, and
     with ordinary letters in place of letters that only look like them."""
     folded = _EMPHASIS.sub("", normalize("NFKC", text).translate(_LOOK_ALIKE))
-    return folded if folded.isascii() else folded.replace(SHOWN, "")
+    return folded if folded.isascii() else folded.replace(INVISIBLE_MARK, "")

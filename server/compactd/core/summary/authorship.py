@@ -20,12 +20,12 @@ from compactd.core.constraints.user_text import sentences_in
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.history.pins import is_pinned
 from compactd.core.summary.answers import heading_of
-from compactd.core.summary.attribution import ForeignWords, TypedWords, attributed
+from compactd.core.summary.attribution import ForeignWords, TypedWords, attribute
 from compactd.core.text.summary_format import CONSTRAINTS, CONTEXT
 from compactd.protocol.messages import Author
 
 
-class Foreign(Struct, frozen=True, kw_only=True):
+class ForeignSentence(Struct, frozen=True, kw_only=True):
     """A sentence of a message in the role `user` that sets a limit but that the user did not type."""
 
     entry_id: str
@@ -47,7 +47,7 @@ class Authorship(Struct, frozen=True, kw_only=True):
 
     stretches: dict[str, int]
     """The number of texts in the role `user`, by author. Summaries are not counted."""
-    foreign: tuple[Foreign, ...]
+    foreign: tuple[ForeignSentence, ...]
     """Sentences that an earlier version could have taken for the user's constraints."""
     claims: tuple[Claim, ...]
     """Unsupported lines of the newest summary. The next compaction turns them into remarks or drops them."""
@@ -64,7 +64,7 @@ def authorship(items: Sequence[Item]) -> Authorship:
     """Find out who wrote the messages of a conversation. `items` are its originals and summaries, oldest
     first. O(characters)."""
     counts: Counter[str] = Counter()
-    foreign: list[Foreign] = []
+    foreign: list[ForeignSentence] = []
     pinned: list[str] = []
     summary: Item | None = None
     for item in items:
@@ -81,7 +81,7 @@ def authorship(items: Sequence[Item]) -> Authorship:
                 has_typed = has_typed or stretch.author == USER
                 if stretch.author != USER:
                     foreign.extend(
-                        Foreign(entry_id=item.entry_id, author=stretch.author, text=sentence)
+                        ForeignSentence(entry_id=item.entry_id, author=stretch.author, text=sentence)
                         for line in stretch.text.split("\n")
                         for sentence in sentences_in(line)
                         if is_constraint(sentence)
@@ -98,7 +98,7 @@ def _claims(summary: Item, items: Sequence[Item]) -> Iterator[Claim]:
     """Yield the unsupported lines of a summary."""
     originals = [item for item in items if not is_summary(item.message)]
     text = "\n".join(stretch.text for stretch in stretches(summary.message))
-    found = attributed(
+    found = attribute(
         text,
         TypedWords(originals),
         ForeignWords(originals),

@@ -16,17 +16,23 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.yield_gil import breathe
-from compactd.core.constraints.constraints import Constraints, bullets, lines_under, missing
-from compactd.core.extract.conversation import in_order
-from compactd.core.extract.extract import FactCache, Source, learnt
-from compactd.core.extract.named import Names
+from compactd._runtime.yield_gil import yield_gil
+from compactd.core.constraints.constraints import Constraints, bullets, lines_under, missing_constraints
+from compactd.core.extract.conversation import conversation_order
+from compactd.core.extract.extract import AtomFacts, ExtractSource, FactCache, learn_facts
 from compactd.core.planning.plan import Plan
 from compactd.core.summary.answers import heading_of
-from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attributed
-from compactd.core.summary.fidelity import NOT_FOUND, unfounded
-from compactd.core.summary.input import Material, Work, framed_by, layout_of, request_of, texts_of
-from compactd.core.summary.message import truncated, under_heading
+from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
+from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
+from compactd.core.summary.input import (
+    CompactionWork,
+    Material,
+    frame_summary,
+    item_texts,
+    layout_of,
+    request_of,
+)
+from compactd.core.summary.message import add_under_heading, truncated_summary
 from compactd.core.summary.retention import FactSearch
 from compactd.core.text.slices import clear
 from compactd.core.text.summary_format import CONSTRAINTS, NONE, Layout
@@ -35,7 +41,7 @@ from compactd.protocol.messages import Retention
 SUPPLEMENT_DIVISOR: Final = 4
 """The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""
 
-RECORD_LEAST: Final = 96
+MIN_RECORD_TOKENS: Final = 96
 """If an extract could have only fewer tokens than this, it is too small to repair a model's summary."""
 
 CROWDED: Final = 8
@@ -47,7 +53,7 @@ RECORD_DIVISOR: Final = 2
 half is for facts that are still lost. This is the divisor."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckedSummary(Struct, frozen=True, kw_only=True):
     """A summary after the check."""
 
     text: str
@@ -64,34 +70,34 @@ class Checked(Struct, frozen=True, kw_only=True):
     """Lines that the model wrote in the user's name although the user's words do not support them."""
 
 
-class Guard:
+class SummaryCheck:
     """Checks the summaries of one compaction. The messages are analysed once; then several summaries can be
     checked."""
 
-    def __init__(self, work: Work, made: Plan, material: Material) -> None:
+    def __init__(self, work: CompactionWork, made: Plan, material: Material) -> None:
         """Analyse the messages of a compaction. O(features of the removed messages + length of those that
         stay)."""
         self._work, self._made, self._material = work, made, material
         self._layout: Layout = layout_of(work)
         self._count = work.inputs.counter.count
-        stays = tuple(text for item in material.stays for text in texts_of(item))
+        stays = tuple(text for item in material.stays for text in item_texts(item))
         self._demands = Constraints(made.constraints, made.superseded)
-        self._source: Source | None = None
+        self._source: ExtractSource | None = None
         self._cache = work.cache if work.cache is not None else FactCache()
-        known = Names(self._cache) if made.strategies == ("truncate",) else self._cache
+        known = AtomFacts(self._cache) if made.strategies == ("truncate",) else self._cache
         # Compute the facts in the order of the conversation, so that the names in them do not depend on
         # whether the search or the extract is made first.
-        learnt(in_order(material.gone, material.stays), known, work.working_dir)
-        breathe()
+        learn_facts(conversation_order(material.gone, material.stays), known, work.working_dir)
+        yield_gil()
         self._search = FactSearch(material.gone, stays, cache=known, demands=self._demands)
-        breathe()
+        yield_gil()
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ExtractSource:
         """The scored conversation that extracts are written from. Computed at the first use, in
         O(features)."""
         if self._source is None:
-            self._source = Source(
+            self._source = ExtractSource(
                 self._material.gone,
                 self._material.stays,
                 request=request_of(self._material.stays),
@@ -113,9 +119,9 @@ class Guard:
     def prepare(self) -> Iterator[None]:
         """Compute, in steps, what is needed to check and to repair most summaries of a model. Yield after
         each step."""
-        self._search.look_ahead()
+        self._search.prepare_lines()
         yield
-        if self._past:
+        if self._original_texts:
             yield
         source = self.source
         yield
@@ -126,22 +132,22 @@ class Guard:
         self._search.with_summary(found.text)
         yield
 
-    def of_record(self, text: str) -> Checked:
+    def check_extract(self, text: str) -> CheckedSummary:
         """Return the checked text of the strategy `extract`, with lost facts added. It already contains the
         constraints."""
         lines = self._supplement(text, self._made.summary_budget - self._count(text))
-        text = self._with(
-            lines, text, lambda lines: under_heading(text, lines, self._layout.context, self._end)
+        text = self._fit_lines(
+            lines, text, lambda lines: add_under_heading(text, lines, self._layout.context, self._end)
         )
-        return Checked(text=text, retention=self._search.with_summary(text))
+        return CheckedSummary(text=text, retention=self._search.with_summary(text))
 
-    def of_counts(self, extra: str) -> Checked:
+    def check_truncated(self, extra: str) -> CheckedSummary:
         """Return the checked summary of the strategy `truncate`, which contains `extra` and the numbers of
         removed messages, with the constraints and the lost facts added."""
         made, rules = self._made, self._work.inputs.settings.rules
 
         def text_of(*parts: str) -> str:
-            return truncated(
+            return truncated_summary(
                 rules,
                 self._material.gone,
                 messages=made.messages_removed,
@@ -155,46 +161,48 @@ class Guard:
         pinned = "\n".join((CONSTRAINTS, *bullets(made.constraints))) if made.constraints else ""
         text = text_of(extra, pinned)
         room = made.summary_budget - self._count(text) - self._count(self._layout.context + "\n\n")
-        text = self._with(
+        text = self._fit_lines(
             self._supplement(text, room),
             text,
             lambda lines: text_of(extra, pinned, f"{self._layout.context}\n{lines}"),
         )
-        return Checked(text=text, retention=self._search.with_summary(text))
+        return CheckedSummary(text=text, retention=self._search.with_summary(text))
 
-    def of_answer(self, body: str) -> Checked:
+    def check_answer(self, body: str) -> CheckedSummary:
         """Check `body`, the summary that a model wrote. If it kept too few facts, repair it or, if there is
         no room for that, return a result with `why`."""
         made = self._made
-        own = framed_by(self._work, made, self._material, body)
+        own = frame_summary(self._work, made, self._material, body)
         before = self._search.with_summary(own).score
-        strange = self._unfounded(body)
-        found = self._attributed(body)
+        strange = self._find_unfounded(body)
+        found = self._attribute(body)
         body = self._with_constraints(found.text)
         note = ""
         if before < self._work.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
             room = made.summary_budget - self._count(own)
-            if room < made.summary_budget // CROWDED or room < RECORD_LEAST:
-                return Checked(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
-            body = self._repaired(body)
+            if room < made.summary_budget // CROWDED or room < MIN_RECORD_TOKENS:
+                return CheckedSummary(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
+            body = self._repair(body)
             note = f"{kept}; the summary of the strategy extract was added"
-        text = framed_by(self._work, made, self._material, body)
+        text = frame_summary(self._work, made, self._material, body)
         lines = self._supplement(text, made.summary_budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
 
         def text_of(body: str) -> str:
-            return framed_by(self._work, made, self._material, body + told)
+            return frame_summary(self._work, made, self._material, body + told)
 
-        text = self._with(
+        text = self._fit_lines(
             lines,
             text_of(body) if told else text,
-            lambda lines: text_of(under_heading(body, lines, self._layout.context)),
+            lambda lines: text_of(add_under_heading(body, lines, self._layout.context)),
         )
         retention = replace(self._search.with_summary(text), before=before)
-        return Checked(text=text, retention=retention, note=note, unfounded=strange, remarks=found.remarks)
+        return CheckedSummary(
+            text=text, retention=retention, note=note, unfounded=strange, remarks=found.remarks
+        )
 
-    def _with(self, supplement: str, text: str, text_of: Callable[[str], str]) -> str:
+    def _fit_lines(self, supplement: str, text: str, text_of: Callable[[str], str]) -> str:
         """Return `text` with as many lines of `supplement` as the budget has room for. `text_of` writes the
         text with the lines that it gets. Each attempt is counted as a whole, because joined lines can take a
         token more than the sum of the single ones."""
@@ -221,67 +229,73 @@ class Guard:
         """Return `body` with the constraints that it lacks."""
         heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
         words = heading_of(heading)
-        lacking = missing(self._made.constraints, lines_under(body, lambda line: heading_of(line) == words))
+        lacking = missing_constraints(
+            self._made.constraints, lines_under(body, lambda line: heading_of(line) == words)
+        )
         if not lacking:
             return body
-        return under_heading(body, "\n".join(bullets(lacking)), heading)
+        return add_under_heading(body, "\n".join(bullets(lacking)), heading)
 
-    def _attributed(self, body: str) -> Attributed:
+    def _attribute(self, body: str) -> Attributed:
         """Check the statements that `body`, a model's summary, makes in the user's name. Return it with those
         that the user's words do not support as remarks. O(the user's words) at the first use."""
         sections = self._layout.sections
         constraints = next(heading for heading, parts in sections if CONSTRAINTS in parts)
         is_mixed = constraints != CONSTRAINTS
         most = self._made.summary_budget
-        return attributed(
+        return attribute(
             body,
-            self._typed,
+            self._typed_words,
             self._foreign,
             rules=() if is_mixed else (heading_of(constraints),),
             mixed=(heading_of(constraints),) if is_mixed else (),
             remarks_under=self._layout.context,
-            fits=lambda text: self._count(framed_by(self._work, self._made, self._material, text)) <= most,
+            fits=lambda text: (
+                self._count(frame_summary(self._work, self._made, self._material, text)) <= most
+            ),
         )
 
     @cached_property
-    def _typed(self) -> TypedWords:
+    def _typed_words(self) -> TypedWords:
         """The words that the user typed in this conversation. O(their characters)."""
-        return TypedWords(item for item, _ in in_order(self._material.gone, self._material.stays))
+        return TypedWords(item for item, _ in conversation_order(self._material.gone, self._material.stays))
 
     @cached_property
     def _foreign(self) -> ForeignWords:
         """The words of this conversation that neither the user nor the model wrote."""
-        return ForeignWords([item for item, _ in in_order(self._material.gone, self._material.stays)])
+        return ForeignWords(
+            [item for item, _ in conversation_order(self._material.gone, self._material.stays)]
+        )
 
-    def _repaired(self, body: str) -> str:
+    def _repair(self, body: str) -> str:
         """Return `body` with lines of `extract` under the same headings, as many as the budget has room
         for."""
         work, made, layout = self._work, self._made, self._layout
-        left = made.summary_budget - self._count(framed_by(work, made, self._material, body))
+        left = made.summary_budget - self._count(frame_summary(work, made, self._material, body))
         room = left // RECORD_DIVISOR
-        if room < RECORD_LEAST:
+        if room < MIN_RECORD_TOKENS:
             return body
         found = self.source.record(room, self._count, lead="", layout=layout)
         for heading, lines in _sections(found.text, layout).items():
             fresh = "\n".join(line for line in lines if line not in body)
             if fresh.strip():
-                body = under_heading(body, fresh, heading)
+                body = add_under_heading(body, fresh, heading)
         return body
 
-    def _unfounded(self, body: str) -> tuple[str, ...]:
+    def _find_unfounded(self, body: str) -> tuple[str, ...]:
         """Return what `body` states but neither the conversation nor the summariser's instructions
         contain."""
         work, material = self._work, self._material
         request = work.inputs.request
         told = (request.instructions or "", *request.context)
-        known = () if material.merged is None else tuple(texts_of(material.merged))
-        return unfounded(body, (*told, *known), self._past, self._search.programs)
+        known = () if material.merged is None else tuple(item_texts(material.merged))
+        return find_unfounded(body, (*told, *known), self._original_texts, self._search.programs)
 
     @cached_property
-    def _past(self) -> tuple[str, ...]:
+    def _original_texts(self) -> tuple[str, ...]:
         """The texts of all originals, removed ones and those that stay."""
         past = (*self._material.gone, *self._material.stays)
-        return tuple([text for item in past for text in texts_of(item)])
+        return tuple([text for item in past for text in item_texts(item)])
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:

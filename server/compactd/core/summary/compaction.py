@@ -17,24 +17,24 @@ from compactd.core.history.entries import EntryId, Item, Stub, with_stub
 from compactd.core.history.projection import project
 from compactd.core.planning.candidates import constraint_tokens
 from compactd.core.planning.plan import NotCompacted, Plan, without_room
-from compactd.core.summary.answers import Answer as Answer
-from compactd.core.summary.answers import Failed as Failed
+from compactd.core.summary.answers import ModelReply as ModelReply
 from compactd.core.summary.answers import NoModel as NoModel
-from compactd.core.summary.answers import Reply as Reply
-from compactd.core.summary.check import Checked, Guard
+from compactd.core.summary.answers import SummaryAnswer as SummaryAnswer
+from compactd.core.summary.answers import SummaryFailed as SummaryFailed
+from compactd.core.summary.check import CheckedSummary, SummaryCheck
+from compactd.core.summary.input import CompactionWork as CompactionWork
 from compactd.core.summary.input import Material, layout_of, material_of
-from compactd.core.summary.input import Work as Work
 from compactd.core.summary.message import before_files
-from compactd.core.summary.prompting import Ask as Ask
-from compactd.core.summary.prompting import previous_summary, summarise, text_of
-from compactd.core.summary.turn_prefix import steps
+from compactd.core.summary.questions import Ask as Ask
+from compactd.core.summary.questions import item_text, previous_summary, summarise
+from compactd.core.summary.turn_prefix import list_steps
 from compactd.protocol.messages import CompactionResult, Message, Meta, Strategy, Text, Usage
 
 STEPS_DIVISOR = 24
-STEPS_LEAST = 32
-STEPS_MOST = 400
+MIN_STEPS_TOKENS = 32
+MAX_STEPS_TOKENS = 400
 """The most tokens for the part of a summary about a split turn's beginning, if no model writes it: budget ÷
-`STEPS_DIVISOR`, but at least `STEPS_LEAST` and at most `STEPS_MOST`."""
+`STEPS_DIVISOR`, but at least `MIN_STEPS_TOKENS` and at most `MAX_STEPS_TOKENS`."""
 
 SUMMARY_ID = "summary"
 """A placeholder for the entry id of a summary that is not in the journal yet."""
@@ -56,7 +56,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     """The result for the client, without the summary's text."""
 
 
-class Shortened(Struct, frozen=True, kw_only=True):
+class PruneOnly(Struct, frozen=True, kw_only=True):
     """The result if no message is removed but tool results are shortened. The caller journals it as a
     prune."""
 
@@ -77,9 +77,9 @@ class _Summary(Struct, frozen=True, kw_only=True):
     """The usage that the model's answers reported; None without a report."""
 
 
-Outcome = Draft | Shortened | NotCompacted
+CompactionOutcome = Draft | PruneOnly | NotCompacted
 """The result of a compaction: a summary, shortened tool results, or nothing."""
-Step = Generator[tuple[Ask, ...], tuple[Answer, ...], _Summary]
+SummarySteps = Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], _Summary]
 """A generator of questions that returns the summary of one strategy."""
 
 
@@ -87,25 +87,25 @@ def _not_yet() -> bool:
     return False
 
 
-class Ahead:
+class LazyCheck:
     """Work for the check and the repair of a summary that does not depend on the summary. It can be done
     ahead, while a model writes; otherwise it is done at the first use."""
 
     def __init__(self) -> None:
-        self._guard: Guard | None = None
+        self._guard: SummaryCheck | None = None
         self._material: Material | None = None
 
-    def material(self, work: Work, made: Plan) -> Material:
+    def material(self, work: CompactionWork, made: Plan) -> Material:
         """Return the messages of the compaction, sorted into those that are removed and those that stay.
         Computed at the first call."""
         if self._material is None:
             self._material = material_of(work, made)
         return self._material
 
-    def guard(self, work: Work, made: Plan, material: Material) -> Guard:
+    def guard(self, work: CompactionWork, made: Plan, material: Material) -> SummaryCheck:
         """Return the object that checks the summaries of this compaction. Created at the first call."""
         if self._guard is None:
-            self._guard = Guard(work, made, material)
+            self._guard = SummaryCheck(work, made, material)
         return self._guard
 
     def release(self) -> None:
@@ -114,7 +114,7 @@ class Ahead:
         if guard is not None:
             guard.release()
 
-    def read(self, work: Work, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
+    def read(self, work: CompactionWork, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
         """Do as much of the work as possible until `is_answered` returns true. Less is then left to do after
         the model's answer.
 
@@ -125,7 +125,7 @@ class Ahead:
             if is_answered():
                 return
 
-    def _steps(self, work: Work, made: Plan) -> Iterator[None]:
+    def _steps(self, work: CompactionWork, made: Plan) -> Iterator[None]:
         """Do what can be done before the model answers: compute the facts of the messages, and prepare the
         checks of the summary. Yield after each step."""
         material = self.material(work, made)
@@ -139,8 +139,8 @@ class Ahead:
 
 
 def compact(
-    work: Work, made: Plan, ahead: Ahead | None = None
-) -> Generator[tuple[Ask, ...], tuple[Answer, ...], Outcome]:
+    work: CompactionWork, made: Plan, ahead: LazyCheck | None = None
+) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
     """Carry out the plan `made`. Yield questions that may be asked at the same time, take their answers in
     the same order, and return what to journal or why there is nothing to journal.
 
@@ -148,26 +148,26 @@ def compact(
     has changed.
     """
     work.at("prepare", 0.0)
-    ahead = ahead or Ahead()
+    ahead = ahead or LazyCheck()
     material = ahead.material(work, made)
     if not made.summary_budget:
-        return _shortened(work, made, material)
+        return _prune_only(work, made, material)
     whys: list[str] = []
     usage: Usage | None = None
     for strategy in made.strategies:
         work.at(strategy, 0.1)
-        summary = yield from _by(strategy, work, made, material, ahead)
+        summary = yield from _run_strategy(strategy, work, made, material, ahead)
         usage = summary.usage or usage
         if summary.why:
             whys.append(f"{strategy}: {summary.why}")
             continue
         work.at("check", 0.8)
-        checked = _checked(strategy, ahead.guard(work, made, material), summary)
+        checked = _check_summary(strategy, ahead.guard(work, made, material), summary)
         if checked.why:
             whys.append(f"{strategy}: {checked.why}")
             continue
         view = (_summary_item(work, material, checked.text), *material.stays)
-        after = _whole(work, view)
+        after = _request_tokens(work, view)
         if not _is_better(made, after):
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
             continue
@@ -193,35 +193,37 @@ def compact(
     return NotCompacted(reason=reason, tokens=made.tokens_before, messages=made.messages_before)
 
 
-def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: Ahead) -> Step:
+def _run_strategy(
+    strategy: Strategy, work: CompactionWork, made: Plan, material: Material, ahead: LazyCheck
+) -> SummarySteps:
     """Write the summary of one strategy and return it. Yield the questions that the strategy asks a model."""
     match strategy:
         case "summarize":
-            return (yield from _summarised(work, made, material))
+            return (yield from _summarise(work, made, material))
         case "extract":
-            return _extracted(work, made, material, ahead.guard(work, made, material))
+            return _extract(work, made, material, ahead.guard(work, made, material))
         case "truncate":
             count = work.inputs.counter.count
-            return _Summary(text=steps(material.prefix, 0, count) if material.prefix else "")
+            return _Summary(text=list_steps(material.prefix, 0, count) if material.prefix else "")
 
 
-def _checked(strategy: Strategy, guard: Guard, summary: _Summary) -> Checked:
+def _check_summary(strategy: Strategy, guard: SummaryCheck, summary: _Summary) -> CheckedSummary:
     """Return the summary of one strategy after the checks that the strategy needs."""
     match strategy:
         case "summarize":
-            return guard.of_answer(summary.text)
+            return guard.check_answer(summary.text)
         case "extract":
-            return guard.of_record(summary.text)
+            return guard.check_extract(summary.text)
         case "truncate":
-            return guard.of_counts(summary.text)
+            return guard.check_truncated(summary.text)
 
 
-def _summarised(work: Work, made: Plan, material: Material) -> Step:
+def _summarise(work: CompactionWork, made: Plan, material: Material) -> SummarySteps:
     """Ask a model for the summary. Yield the questions, and return the summary or why there is none."""
     inputs, rules = work.inputs, work.inputs.settings.rules
     previous = None
     if material.merged is not None:
-        previous = previous_summary(text_of(material.merged), rules.lead, rules.end)
+        previous = previous_summary(item_text(material.merged), rules.lead, rules.end)
     asked = yield from summarise(
         inputs,
         material.history,
@@ -235,7 +237,7 @@ def _summarised(work: Work, made: Plan, material: Material) -> Step:
     return _Summary(text=asked.text, usage=asked.usage)
 
 
-def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Summary:
+def _extract(work: CompactionWork, made: Plan, material: Material, guard: SummaryCheck) -> _Summary:
     """Write and return the summary without a model: the extract, the beginning of a split turn, and the end
     line."""
     inputs, counter = work.inputs, work.inputs.counter
@@ -244,20 +246,20 @@ def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Sum
     end = rules.end.format(n=made.messages_removed)
     begun = ""
     if material.prefix:
-        most = min(STEPS_MOST, max(STEPS_LEAST, budget // STEPS_DIVISOR))
-        begun = steps(material.prefix, most, counter.count)
+        most = min(MAX_STEPS_TOKENS, max(MIN_STEPS_TOKENS, budget // STEPS_DIVISOR))
+        begun = list_steps(material.prefix, most, counter.count)
     around = sum(counter.count(part) + 1 for part in (begun, end) if part)
     found = guard.source.record(budget - around, counter.count, lead=rules.lead, layout=layout_of(work))
     text = before_files(found.text, begun)
     return _Summary(text=f"{text}\n\n{end}" if end else text)
 
 
-def _shortened(work: Work, made: Plan, material: Material) -> Shortened | NotCompacted:
+def _prune_only(work: CompactionWork, made: Plan, material: Material) -> PruneOnly | NotCompacted:
     """Return the result of a plan that removes no message, only shortens tool results."""
     stubs = {stub.entry_id: stub for stub in made.stubs}
     items = work.inputs.view.items
     view = tuple(with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items)
-    after = _whole(work, view)
+    after = _request_tokens(work, view)
     if not _is_better(made, after):
         return NotCompacted(
             reason="nothing to compact: nothing can be removed",
@@ -265,7 +267,7 @@ def _shortened(work: Work, made: Plan, material: Material) -> Shortened | NotCom
             messages=made.messages_before,
         )
     result = _result(made, material, made.strategies[-1], after, "only tool results were shortened")
-    return Shortened(stubs=made.stubs, tokens_saved=made.tokens_before - after, result=result)
+    return PruneOnly(stubs=made.stubs, tokens_saved=made.tokens_before - after, result=result)
 
 
 def _is_better(made: Plan, after: int) -> bool:
@@ -273,7 +275,7 @@ def _is_better(made: Plan, after: int) -> bool:
     return after < made.tokens_before and (made.limit is None or after <= made.limit)
 
 
-def _whole(work: Work, view: Sequence[Item]) -> int:
+def _request_tokens(work: CompactionWork, view: Sequence[Item]) -> int:
     """Return the tokens of the whole request with this view: system prompt, tools, messages, and what the
     projection adds to make them valid."""
     fixed = work.inputs.fixed
@@ -304,7 +306,7 @@ def _result(made: Plan, material: Material, strategy: Strategy, after: int, reas
     )
 
 
-def _summary_item(work: Work, material: Material, text: str) -> Item:
+def _summary_item(work: CompactionWork, material: Material, text: str) -> Item:
     """Return the summary as an item of a view."""
     meta = Meta(type="compaction_summary", read_files=material.read, modified_files=material.modified)
     return Item(

@@ -14,7 +14,7 @@ from typing import Final
 
 from compactd.core.text.atoms import atoms, commands
 
-MOST: Final = 20
+MAX_UNFOUNDED: Final = 20
 """At most this many statements are listed."""
 
 NOT_FOUND: Final = "Stated above, but nowhere in the conversation: "
@@ -30,18 +30,18 @@ SLICE: Final = 1_000_000
 """Texts are searched in slices of this many code points, because a search holds the interpreter lock."""
 
 
-def unfounded(
+def find_unfounded(
     summary: str, told: Sequence[str], past: Iterable[str], programs: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return what `summary` states although no text of `told` or `past` contains it: at most `MOST` items, in
-    the order of the summary. `past` are the texts of the conversation, `told` other texts that the summariser
-    has read.
+    """Return what `summary` states although no text of `told` or `past` contains it: at most `MAX_UNFOUNDED`
+    items, in the order of the summary. `past` are the texts of the conversation, `told` other texts that the
+    summariser has read.
 
     A path counts as found if a longer path ends with it, and words joined by slashes if each word is found.
     Numbers of one digit are not checked. A command is text in backquotes that begins with one of `programs`.
     O(items × past) in the worst case; an item that was found is not searched again.
     """
-    open_ = dict(_stated(summary, programs))
+    open_ = dict(_stated_facts(summary, programs))
     for text in chain(told, past):
         for start in range(0, len(text), SLICE):
             if not open_:
@@ -54,7 +54,7 @@ def unfounded(
             ):
                 # A command may be wrapped over several lines.
                 _take_out(open_, " ".join(part.split()))
-    return tuple(open_)[:MOST]
+    return tuple(open_)[:MAX_UNFOUNDED]
 
 
 def _take_out(open_: dict[str, tuple[str, ...]], text: str) -> None:
@@ -64,7 +64,7 @@ def _take_out(open_: dict[str, tuple[str, ...]], text: str) -> None:
         del open_[fact]
 
 
-def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _stated_facts(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield what the summary states, as pairs of (the spelling of the summary, the spellings that count as
     the same)."""
     coded = " ".join(span for line in summary.split("\n") for span in _SPAN.findall(line))
@@ -82,10 +82,10 @@ def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tupl
         for found in _NUMBER.findall(_NUMBERED.sub("", line)):
             bare = found.strip(",").replace(",", "").replace("_", "")
             if len(bare) >= 2:
-                yield found.strip(","), (found.strip(","), bare, _grouped(bare))
+                yield found.strip(","), (found.strip(","), bare, _group_digits(bare))
 
 
-def _grouped(number: str) -> str:
+def _group_digits(number: str) -> str:
     """Return a number with commas between its thousands."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}" if len(whole) < 30 else number

@@ -1,5 +1,5 @@
-"""Collect what a compaction works with: its inputs (`Work`), and the messages sorted into those that are
-removed and those that stay (`Material`)."""
+"""Collect what a compaction works with: its inputs (`CompactionWork`), and the messages sorted into those
+that are removed and those that stay (`Material`)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compactd.core.history.entries import Item, with_stub
 from compactd.core.history.message_kinds import newest_request
 from compactd.core.planning.plan import Plan
 from compactd.core.planning.request import Inputs
-from compactd.core.summary.message import framed
+from compactd.core.summary.message import frame_body
 from compactd.core.text.summary_format import LAYOUTS, SECTIONS, Layout
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import compact_arguments
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class CompactionWork(Struct, frozen=True, kw_only=True):
     """Everything except the plan that is needed to carry the plan out."""
 
     inputs: Inputs
@@ -81,7 +81,7 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
         return self.files.modified
 
 
-def material_of(work: Work, made: Plan) -> Material:
+def material_of(work: CompactionWork, made: Plan) -> Material:
     """Return the messages of `work`, divided into those that the plan `made` removes and those that stay.
     O(messages)."""
     view = {item.entry_id: item for item in work.inputs.view.items}
@@ -113,15 +113,15 @@ def material_of(work: Work, made: Plan) -> Material:
     )
 
 
-def layout_of(work: Work) -> Layout:
+def layout_of(work: CompactionWork) -> Layout:
     """Return the headings that the profile's prompt asks a model to use."""
     return LAYOUTS.get(work.inputs.settings.rules.prompt, SECTIONS)
 
 
-def framed_by(work: Work, made: Plan, material: Material, body: str) -> str:
+def frame_summary(work: CompactionWork, made: Plan, material: Material, body: str) -> str:
     """Return the whole summary message: `body` with the lead, the file lists and the end line around it.
     O(text + files)."""
-    return framed(
+    return frame_body(
         work.inputs.settings.rules,
         body,
         messages=made.messages_removed,
@@ -138,7 +138,7 @@ def request_of(stays: Sequence[Item]) -> Item | None:
     return None if at is None else stays[at]
 
 
-def texts_of(item: Item) -> Iterator[str]:
+def item_texts(item: Item) -> Iterator[str]:
     """Yield the texts of a message: its text blocks, documents, tool calls with their arguments, and tool
     results."""
     for block in item.message.content:

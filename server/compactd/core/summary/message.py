@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from compactd.core.budget.rules import Rules
 from compactd.core.history.entries import Item
 from compactd.core.summary.answers import heading_of
-from compactd.core.text.summary_format import NATURE, NONE, ROLES, Files, counted, file_tags
+from compactd.core.text.summary_format import NATURE, NONE, ROLES, FileLists, count_line, file_tags
 from compactd.core.tokens.counting import Counter
 
 
-def framed(
+def frame_body(
     rules: Rules,
     body: str,
     *,
@@ -35,7 +35,7 @@ def framed(
     return "\n\n".join(part for part in (lead, body, tags, end) if part)
 
 
-def truncated(
+def truncated_summary(
     rules: Rules,
     removed: Sequence[Item],
     *,
@@ -49,8 +49,8 @@ def truncated(
     """Return the summary message of the strategy `truncate`: the number of removed messages by role, `extra`,
     and the file lists."""
     roles = {role: sum(item.message.role == role for item in removed) for role in ROLES}
-    body = "\n\n".join(part for part in (counted(roles), extra) if part)
-    return framed(
+    body = "\n\n".join(part for part in (count_line(roles), extra) if part)
+    return frame_body(
         rules,
         body,
         messages=messages,
@@ -75,7 +75,7 @@ def before_files(text: str, extra: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
+def add_under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
     """Return `text` with `lines` added at the end of its section `heading`. A missing section is created
     before the file lists.
 
@@ -94,18 +94,18 @@ def under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
     return "\n".join([*said[: start + 1], *section, lines, *(["", *rest] if rest else [])])
 
 
-def _files_within(read: Sequence[str], modified: Sequence[str], room: int, counter: Counter) -> Files:
+def _files_within(read: Sequence[str], modified: Sequence[str], room: int, counter: Counter) -> FileLists:
     """Return the files to list in at most `room` tokens, the newest first, and how many are left out."""
-    whole = Files(tuple(read), tuple(modified))
+    whole = FileLists(tuple(read), tuple(modified))
     if counter.count(file_tags(whole)) <= room:
         return whole
     shown: set[str] = set()
-    best = Files(more_read=len(read), more_modified=len(modified))
+    best = FileLists(more_read=len(read), more_modified=len(modified))
     if counter.count(file_tags(best)) > room:
-        return Files()
+        return FileLists()
     for path in (*reversed(modified), *reversed(read)):
         shown.add(path)
-        files = Files(
+        files = FileLists(
             read=tuple(p for p in read if p in shown),
             modified=tuple(p for p in modified if p in shown),
             more_read=sum(p not in shown for p in read),

@@ -171,7 +171,8 @@ PREVIOUS = ("<previous-summary>", "</previous-summary>")
 
 UNFINISHED = ("<unfinished-summary>", "</unfinished-summary>")
 
-GO_ON = """The summary in <unfinished-summary> is yours. It was cut off at the output limit. Write what is
+CONTINUE_INSTRUCTION = """\
+The summary in <unfinished-summary> is yours. It was cut off at the output limit. Write what is
 missing, from exactly where it ends, as briefly as you can; do not repeat what is there."""
 
 TRANSCRIPT_MARK = "{messages}"
@@ -207,11 +208,11 @@ def write(
     return f"{compact_prompt}\n\n{material}{focus}"
 
 
-def go_on(prompt: str, begun: str) -> str:
+def continuation_prompt(prompt: str, begun: str) -> str:
     """Return the prompt that asks for the rest of an answer that was cut off. `prompt` is the original
     prompt, `begun` the answer so far."""
     opening, closing = UNFINISHED
-    return f"{prompt}\n\n{opening}\n{_without_frames(begun)}\n{closing}\n\n{GO_ON}"
+    return f"{prompt}\n\n{opening}\n{_without_frames(begun)}\n{closing}\n\n{CONTINUE_INSTRUCTION}"
 
 
 def _without_frames(text: str) -> str:

@@ -16,27 +16,27 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.authors.authors import stretches
-from compactd.core.authors.quoted_message import said
+from compactd.core.authors.quoted_message import message_stretches
 from compactd.core.constraints.constraints import (
-    NO_DEMANDS,
+    NO_CONSTRAINTS,
     Constraints,
-    demanded_lines,
-    stated_in,
+    constraint_lines,
+    stated_constraints,
     without_them,
 )
 from compactd.core.constraints.user_text import without_bullet
+from compactd.core.extract.extract import AtomFacts
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
-from compactd.core.extract.named import Names
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
-from compactd.core.text.quoting import OWN, quoted_line
-from compactd.core.text.search import stands_alone, texts_written
+from compactd.core.text.quoting import UNMARKED_AUTHORS, quote_line
+from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Retention
 
 MAX_LOST = 50
 """At most this many lost facts are reported."""
-LIKELY_LOST: Final = 4 * MAX_LOST
+MAX_LIKELY_LOST: Final = 4 * MAX_LOST
 """While a model writes its summary, lines are looked up in advance for this many of the facts that the
 messages which stay do not contain."""
 
@@ -54,7 +54,7 @@ MAX_LIMITS: Final = 500
 """The most limits that are looked up in the new context, because each is compared with every line that shares
 a word with it. The user's constraints come first, then the newest of the other sentences that set a limit."""
 
-TELLING = 2
+MAX_EMPTY_LINE_WORDS = 2
 """A line says something about an atom in it only if it has more words than this."""
 
 LINE_CHARS = 200
@@ -73,7 +73,10 @@ class Fact(Struct, frozen=True):
 
 
 def facts(
-    removed: Sequence[Item], *, cache: FactCache | Names | None = None, demands: Constraints = NO_DEMANDS
+    removed: Sequence[Item],
+    *,
+    cache: FactCache | AtomFacts | None = None,
+    demands: Constraints = NO_CONSTRAINTS,
 ) -> tuple[Fact, ...]:
     """Return the facts of `removed` that count: limits first, then the facts that most messages contain, then
     in order of appearance.
@@ -104,7 +107,7 @@ def facts(
                 for unit in part.units:
                     if CONSTRAINT.search(unit.text):
                         if listed is None:
-                            listed = demanded_lines(item, demands)
+                            listed = constraint_lines(item, demands)
                         if without_bullet(unit.text) in listed:
                             continue
                         limits.update(dict.fromkeys(_limits_in(unit.text.strip(), demands), 0))
@@ -115,8 +118,8 @@ def facts(
         for command in said:
             called[command] = called.get(command, 0) + 1
     wanted = [feature for feature, n in uses.items() if n >= 2 or feature in own]
-    named = cache.lexicon.named(frozenset(wanted))
-    found = [Fact(text, "limit", 1) for text in _looked_up(limits, demands)]
+    named = cache.lexicon.atoms_of(frozenset(wanted))
+    found = [Fact(text, "limit", 1) for text in _distinct_limits(limits, demands)]
     found += [Fact(text, "command", n) for text, n in called.items() if n >= 2]
     found += [Fact(named[feature][1], named[feature][0], uses[feature]) for feature in wanted]
     return tuple(sorted(found, key=lambda fact: (fact.kind != "limit", -fact.uses)))
@@ -141,15 +144,15 @@ class FactSearch:
         removed: Sequence[Item],
         stays: Iterable[str],
         *,
-        cache: FactCache | Names | None = None,
-        demands: Constraints = NO_DEMANDS,
+        cache: FactCache | AtomFacts | None = None,
+        demands: Constraints = NO_CONSTRAINTS,
     ) -> None:
         """Find the facts of `removed`, and those that `stays`, the texts of the messages that stay, does not
         contain. O(features of `removed` + length of `stays`)."""
         self._removed, self._demands = removed, demands
-        self._shown = _Shown(_Names(), _Words())
+        self._shown = _ChunkCache(_Names(), _Words())
         self._wanted = facts(removed, cache=cache, demands=demands)
-        self._lost = _lost(self._wanted, "\n".join(stays), self._shown)
+        self._lost = _lost_facts(self._wanted, "\n".join(stays), self._shown)
         self._stood: dict[str, str] = {}
         """The last line of each atom that was looked up; empty if that line says nothing about the atom."""
         self._written: dict[str, bool] = {}
@@ -158,10 +161,10 @@ class FactSearch:
         )
         """The first words of the commands that were run more than once."""
 
-    def look_ahead(self) -> None:
+    def prepare_lines(self) -> None:
         """Look up, in advance, the lines of facts that a summary is likely to lose. O(text of the removed
         messages)."""
-        self._stood_last(self._lost[:LIKELY_LOST])
+        self._find_last_lines(self._lost[:MAX_LIKELY_LOST])
         for fact in self._lost:
             if fact.kind == "path" and fact.text not in self._stood.get(fact.text, ""):
                 self._is_written(fact.text)
@@ -171,7 +174,7 @@ class FactSearch:
         O(facts + length of the summary)."""
         if not self._wanted:
             return Retention(score=1.0, kept=0, lost=())
-        lost = _lost(self._lost, summary, self._shown)
+        lost = _lost_facts(self._lost, summary, self._shown)
         kept = len(self._wanted) - len(lost)
         return Retention(
             score=kept / len(self._wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST])
@@ -185,10 +188,10 @@ class FactSearch:
         the reference to that line's entry, and with `(tool)` if a tool or a program wrote the line. O(text of
         the removed messages).
         """
-        lost = _lost(self._lost, summary, self._shown)
+        lost = _lost_facts(self._lost, summary, self._shown)
         lines: list[str] = []
         spent, written = 0, ""
-        self._stood_last(lost[:MAX_LOST])
+        self._find_last_lines(lost[:MAX_LOST])
         stood = {fact.text: self._stood[fact.text] for fact in lost[:MAX_LOST] if fact.kind in ATOMS}
         for fact in lost:
             if spent >= budget_tokens:
@@ -199,7 +202,7 @@ class FactSearch:
             line = without_them(stood.get(fact.text, ""), self._demands)
             if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
                 continue
-            line = f"- {line if fact.text in line else self._alone(fact)}"
+            line = f"- {line if fact.text in line else self._fact_without_line(fact)}"
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
@@ -207,7 +210,7 @@ class FactSearch:
                 written += line
         return "\n".join(lines)
 
-    def _stood_last(self, lost: Sequence[Fact]) -> None:
+    def _find_last_lines(self, lost: Sequence[Fact]) -> None:
         """Look up the last line of each atom in `lost` that was not looked up before."""
         new = [fact.text for fact in lost if fact.kind in ATOMS and fact.text not in self._stood]
         if new:
@@ -219,23 +222,28 @@ class FactSearch:
         the working folder, so the messages may only contain a longer form."""
         known = self._written.get(path)
         if known is None:
-            known = self._written[path] = any(stands_alone(text, path) for text in self._texts)
+            known = self._written[path] = any(contains_whole_path(text, path) for text in self._texts)
         return known
 
-    def _alone(self, fact: Fact) -> str:
+    def _fact_without_line(self, fact: Fact) -> str:
         """Return a fact without the line it occurred in, marked with `(tool)` if neither the user nor the
         assistant wrote it."""
-        is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own)
-        return quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
+        is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own_texts)
+        return quote_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
 
     @cached_property
-    def _own(self) -> list[str]:
+    def _own_texts(self) -> list[str]:
         """The texts in the removed messages that the user or the assistant wrote."""
-        return [part.text for item in self._removed for part in said(item.message) if part.author in OWN]
+        return [
+            part.text
+            for item in self._removed
+            for part in message_stretches(item.message)
+            if part.author in UNMARKED_AUTHORS
+        ]
 
     @cached_property
     def _texts(self) -> list[str]:
-        return [text for item in self._removed for text in texts_written(item.message.content)]
+        return [text for item in self._removed for text in written_texts(item.message.content)]
 
 
 class _Names(dict[str, tuple[str, ...]]):
@@ -256,7 +264,7 @@ class _Words(dict[str, tuple[str, ...]]):
         return found
 
 
-class _Shown(Struct):
+class _ChunkCache(Struct):
     """Caches for searching facts in a text. One summary is searched several times, each time a little
     longer."""
 
@@ -282,13 +290,13 @@ def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
     that still applies and that the line contains word for word is yielded as a text of its own. What remains
     of the line follows if it sets a limit too. If the line contains none of the constraints, the whole line
     is yielded."""
-    yield from stated_in(text, demands)
+    yield from stated_constraints(text, demands)
     rest = without_them(text, demands)
     if rest == text or CONSTRAINT.search(rest):
         yield rest
 
 
-def _looked_up(limits: Iterable[str], demands: Constraints) -> list[str]:
+def _distinct_limits(limits: Iterable[str], demands: Constraints) -> list[str]:
     """Return at most `MAX_LIMITS` of these limits, in their order: all that are constraints of the user, and
     the newest of the others."""
     every = list(limits)
@@ -316,7 +324,7 @@ def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str
                 author, text, entry_id = told[nth]
                 line = _telling_line(text, atom)
                 if line:
-                    found[atom] = f"{quoted_line(line.removeprefix('- '), author)} [{entry_id}]"
+                    found[atom] = f"{quote_line(line.removeprefix('- '), author)} [{entry_id}]"
                     break
                 at = whole.find(atom, begins[nth + 1])
         if len(found) == len(wanted):
@@ -330,7 +338,7 @@ def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[Author, str, s
     run: list[tuple[Author, str, str]] = []
     size = 0
     for item in reversed(removed):
-        for author, text in _said(item):
+        for author, text in _said_texts(item):
             run.append((author, text, item.entry_id))
             size += len(text)
         if size >= SEARCHED_CHARS:
@@ -346,13 +354,13 @@ def _telling_line(text: str, atom: str) -> str:
     at = text.rfind(atom)
     start = text.rfind("\n", 0, at) + 1
     line = text[start : start + 2 * LINE_CHARS].split("\n", 1)[0].strip()
-    told = len(line) <= LINE_CHARS and line.isprintable() and len(_words(line)) > TELLING
+    told = len(line) <= LINE_CHARS and line.isprintable() and len(_words(line)) > MAX_EMPTY_LINE_WORDS
     if told and not line.lstrip("-* ").startswith(("#", "<", "[")) and line.find(atom) >= 0:
         return line
     return ""
 
 
-def _said(item: Item) -> Iterator[tuple[Author, str]]:
+def _said_texts(item: Item) -> Iterator[tuple[Author, str]]:
     """Yield (author, text) for each stretch of a message that has one author. An earlier summary has none."""
     if is_summary(item.message):
         return
@@ -360,17 +368,17 @@ def _said(item: Item) -> Iterator[tuple[Author, str]]:
         yield stretch.author, stretch.text
 
 
-def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:
+def _lost_facts(wanted: Sequence[Fact], text: str, shown: _ChunkCache) -> Sequence[Fact]:
     """Return the facts of `wanted` that `text` does not contain, in their order. `shown` has caches."""
     if not wanted or not text:
         return wanted
     have = shown.names_in(text)
     folded = " ".join(text.split())
     places = shown.lines_with(text) if any(fact.kind == "limit" for fact in wanted) else {}
-    return [fact for fact in wanted if not _stands(fact, have, folded, places)]
+    return [fact for fact in wanted if not _is_kept(fact, have, folded, places)]
 
 
-def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:
+def _is_kept(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:
     """Return whether a text contains a fact. `have` are the names in the text, `folded` is the text on one
     line, `places` has the numbers of its lines by word."""
     if fact.kind in ATOMS:

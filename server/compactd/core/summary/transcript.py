@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from compactd.core.authors.authors import author_of, is_typed, stretches_of
 from compactd.core.history.entries import Item
-from compactd.core.text.quoting import TOOL_MARK, neutral, quote, quoted_line
+from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.quoting import TOOL_MARK, neutralise, quote, quote_line
 from compactd.core.text.tool_results import text_of_result
-from compactd.core.text.visible import file_name
 from compactd.core.tokens.counting import Counter, compact_arguments
 from compactd.protocol.messages import Block, Document, Image, Message, Text, ToolCall, ToolResult
 
@@ -70,14 +70,14 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
         match block:
             case ToolCall():
                 arguments = _cut(compact_arguments(block.arguments), tool_output_chars)
-                calls.append(quoted_line(f"{block.name}({arguments})", "assistant"))
+                calls.append(quote_line(f"{block.name}({arguments})", "assistant"))
             case ToolResult():
                 failed = "(error) " if block.is_error else ""
                 lines = quote(_cut(text_of_result(block), tool_output_chars), "tool")
                 # The label itself shows that the assistant did not write the first line.
                 results.append(f"[Tool result]: {failed}{lines.removeprefix(TOOL_MARK)}")
             case _:
-                said.extend(_said(message, block))
+                said.extend(_quoted_stretches(message, block))
     if said:
         label, lines = _label(message), "\n".join(said)
         if label not in _OWN_LABELS:
@@ -105,7 +105,7 @@ def _label(message: Message) -> str:
             return "Tool result"
 
 
-def _said(message: Message, block: Block) -> Iterator[str]:
+def _quoted_stretches(message: Message, block: Block) -> Iterator[str]:
     """Yield the text of a block as quotations, one for each stretch that has one author. Reminders that
     programs add to the user's messages are left out."""
     match block:
@@ -117,7 +117,7 @@ def _said(message: Message, block: Block) -> Iterator[str]:
         case Image(media_type=media_type):
             yield f"[image {_name(media_type)}]"
         case Document(title=title, media_type=media_type):
-            yield quoted_line(f"[document {_name(title or media_type)}]", author_of(message, block))
+            yield quote_line(f"[document {_name(title or media_type)}]", author_of(message, block))
         case _:
             pass
 
@@ -125,7 +125,7 @@ def _said(message: Message, block: Block) -> Iterator[str]:
 def _name(name: str) -> str:
     """Return a file name or media type for use inside brackets, changed so that it cannot pass for anything
     else."""
-    return neutral(file_name(name)).replace("]", ")")
+    return neutralise(file_name(name)).replace("]", ")")
 
 
 def _cut(text: str, chars: int) -> str:
@@ -142,11 +142,11 @@ def _pieces(parts: Sequence[str], most_tokens: int, counter: Counter) -> Iterato
             yield part, tokens
             continue
         size = max(1, len(part) * most_tokens // tokens * 9 // 10)
-        for piece in _broken(part, size):
+        for piece in _break_part(part, size):
             yield piece, counter.count(piece)
 
 
-def _broken(part: str, size: int) -> Iterator[str]:
+def _break_part(part: str, size: int) -> Iterator[str]:
     """Yield a paragraph in pieces of about `size` code points, cut after a line end if one is near. If a
     piece begins inside a line that neither the user nor the assistant wrote, the mark of such lines is put
     before it."""

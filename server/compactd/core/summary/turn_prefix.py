@@ -11,16 +11,16 @@ from compactd.core.authors.authors import USER, stretches_of
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.tool_pairs import match as pair
-from compactd.core.planning.prune import shortened, target_of
+from compactd.core.planning.prune import call_target, shorten
 from compactd.core.text.atoms import ERROR
-from compactd.core.text.quoting import quoted_line
+from compactd.core.text.quoting import quote_line
 from compactd.core.text.tool_results import text_of_result
 from compactd.protocol.messages import Block, Text, ToolCall, ToolResult
 
 HEADING = "## Turn Context (split turn)"
 """The heading above the summary of a split turn's beginning (as in Opal's source)."""
 
-SAID_CHARS = 120
+MAX_TEXT_CHARS = 120
 """The most characters of a text in a step's line."""
 OUTCOME_CHARS = 80
 """The most characters of a call's outcome in a step's line."""
@@ -29,7 +29,7 @@ OUTCOME_LINES = 400
 """An error line is searched in the last lines of a result, this many, because outcomes are at the end."""
 
 
-def steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int]) -> str:
+def list_steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int]) -> str:
     """Return the heading and one line per step of `prefix`, oldest first, in at most `most_tokens`. A step is
     a text or a call.
 
@@ -59,9 +59,9 @@ def _lines(prefix: Sequence[Item]) -> list[str]:
         for at, block in enumerate(item.message.content):
             match block:
                 case Text(text=text) if text.strip():
-                    lines.append(f"- [{item.entry_id}] {_said(item, block, text)}")
+                    lines.append(f"- [{item.entry_id}] {_first_line(item, block, text)}")
                 case ToolCall():
-                    about = quoted_line(f"{block.name} {target_of(block)}".rstrip(), "assistant")
+                    about = quote_line(f"{block.name} {call_target(block)}".rstrip(), "assistant")
                     place = results.get((index, at))
                     outcome = _outcome(prefix[place[0]], place[1]) if place is not None else ""
                     lines.append(f"- [{item.entry_id}] {about}{outcome}")
@@ -70,15 +70,15 @@ def _lines(prefix: Sequence[Item]) -> list[str]:
     return lines
 
 
-def _said(item: Item, block: Block, text: str) -> str:
+def _first_line(item: Item, block: Block, text: str) -> str:
     """Return the first line that the user typed in this block, after `User:`. If the user typed nothing in
     it, return the block's first line as a quotation."""
     told = [stretch for stretch in stretches_of(item.message, block) if stretch.text.strip()]
     typed = next((stretch for stretch in told if stretch.author == USER), None)
     if typed is not None:
-        return f"User: {quoted_line(_one_line(typed.text, SAID_CHARS), USER)}"
+        return f"User: {quote_line(_one_line(typed.text, MAX_TEXT_CHARS), USER)}"
     author = told[0].author if told else "unknown"
-    return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)
+    return quote_line(_one_line(told[0].text if told else text, MAX_TEXT_CHARS), author)
 
 
 def _outcome(item: Item, at: int) -> str:
@@ -91,11 +91,11 @@ def _outcome(item: Item, at: int) -> str:
     lines = [line.strip() for line in text[-20_000:].splitlines()[-OUTCOME_LINES:] if line.strip()]
     if not lines:
         return " → (tool) failed" if block.is_error else ""
-    errors = [line for line in lines if ERROR.search(line[:SAID_CHARS])]
-    return f" → {quoted_line(_one_line(errors[-1] if errors else lines[-1], OUTCOME_CHARS), 'tool')}"
+    errors = [line for line in lines if ERROR.search(line[:MAX_TEXT_CHARS])]
+    return f" → {quote_line(_one_line(errors[-1] if errors else lines[-1], OUTCOME_CHARS), 'tool')}"
 
 
 def _one_line(text: str, chars: int) -> str:
     """Return the first line of a text in at most `chars` characters."""
     line = text.strip()[: chars * 8].split("\n", 1)[0]
-    return shortened(" ".join(line.split()), chars)
+    return shorten(" ".join(line.split()), chars)

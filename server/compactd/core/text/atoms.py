@@ -76,7 +76,7 @@ CONSTRAINT = re.compile(
 """Matches a word with which a user limits what may be done."""
 
 
-def codelike(word: str) -> bool:
+def is_codelike(word: str) -> bool:
     """Return whether a word looks like an identifier and not like a word of prose: it has an underscore
     inside or changes from lower to upper case."""
     return "_" in word.strip("_") or (_HUMP.search(word) is not None and not word.isupper())
@@ -93,7 +93,7 @@ def plain_path(path: str, working_dir: str = "") -> str:
 def is_identifier(word: str) -> bool:
     """Return whether `word` is an atom of kind `id`. `word` must be a whole run of letters, digits and
     underscores."""
-    return _HEAD.match(word) is not None and len(word) <= 61 and codelike(word)
+    return _HEAD.match(word) is not None and len(word) <= 61 and is_codelike(word)
 
 
 def is_digest(word: str) -> bool:
@@ -114,7 +114,7 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
         chunk = _URL.sub(" ", chunk)
     found.update(dict.fromkeys(dotted_atoms(chunk)))
     for word in _IDENTIFIER.findall(chunk):
-        if codelike(word):
+        if is_codelike(word):
             found["id", word] = None
     found.update(dict.fromkeys(dashed_atoms(chunk)))
     return tuple(found)

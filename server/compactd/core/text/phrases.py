@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-HEAD: Final = 4
+PREFIX_CHARS: Final = 4
 """How many characters decide whether a phrase may begin at a position. Phrases that are shorter than this
 are searched for one by one."""
 
-FEW: Final = 16
+MAX_SEPARATE_PHRASES: Final = 16
 """Up to this many phrases, it is faster to search for each separately."""
 
 
@@ -25,10 +25,12 @@ class Phrases:
         """Prepare the search. Empty and repeated phrases are dropped. O(characters of the phrases × log of
         their number)."""
         self._place = {phrase: at for at, phrase in enumerate(dict.fromkeys(filter(None, phrases)))}
-        is_few = len(self._place) <= FEW
-        self._alone = [phrase for phrase in self._place if is_few or len(phrase) < HEAD]
-        self._sorted = [] if is_few else sorted(phrase for phrase in self._place if len(phrase) >= HEAD)
-        self._heads = frozenset(phrase[:HEAD] for phrase in self._sorted)
+        is_few = len(self._place) <= MAX_SEPARATE_PHRASES
+        self._alone = [phrase for phrase in self._place if is_few or len(phrase) < PREFIX_CHARS]
+        self._sorted = (
+            [] if is_few else sorted(phrase for phrase in self._place if len(phrase) >= PREFIX_CHARS)
+        )
+        self._heads = frozenset(phrase[:PREFIX_CHARS] for phrase in self._sorted)
         self._longest = max(map(len, self._sorted), default=0)
         self._shorter = _prefixes(self._sorted)
 
@@ -42,8 +44,8 @@ class Phrases:
         if self._sorted:
             seen: set[int] = set()
             heads = self._heads
-            for at in range(len(text) - HEAD + 1):
-                if text[at : at + HEAD] in heads:
+            for at in range(len(text) - PREFIX_CHARS + 1):
+                if text[at : at + PREFIX_CHARS] in heads:
                     self._begin_at(text, at, seen)
             found.update(self._sorted[nth] for nth in seen)
         return sorted(found, key=self._place.__getitem__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd.core.text.sanitize import visible
+from compactd.core.text.sanitize import mark_invisible
 from compactd.protocol.messages import Author
 
 TOOL_MARK: Final = "(tool) "
@@ -23,7 +23,7 @@ SIGN: Final = "·"
 TAG_SIGN: Final = "‹"
 """The sign that replaces the `<` of a tag."""
 
-OWN: Final[frozenset[Author]] = frozenset(("user", "assistant"))
+UNMARKED_AUTHORS: Final[frozenset[Author]] = frozenset(("user", "assistant"))
 """The authors whose lines carry no mark: the user and the assistant."""
 
 _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -79,35 +79,35 @@ _SUSPECT: Final = re.compile(r"[<＜﹤\[]")
 
 
 def quote(text: str, author: Author) -> str:
-    """Return `text` as a model may read it. Each line is made harmless (`neutral`). Each line that is not
+    """Return `text` as a model may read it. Each line is made harmless (`neutralise`). Each line that is not
     blank starts with `TOOL_MARK`, unless `author` is the user or the assistant. The result has as many
     lines as a reader sees in `text`. O(characters)."""
-    mark = "" if author in OWN else TOOL_MARK
+    mark = "" if author in UNMARKED_AUTHORS else TOOL_MARK
     return "\n".join(
-        mark + neutral(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)
+        mark + neutralise(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)
     )
 
 
-def quoted_line(text: str, author: Author) -> str:
+def quote_line(text: str, author: Author) -> str:
     """Return `text` quoted like `quote` does, but on one line: line ends become spaces."""
-    line = neutral(" ".join(_LINE_ENDS.split(text)))
-    return line if author in OWN else TOOL_MARK + line
+    line = neutralise(" ".join(_LINE_ENDS.split(text)))
+    return line if author in UNMARKED_AUTHORS else TOOL_MARK + line
 
 
 def visible_lines(text: str) -> str:
-    """Return `text` with `sanitize.SHOWN` in place of invisible characters, and with a line feed in place
-    of every kind of line end. O(characters)."""
+    """Return `text` with `sanitize.INVISIBLE_MARK` in place of invisible characters, and with a line feed in
+    place of every kind of line end. O(characters)."""
     if text.isascii() and text.isprintable():
         return text
-    return visible(_LINE_ENDS.sub("\n", text))
+    return mark_invisible(_LINE_ENDS.sub("\n", text))
 
 
-def neutral(line: str) -> str:
+def neutralise(line: str) -> str:
     """Return one line with everything broken that could pass for structure, another speaker or one of
     compactd's frames. `SIGN` is inserted before it; the `<` of a tag becomes `TAG_SIGN`; invisible
-    characters become `sanitize.SHOWN`. Idempotent. O(characters)."""
+    characters become `sanitize.INVISIBLE_MARK`. Idempotent. O(characters)."""
     if not line.isascii() or not line.isprintable():
-        line = visible(line)
+        line = mark_invisible(line)
     if _SUSPECT.search(line) is not None:
         line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
         line = _BRACKET.sub(f"[{SIGN}", line)
@@ -117,9 +117,10 @@ def neutral(line: str) -> str:
 
 def without_frames(line: str) -> str:
     """Return one line of a text that may keep its headings and references, such as a model's summary.
-    Tags, speakers, compactd's frames and invisible characters are broken as in `neutral`. O(characters)."""
+    Tags, speakers, compactd's frames and invisible characters are broken as in `neutralise`.
+    O(characters)."""
     if not line.isascii() or not line.isprintable():
-        line = visible(line)
+        line = mark_invisible(line)
     line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
     line = _FRAME.sub(f"[{SIGN}", line)
     found = _SPEAKER.match(line)

@@ -45,10 +45,10 @@ CODES: Final = (
 """The code points of the characters that are not allowed."""
 NOTHING: Final = dict.fromkeys(CODES)
 """A table for `str.translate` that removes the characters of `CODES`."""
-SHOWN: Final = "�"
+INVISIBLE_MARK: Final = "�"
 """The character that replaces a removed one, so that a reader sees where it was."""
-MARKED: Final = dict.fromkeys(CODES, SHOWN)
-"""A table for `str.translate` that replaces each character of `CODES` by `SHOWN`."""
+MARKED: Final = dict.fromkeys(CODES, INVISIBLE_MARK)
+"""A table for `str.translate` that replaces each character of `CODES` by `INVISIBLE_MARK`."""
 
 _JOINERS: Final = "\u200c\u200d"
 """Characters that some scripts need between letters, and emoji between their parts. In other places they
@@ -70,7 +70,7 @@ _RUNS: Final = re.compile(
 invisible."""
 
 
-def visible(text: str) -> str:
-    """Return `text` with `SHOWN` in place of each run of invisible characters. Joiners and emoji selectors
-    are kept where a script or an emoji needs them. O(characters)."""
-    return _RUNS.sub(SHOWN, text)
+def mark_invisible(text: str) -> str:
+    """Return `text` with `INVISIBLE_MARK` in place of each run of invisible characters. Joiners and emoji
+    selectors are kept where a script or an emoji needs them. O(characters)."""
+    return _RUNS.sub(INVISIBLE_MARK, text)

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from compactd.core.text.quoting import neutral
-from compactd.core.text.visible import file_name
+from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.quoting import neutralise
 
 LEAD: Final = "[Conversation summary — older messages were compacted]"
 """The first line of a summary message."""
@@ -39,7 +39,7 @@ CONTEXT: Final = "## Critical Context"
 ROLES = ("user", "assistant", "tool", "system")
 """The roles in the order in which a summary counts its messages."""
 
-MOST = 99_999
+MAX_MESSAGES_OF_ROLE = 99_999
 """The number of messages per role that is assumed when the size of the smallest summary is computed."""
 
 CHANGES: Final = "changes"
@@ -65,7 +65,7 @@ _ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "[<＜﹤"}
 """Signs that begin a reference or a tag, with their JSON escapes."""
 
 
-class Files(Struct, frozen=True):
+class FileLists(Struct, frozen=True):
     """The file lists in a summary: the names that fit, and how many did not."""
 
     read: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Files(Struct, frozen=True):
     """How many modified files are not listed."""
 
 
-def file_tags(files: Files) -> str:
+def file_tags(files: FileLists) -> str:
     """Return the two file lists, each between its tags; an empty list is left out. Each name is one line
     (see `file_name`). The text has no line end at its end."""
     blocks = []
@@ -86,18 +86,18 @@ def file_tags(files: Files) -> str:
         ("modified-files", files.modified, files.more_modified),
     ):
         if paths or more:
-            lines = [_listed(path) for path in paths]
+            lines = [_quote_path(path) for path in paths]
             if more:
                 lines.append(f"({more} more)")
             blocks.append("\n".join((f"<{tag}>", *lines, f"</{tag}>")))
     return "\n".join(blocks)
 
 
-def _listed(path: str) -> str:
+def _quote_path(path: str) -> str:
     """Return a file name as one line of a list that cannot pass for anything else. If it is written as a
     JSON string, decoding that string gives the exact name."""
     name = file_name(path)
-    if neutral(name) == name:
+    if neutralise(name) == name:
         return name
     text = name if name.startswith('"') else msgspec.json.encode(name).decode()
     return text.translate(_ESCAPED)
@@ -140,7 +140,7 @@ LAYOUTS: Final = {"sections": SECTIONS, "evmts": EVMTS}
 
 def record(
     material: Mapping[str, Sequence[str]],
-    files: Files,
+    files: FileLists,
     *,
     lead: str = LEAD,
     full: bool = True,
@@ -165,7 +165,7 @@ def record(
     return "\n".join(lines)
 
 
-def counted(roles: Mapping[str, int]) -> str:
+def count_line(roles: Mapping[str, int]) -> str:
     """Return the summary of the strategy `truncate`, which only counts messages: `[Compacted 7 messages: 3
     user, 4 assistant]`."""
     total = sum(roles.values())
@@ -180,6 +180,6 @@ def counted(roles: Mapping[str, int]) -> str:
 def smallest_tokens(lead: str, end: str, count: Callable[[str], int]) -> int:
     """Return the tokens of the smallest possible summary that has this `lead` and `end`, whatever it
     summarises. `count` counts a text's tokens."""
-    roles: Mapping[str, int] = dict.fromkeys(ROLES, MOST)
-    parts = (lead, counted(roles), end.format(n=MOST))
+    roles: Mapping[str, int] = dict.fromkeys(ROLES, MAX_MESSAGES_OF_ROLE)
+    parts = (lead, count_line(roles), end.format(n=MAX_MESSAGES_OF_ROLE))
     return count("\n\n".join(part for part in parts if part))

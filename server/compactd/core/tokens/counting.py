@@ -67,7 +67,7 @@ BLOB_TOKENS = 1600
 """The maximum number of tokens that one run of binary data counts. It is what the largest image counts."""
 
 
-class Count(Struct, frozen=True):
+class TokenCount(Struct, frozen=True):
     """A number of tokens, and whether it comes from the model's own tokenizer."""
 
     tokens: int
@@ -86,7 +86,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     """How many tokens an image takes."""
 
 
-class Provided(Struct, frozen=True, kw_only=True):
+class ProviderCounter(Struct, frozen=True, kw_only=True):
     """The base class of counters that know the habits of a model's provider."""
 
     habits: Habits = Habits()
@@ -112,7 +112,7 @@ class Counter(Protocol):
 
 
 @runtime_checkable
-class Batching(Counter, Protocol):
+class BatchCounter(Counter, Protocol):
     """A counter that can count many texts faster than one after another."""
 
     @property
@@ -152,7 +152,7 @@ class Chars4Utf16(Struct, frozen=True):
         return (units + 2) // 4
 
 
-class ScriptAware(Provided, frozen=True):
+class ScriptAware(ProviderCounter, frozen=True):
     """A counter that estimates o200k's count from the kinds of characters and multiplies it by the factor
     of the model's family."""
 
@@ -189,7 +189,7 @@ def script_aware(family: str | None, model: str | None = None) -> ScriptAware:
     return ScriptAware(family_factor(family), f"script_aware:{known}", habits=habits)
 
 
-def is_text(message: Message) -> bool:
+def is_text_only(message: Message) -> bool:
     """Return whether a tokenizer alone determines the size of `message`: it has only text, thinking, tool
     calls and tool results of these."""
     return all(_is_text(block) for block in message.content)
@@ -209,9 +209,9 @@ def message_tokens(message: Message, counter: Counter) -> int:
 def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
     """Return the tokens of each of `messages`. If `counter` can, all their texts are counted together,
     which is faster. O(messages)."""
-    if len(messages) < 2 or not isinstance(counter, Batching):
+    if len(messages) < 2 or not isinstance(counter, BatchCounter):
         return [message_tokens(message, counter) for message in messages]
-    asked = _Asked(habits=counter.habits, texts=[])
+    asked = _TextCollector(habits=counter.habits, texts=[])
     around, ends = [], []
     for message in messages:
         around.append(message_tokens(message, asked))
@@ -221,7 +221,7 @@ def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
     return [own + sum(counts[a:b]) for own, a, b in zip(around, starts, ends, strict=False)]
 
 
-class _Asked(Provided, frozen=True, kw_only=True):
+class _TextCollector(ProviderCounter, frozen=True, kw_only=True):
     """A counter that records the texts to count and returns 0 for each. The real counts are added later."""
 
     texts: list[str]
@@ -245,11 +245,11 @@ def block_tokens(block: Block, counter: Counter) -> int:
         case Text(text=text):
             return counter.count(text)
         case Thinking(text=text, redacted=redacted):
-            if isinstance(counter, Provided) and not counter.habits.keeps_thinking:
+            if isinstance(counter, ProviderCounter) and not counter.habits.keeps_thinking:
                 return 0
             return counter.count(text) + (blob_tokens(redacted.encode()) if redacted else 0)
         case ToolCall(name=name, arguments=arguments):
-            around = counter.habits.call_tokens if isinstance(counter, Provided) else 0
+            around = counter.habits.call_tokens if isinstance(counter, ProviderCounter) else 0
             return counter.count(name + compact_arguments(arguments)) + around
         case ToolResult(content=content):
             if isinstance(content, str):
@@ -367,4 +367,4 @@ def _document_tokens(document: Document, counter: Counter) -> int:
 
 def _pictures(counter: Counter) -> PictureRule:
     """Return the image rule of a counter; Anthropic's if it has none."""
-    return counter.habits.pictures if isinstance(counter, Provided) else ANTHROPIC
+    return counter.habits.pictures if isinstance(counter, ProviderCounter) else ANTHROPIC

@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 
 
-class Area(Struct, frozen=True, kw_only=True, tag="area"):
+class AreaRule(Struct, frozen=True, kw_only=True, tag="area"):
     """A rule by area: width × height ÷ 750, after scaling down until the longer edge has at most `edge`
     pixels and at most `most` tokens are needed.
 
@@ -67,10 +67,10 @@ class Flat(Struct, frozen=True, kw_only=True, tag="flat"):
     tokens: int = 1120
 
 
-PictureRule = Area | Tiles | Patches | Crops | Flat
+PictureRule = AreaRule | Tiles | Patches | Crops | Flat
 """One of the rules for images."""
 
-ANTHROPIC = Area()
+ANTHROPIC = AreaRule()
 """Anthropic's rule for models before Opus 4.7. It is also the rule for unknown models."""
 
 PAGE_TOKENS = 3000
@@ -86,7 +86,7 @@ LATE_CLAUDE = (
 """Matches names of Claude models from Opus 4.7 on, which have larger images and another tokenizer."""
 
 _RULES: tuple[tuple[str, PictureRule], ...] = (
-    (LATE_CLAUDE, Area(edge=2576, most=4784)),
+    (LATE_CLAUDE, AreaRule(edge=2576, most=4784)),
     (r"claude", ANTHROPIC),
     (r"gpt-5(?:[.-]\d)?-mini", Patches(factor=1.2)),
     (r"gpt-5(?:[.-]\d)?-nano", Patches(factor=1.5)),
@@ -124,7 +124,7 @@ def picture_tokens(width: int, height: int, rule: PictureRule) -> int:
     """Return the tokens of an image with this width and height in pixels, at least 1. Both must be above
     0."""
     match rule:
-        case Area(edge=edge, most=most):
+        case AreaRule(edge=edge, most=most):
             scale = min(1.0, edge / max(width, height))
             return max(1, min(most, ceil(width * scale * height * scale / 750)))
         case Tiles(base=base, tile=tile):
@@ -141,10 +141,10 @@ def picture_tokens(width: int, height: int, rule: PictureRule) -> int:
             assert_never(rule)
 
 
-def most_tokens(rule: PictureRule) -> int:
-    """Return the tokens to assume for an image of unknown size: the maximum of an `Area` rule, otherwise
+def max_image_tokens(rule: PictureRule) -> int:
+    """Return the tokens to assume for an image of unknown size: the maximum of an `AreaRule` rule, otherwise
     what a screenshot of 1920 × 1080 pixels takes."""
-    return rule.most if isinstance(rule, Area) else picture_tokens(1920, 1080, rule)
+    return rule.most if isinstance(rule, AreaRule) else picture_tokens(1920, 1080, rule)
 
 
 def page_tokens(rule: PictureRule) -> int:

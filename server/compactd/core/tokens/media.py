@@ -8,7 +8,13 @@ from __future__ import annotations
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 
-from compactd.core.tokens.image_rules import ANTHROPIC, PictureRule, most_tokens, page_tokens, picture_tokens
+from compactd.core.tokens.image_rules import (
+    ANTHROPIC,
+    PictureRule,
+    max_image_tokens,
+    page_tokens,
+    picture_tokens,
+)
 from compactd.protocol.messages import Document, Image
 
 PAGE_BYTES = 50_000
@@ -36,7 +42,7 @@ def image_tokens(image: Image, rule: PictureRule = ANTHROPIC) -> int:
     elif image.url is not None and image.url.startswith("data:"):
         size = image_size(image.url)
     if size is None or min(size) <= 0:
-        return most_tokens(rule)
+        return max_image_tokens(rule)
     return picture_tokens(*size, rule)
 
 

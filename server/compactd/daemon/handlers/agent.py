@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from compactd.core.history.entries import Unqueued
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Area, Handler
+from compactd.daemon.handlers.base import Handler, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 
 
-class PromptingHandlers(Area):
+class AgentHandlers(HandlerGroup):
     """Handlers of the methods that send prompts to the agent loop, stop it, or drop a queued prompt."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -31,22 +31,22 @@ class PromptingHandlers(Area):
         session = self._sessions.get(params.session_id)
         message, raw = decode.prompt_of(params)
         # Load modules and keys in the session's queue, so that later requests cannot overtake this prompt.
-        await session.queue.run(self._ready)
+        await session.queue.run(self._prepare)
         from compactd.agent.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
         self._daemon.watch_client()
-        await session.durable(prompted.number)
+        await session.wait_durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
 
-    async def _ready(self) -> None:
+    async def _prepare(self) -> None:
         await self._daemon.modules.load("compactd.agent.loop", "compactd.compaction.run")
         await self._daemon.read_keys()
 
     async def agent_abort(self, params: wire.SessionParams, request: Request) -> wire.AbortResult:
         """Stop the running turn. Answers at once and does not wait for the provider."""
         session = self._sessions.get(params.session_id)
-        return wire.AbortResult(aborted=session.agent is not None and await session.agent.abort())
+        return wire.AbortResult(aborted=session.agent_loop is not None and await session.agent_loop.abort())
 
     async def prompt_drop(self, params: wire.DropParams, request: Request) -> wire.DropResult:
         """Remove a queued prompt, and answer once the removal is on disk.
@@ -54,10 +54,10 @@ class PromptingHandlers(Area):
         `dropped` is false if there is no such prompt, or if its turn has already started.
         """
         session = self._sessions.get(params.session_id)
-        session.writable()
-        is_taken_up = session.agent is not None and session.agent.turn_id == params.prompt_id
-        if is_taken_up or params.prompt_id not in session.fold.queued:
+        session.require_journal()
+        is_taken_up = session.agent_loop is not None and session.agent_loop.turn_id == params.prompt_id
+        if is_taken_up or params.prompt_id not in session.state.queued:
             return wire.DropResult(dropped=False)
-        await session.durable(session.write(Unqueued(at=self._daemon.now(), turn_id=params.prompt_id)))
+        await session.wait_durable(session.write(Unqueued(at=self._daemon.now(), turn_id=params.prompt_id)))
         session.prompters.pop(params.prompt_id, None)
         return wire.DropResult(dropped=True)

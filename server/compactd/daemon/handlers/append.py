@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from msgspec import UNSET, Struct
 
 from compactd.agent import turns
-from compactd.core.history.append import New
+from compactd.core.history.append import AppendRequest
 from compactd.core.tokens.counting import messages_tokens
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Area, Handled, Handler
+from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.client_messages import read_given
 from compactd.protocol import wire
-from compactd.session.session import Session, Taken
+from compactd.session.session import AppendOutcome, Session
 
 
-class AppendingHandlers(Area):
+class AppendHandlers(HandlerGroup):
     """Handlers of `session/append` and `turn/end`."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -35,7 +35,7 @@ class AppendingHandlers(Area):
         """Append messages, and answer once they are on disk. `usage_update` is sent after the answer."""
         session = self._sessions.get(params.session_id)
 
-        def answer(taken: Taken, new: New) -> wire.AppendResult:
+        def answer(taken: AppendOutcome, new: AppendRequest) -> wire.AppendResult:
             return wire.AppendResult(
                 entry_ids=taken.intake.entry_ids,
                 duplicates=taken.intake.duplicates,
@@ -45,13 +45,13 @@ class AppendingHandlers(Area):
                 warnings=decode.usage_warnings(new, params) or UNSET,
             )
 
-        def take(new: New) -> Awaitable[Struct]:
+        def take(new: AppendRequest) -> Awaitable[Struct]:
             taken = session.append(new)
             if taken.intake.entries:
-                request.after(session.tell_usage)
-            return _appended(session, taken, answer(taken, new))
+                request.after(session.emit_usage)
+            return _finish_append(session, taken, answer(taken, new))
 
-        return self._taken_in(session, params, take)
+        return self._append(session, params, take)
 
     def turn_end(self, params: wire.EndParams, request: Request) -> Handled:
         """Append the last messages of a turn and end the turn. Also detect a silent overflow: a usage report
@@ -59,9 +59,9 @@ class AppendingHandlers(Area):
         """
         session = self._sessions.get(params.session_id)
 
-        def take(new: New) -> Awaitable[Struct]:
+        def take(new: AppendRequest) -> Awaitable[Struct]:
             taken, silent = turns.end(session, new)
-            session.tell_usage()
+            session.emit_usage()
             result = wire.EndResult(
                 entry_ids=taken.intake.entry_ids,
                 duplicates=taken.intake.duplicates,
@@ -71,24 +71,24 @@ class AppendingHandlers(Area):
                 silent_overflow=silent,
                 warnings=decode.usage_warnings(new, params) or UNSET,
             )
-            return _ended(session, taken, result)
+            return _finish_turn(session, taken, result)
 
-        return self._taken_in(session, params, take)
+        return self._append(session, params, take)
 
-    def _taken_in(
+    def _append(
         self,
         session: Session,
         params: wire.AppendParams | wire.EndParams,
-        take: Callable[[New], Awaitable[Struct]],
+        take: Callable[[AppendRequest], Awaitable[Struct]],
     ) -> Handled:
-        session.writable()
+        session.require_journal()
         read = read_given(params.messages, params.format)
         size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
 
-        def new(tokens: Sequence[int]) -> New:
-            if session.agent is not None:
-                session.agent.accepts(message for message, _ in read)
-            return decode.new(params, read, tokens)
+        def new(tokens: Sequence[int]) -> AppendRequest:
+            if session.agent_loop is not None:
+                session.agent_loop.require_acceptable(message for message, _ in read)
+            return decode.decode_append(params, read, tokens)
 
         def count() -> list[int]:
             return messages_tokens([message for message, _ in read], session.counter)
@@ -107,16 +107,16 @@ class AppendingHandlers(Area):
         return counted()
 
 
-async def _appended(session: Session, taken: Taken, result: Struct) -> Struct:
+async def _finish_append(session: Session, taken: AppendOutcome, result: Struct) -> Struct:
     """Wait until the messages are on disk, send their `message_appended` events, and return `result`."""
-    await session.durable(taken.number)
-    session.tell_appended(taken, client=session.client)
+    await session.wait_durable(taken.commit_id)
+    session.emit_appended(taken, client=session.client)
     return result
 
 
-async def _ended(session: Session, taken: Taken, result: Struct) -> Struct:
+async def _finish_turn(session: Session, taken: AppendOutcome, result: Struct) -> Struct:
     """Wait until the messages are on disk and the turn's last snapshot is taken, and return `result`."""
-    await _appended(session, taken, result)
+    await _finish_append(session, taken, result)
     if session.snapshots is not None:
         await session.snapshots.take(session, "end")
     return result

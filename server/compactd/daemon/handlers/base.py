@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from msgspec import Raw, Struct
 
 from compactd.core.history.entries import Item
-from compactd.daemon.host import Host
+from compactd.daemon.handler_host import HandlerHost
 from compactd.session.session import Session
 
 Handled = Struct | Awaitable[Struct] | Awaitable[Raw] | Awaitable[Struct | Raw]
@@ -19,14 +19,14 @@ INLINE_ITEMS = 500
 Building a context takes about 6 µs per message (measured 2026-11)."""
 
 
-class Area:
+class HandlerGroup:
     """Base class of a group of method handlers.
 
     A handler that changes a session applies the change at once, so changes happen in the order in which the
     requests came. It returns an awaitable that ends when the change is on disk.
     """
 
-    def __init__(self, daemon: Host) -> None:
+    def __init__(self, daemon: HandlerHost) -> None:
         self._daemon = daemon
         self._sessions = daemon.sessions
 
@@ -34,14 +34,14 @@ class Area:
         """Return the handler of each method of this group. A handler takes the params and the request."""
         raise NotImplementedError
 
-    async def _line_reached(self, session: Session, *modules: str) -> None:
+    async def _wait_for_queue(self, session: Session, *modules: str) -> None:
         """Wait until all earlier requests in the session's queue are done and `modules` are loaded.
 
         Modules are loaded in the queue, so later requests wait as well. If the queue is empty and the modules
         are loaded, this returns at once.
         """
         loaded = self._daemon.modules
-        if not (session.queue.is_idle and loaded.have(modules)):
+        if not (session.queue.is_idle and loaded.are_loaded(modules)):
             await session.queue.run(lambda: loaded.load(*modules))
 
 
@@ -56,13 +56,13 @@ def decode_all(items: Iterable[Item]) -> None:
         _ = item.message
 
 
-async def durable(session: Session, number: int, result: Struct) -> Struct:
+async def when_durable(session: Session, number: int, result: Struct) -> Struct:
     """Return `result` after the journal record `number` (from `session.write`) is on disk."""
-    await session.durable(number)
+    await session.wait_durable(number)
     return result
 
 
-def in_order(session: Session, work: Callable[[], Handled]) -> Handled:
+def run_in_order(session: Session, work: Callable[[], Handled]) -> Handled:
     """Call `work` now, or in the session's queue if other requests are waiting there. Return the result of
     `work`, or an awaitable of it.
     """

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET
 
 from compactd.agent import recovery, turns
+from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Compacted, Pruned
-from compactd.core.history.undo import Step
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Area, Handled, Handler, in_order
+from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import SessionLocked, SessionNotFound
@@ -23,7 +23,7 @@ from compactd.session.slot import Progress
 COMPACTING = "compactd.compaction.run"
 
 
-class ChangingHandlers(Area):
+class CompactionHandlers(HandlerGroup):
     """Handlers of compaction, pruning, undo, redo and branch, of `turn/begin` and of `turn/error`."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -44,7 +44,7 @@ class ChangingHandlers(Area):
         """
         session = self._sessions.get(params.session_id)
         want = decode.compact_request(params)
-        await self._line_reached(session, COMPACTING)
+        await self._wait_for_queue(session, COMPACTING)
         from compactd.compaction.run import compact
 
         result = await compact(
@@ -64,19 +64,21 @@ class ChangingHandlers(Area):
         `turn/begin` makes the request fit.
         """
         session, is_forced = self._sessions.get(params.session_id), params.force is True
-        return in_order(session, lambda: self._rewound(session, undo.undo(session, force=is_forced)))
+        return run_in_order(
+            session, lambda: self._finish_rewind(session, undo.undo(session, force=is_forced))
+        )
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
         """Redo the compaction or prune that was undone last."""
         session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: self._rewound(session, undo.redo(session)))
+        return run_in_order(session, lambda: self._finish_rewind(session, undo.redo(session)))
 
-    async def _rewound(self, session: Session, done: tuple[Step, int]) -> wire.UndoResult:
+    async def _finish_rewind(self, session: Session, done: tuple[ViewStep, int]) -> wire.UndoResult:
         step, number = done
-        await session.durable(number)
-        session.tell_usage()
+        await session.wait_durable(number)
+        session.emit_usage()
         return wire.UndoResult(
-            message_count=len(session.fold.items),
+            message_count=len(session.state.items),
             token_usage=session.token_usage(),
             compaction_id=step.compaction_id if isinstance(step, Compacted) else None,
             entry_ids=tuple(stub.entry_id for stub in step.stubs) if isinstance(step, Pruned) else None,
@@ -85,7 +87,7 @@ class ChangingHandlers(Area):
     async def session_prune(self, params: wire.PruneParams, request: Request) -> wire.PruneResult:
         """Replace old tool output in the view by stubs. The session's settings decide how much."""
         session = self._sessions.get(params.session_id)
-        await self._line_reached(session, COMPACTING)
+        await self._wait_for_queue(session, COMPACTING)
         from compactd.compaction.run import prune
 
         pruning = await prune(session, dry_run=params.dry_run is True)
@@ -102,12 +104,12 @@ class ChangingHandlers(Area):
         session = self._sessions.get(params.session_id)
 
         async def branched(number: int) -> wire.BranchResult:
-            await session.durable(number)
-            session.tell_changed("branch", params.entry_id)
-            session.tell_usage()
-            return wire.BranchResult(session_id=session.id, message_count=len(session.fold.items))
+            await session.wait_durable(number)
+            session.emit_changed("branch", params.entry_id)
+            session.emit_usage()
+            return wire.BranchResult(session_id=session.id, message_count=len(session.state.items))
 
-        return in_order(session, lambda: branched(undo.branch(session, params.entry_id)))
+        return run_in_order(session, lambda: branched(undo.branch(session, params.entry_id)))
 
     async def turn_error(self, params: wire.ErrorParams, request: Request) -> wire.ErrorResult:
         """Classify a failed model request and, if it was an overflow, make the session fit again.
@@ -118,13 +120,13 @@ class ChangingHandlers(Area):
         failed = decode.failed_request(params)
         try:
             session = self._sessions.get(params.session_id)
-            session.writable()
+            session.require_journal()
         except (SessionNotFound, SessionLocked) as refusal:
             known = self._sessions.open.get(params.session_id)
             verdict = await self._daemon.in_worker(lambda: recovery.verdict_of(failed, known))
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
-        await self._line_reached(session, COMPACTING)
+        await self._wait_for_queue(session, COMPACTING)
         done = await recovery.recover(session, failed, _progress_of(request))
         return wire.ErrorResult(
             overflow=done.verdict.overflow,
@@ -139,7 +141,7 @@ class ChangingHandlers(Area):
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
         """Begin a turn. Wait for a running compaction, then compact or prune if that is due."""
         session = self._sessions.get(params.session_id)
-        await self._line_reached(session, COMPACTING)
+        await self._wait_for_queue(session, COMPACTING)
         begun = await turns.begin(session, _progress_of(request))
         most = begun.max_output_tokens
         return wire.BeginResult(

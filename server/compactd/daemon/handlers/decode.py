@@ -15,7 +15,7 @@ from compactd.core.authors.authors import begins_as_observation
 from compactd.core.budget.profiles import PROFILES
 from compactd.core.budget.rules import Rules
 from compactd.core.budget.settings import validate
-from compactd.core.history.append import New, Report
+from compactd.core.history.append import AppendRequest, Report
 from compactd.core.history.tool_pairs import is_blank
 from compactd.core.models.names import provider_of
 from compactd.core.models.observed import Observed, key
@@ -32,12 +32,12 @@ from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Message, Tool, Usage
 from compactd.protocol.settings import GivenSettings
-from compactd.session.session import OWN
+from compactd.session.session import UNSETTABLE_FIELDS
 from compactd.storage.settings_files import (
     NAME_CHARS,
     SETTING_NAMES,
     nearest_setting,
-    shown_name,
+    printable_name,
     unknown_names,
 )
 
@@ -71,7 +71,9 @@ def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
         near = next(iter(get_close_matches(name[:NAME_CHARS], own, 1, _ALIKE)), None)
         if name in SETTING_NAMES or near is not None:
             meant = f" (perhaps {near} is meant)" if near else ""
-            warnings.append(f"{request.name}: {shown_name(name)} is not a parameter; it is ignored{meant}")
+            warnings.append(
+                f"{request.name}: {printable_name(name)} is not a parameter; it is ignored{meant}"
+            )
     return tuple(warnings)
 
 
@@ -89,7 +91,7 @@ def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
     kind, separator, rest = base_url.strip().partition("://")
     if kind.lower() in ("http", "https") and separator and rest.strip("/"):
         return secret
-    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is not an http or https URL")
+    return (*secret, f"base_url {printable_name(bare_endpoint(base_url))!r} is not an http or https URL")
 
 
 def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
@@ -98,7 +100,7 @@ def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
     `near` contains similar model names. If `is_given`, the client or the settings have set the context
     window, so the warning does not call the window a guess.
     """
-    name = shown_name(found.model)
+    name = printable_name(found.model)
     what = f"{name} is not in the registry of models"
     if "router" in found.how:
         what = f"{name} is not one model but a router, which picks a model for each request"
@@ -112,12 +114,13 @@ def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
     if working_dir is None or PurePath(working_dir).is_absolute():
         return ()
     return (
-        f"working_dir {shown_name(working_dir)!r} is not an absolute path, so compactd reads no files there, "
+        f"working_dir {printable_name(working_dir)!r} is not an absolute path, so compactd reads no files "
+        f"there, "
         "not even its settings: give an absolute path",
     )
 
 
-def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
+def usage_warnings(new: AppendRequest, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
     """Return warnings about usage reports that have no known field or do not belong to a model's answer."""
     warnings = []
     if new.report is not None:
@@ -157,9 +160,9 @@ def tools_of(raws: tuple[Raw, ...] | None) -> tuple[tuple[Tool, Raw], ...] | Non
     return tuple((tool, encode_tool(tool)) for tool in tools)
 
 
-def new(
+def decode_append(
     params: wire.AppendParams | wire.EndParams, read: Sequence[tuple[Message, Raw]], tokens: Sequence[int]
-) -> New:
+) -> AppendRequest:
     """Return what a session appends for this request. `read` has the decoded messages, `tokens` the token
     count of each.
     """
@@ -168,7 +171,7 @@ def new(
         for index, (message, _) in enumerate(read)
     ]
     files = params.files
-    return New(
+    return AppendRequest(
         read=read,
         tokens=tokens,
         own_reports=own if any(report is not None for report in own) else (),
@@ -180,7 +183,7 @@ def new(
     )
 
 
-def text_of(body: Raw, message: str | None) -> str:
+def error_text(body: Raw, message: str | None) -> str:
     """Return the text of an error body: the content of a JSON string, or any other JSON unchanged. If there
     is no body, return `message`.
     """
@@ -190,7 +193,7 @@ def text_of(body: Raw, message: str | None) -> str:
     return msgspec.json.decode(body, type=str) if text.lstrip()[:1] == '"' else text
 
 
-def report_of(usage: Raw) -> Report | None:
+def decode_usage(usage: Raw) -> Report | None:
     """Return the usage report in `usage`, or None if `usage` is null."""
     return None if usage == wire.NULL else normalise(usage, "$.usage")
 
@@ -201,9 +204,9 @@ def failed_request(params: wire.ErrorParams) -> FailedRequest:
     return FailedRequest(
         status=error.status,
         code=None if error.code is None else str(error.code),
-        text=text_of(error.body, error.message),
+        text=error_text(error.body, error.message),
         provider=error.provider,
-        report=report_of(params.usage),
+        report=decode_usage(params.usage),
         epoch=params.epoch,
     )
 
@@ -235,14 +238,14 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
     return message, raw
 
 
-def failure_asked(params: wire.ClassifyParams) -> FailedRequest:
+def decode_failure(params: wire.ClassifyParams) -> FailedRequest:
     """Return the failed model request that `overflow/classify` shall classify."""
     return FailedRequest(
         status=params.status,
         code=None if params.code is None else str(params.code),
-        text=text_of(params.body, params.message),
+        text=error_text(params.body, params.message),
         provider=params.provider,
-        report=report_of(params.usage),
+        report=decode_usage(params.usage),
         window=params.window,
         stop_reason=params.stop_reason,
     )
@@ -261,7 +264,7 @@ def rules_of(profile: str | None) -> Rules | None:
     return PROFILES[profile].rules
 
 
-def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callable[[Observed], bool]:
+def observation_filter(params: wire.ForgetParams, found: Lookup | None) -> Callable[[Observed], bool]:
     """Return a function that returns true for the observed windows that `models/forget` shall forget.
 
     `found` is the lookup of the model in `params`, or None if they name no model.
@@ -279,7 +282,7 @@ def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callab
     return is_meant
 
 
-def settings_of(given: GivenSettings | None) -> GivenSettings | None:
+def decode_settings(given: GivenSettings | None) -> GivenSettings | None:
     """Return `given` unchanged. Raises `InvalidParams`, with the path of the setting, if a value is out of
     range.
     """
@@ -289,10 +292,10 @@ def settings_of(given: GivenSettings | None) -> GivenSettings | None:
 def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the settings to unset. Raises `InvalidParams` for a name that is not a setting."""
     for index, name in enumerate(names or ()):
-        if name not in SETTING_NAMES and name not in OWN:
+        if name not in SETTING_NAMES and name not in UNSETTABLE_FIELDS:
             near = nearest_setting(name)
             meant = f"; perhaps {near} is meant" if near else ""
-            raise InvalidParams(f"{shown_name(name)} is not a setting{meant}", f"$.unset[{index}]")
+            raise InvalidParams(f"{printable_name(name)} is not a setting{meant}", f"$.unset[{index}]")
     return tuple(names or ())
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Raw
 
-from compactd.core.authors.quoted_message import quoted, said
+from compactd.core.authors.quoted_message import message_stretches, quote_stretches
 from compactd.core.budget.settings import values_of
 from compactd.core.history.entries import Appended, Compacted, CompactionBegun, Item, Pruned
 from compactd.core.history.pins import pinned_of
-from compactd.core.history.state import Fold
+from compactd.core.history.state import SessionState
 from compactd.core.history.titles import title_of
 from compactd.core.models.lookup import Lookup, Tried
 from compactd.core.models.observed import LASTS_S, Observed, doubt_of
@@ -23,16 +23,16 @@ from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Status, Text
 from compactd.protocol.settings import IgnoredSetting
-from compactd.session.listing import Row
+from compactd.session.listing import SessionRow
 from compactd.session.session import Session
 
 if TYPE_CHECKING:
-    from compactd.core.models.rows import Row as ModelRow
+    from compactd.core.models.rows import ModelRow
 
 encode = msgspec.json.Encoder().encode
 
 
-def settings_of(session: Session) -> dict[str, wire.Setting]:
+def encode_settings(session: Session) -> dict[str, wire.Setting]:
     """Return every setting by name, with the value that the session uses and its source."""
     resolved = session.resolved
     return {
@@ -59,7 +59,7 @@ def lookup_of(found: Lookup) -> wire.LookupResult:
     )
 
 
-def explained(
+def encode_lookup(
     answer: wire.LookupResult, steps: Iterable[Tried], learned: Observed | None
 ) -> wire.LookupResult:
     """Return `answer` with the steps by which the model was found. If there is an observed window, it is the
@@ -133,7 +133,7 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str
     )
 
 
-def row_of(row: Row) -> wire.SessionInfo:
+def row_of(row: SessionRow) -> wire.SessionInfo:
     """Return one row of `session/list`."""
     return wire.SessionInfo(
         session_id=row.session_id,
@@ -152,11 +152,11 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
     """Return the result of `agent/state`: status, usage, budget, compactions and queued prompts.
     O(compactions).
     """
-    standing, state = session.standing(), session.fold
-    done = [bare(step) for step in state.compactions()]
-    loop = session.agent.status if session.agent is not None else None
+    standing, state = session.budget_status(), session.state
+    done = [without_summary(step) for step in state.compactions()]
+    loop = session.agent_loop.status if session.agent_loop is not None else None
     # A redaction also occupies the slot, but clients are told neither its start nor its end.
-    is_compacting = session.running is not None and session.running.is_compaction
+    is_compacting = session.operation is not None and session.operation.is_compaction
     if session.following is not None and session.following.is_compacting:
         is_compacting = True
     # If another process writes the session, the journal shows its compactions but not whether a turn runs.
@@ -180,7 +180,7 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
             tokens_saved=sum(result.tokens_saved for result in done),
             last=done[-1] if done else None,
             history=tuple(done),
-            settings=settings_of(session),
+            settings=encode_settings(session),
             ignored_settings=ignored,
         ),
         queued=len(state.queued),
@@ -205,12 +205,12 @@ def preview_of(message: Message) -> str:
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
-def bare(step: Compacted) -> CompactionResult:
+def without_summary(step: Compacted) -> CompactionResult:
     """Return the result of a compaction without the text of its summary."""
     return step.result
 
 
-def full(step: Compacted) -> CompactionResult:
+def with_summary(step: Compacted) -> CompactionResult:
     """Return the result of a compaction with the text of its summary."""
     return msgspec.structs.replace(step.result, summary=step.summary)
 
@@ -220,7 +220,7 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
 
     O(entries).
     """
-    state = session.fold
+    state = session.state
     shown = {item.entry_id: item.tokens for item in state.items}
     pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
     carried = {entry_id for step in state.compactions()[-1:] for entry_id in step.pinned}
@@ -231,9 +231,9 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
     entries: list[wire.HistoryEntry] = []
     is_on = params.from_ is None
     following: str | None = None
-    for entry in _asked(state, params):
+    for entry in _requested_entries(state, params):
         is_on = is_on or _id_of(entry) == params.from_
-        if not is_on or (session.running is not None and _id_of(entry) == session.running.compaction_id):
+        if not is_on or (session.operation is not None and _id_of(entry) == session.operation.compaction_id):
             continue
         row = _history_row(state, entry, shown, pruned_at, carried)
         if row is None:
@@ -251,15 +251,15 @@ def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
     """Return the messages that `history_of` will read, or a few more, so that the caller can decode them
     first. O(entries).
     """
-    state = session.fold
-    asked = _asked(state, params)
+    state = session.state
+    asked = _requested_entries(state, params)
     entries = asked if params.from_ is None else dropwhile(lambda each: _id_of(each) != params.from_, asked)
     messages = (state.originals[entry.id] for entry in entries if isinstance(entry, Appended))
     return list(islice(messages, params.limit))
 
 
-def _asked(
-    state: Fold, params: wire.HistoryParams
+def _requested_entries(
+    state: SessionState, params: wire.HistoryParams
 ) -> Sequence[Appended | Compacted | Pruned | CompactionBegun]:
     """Return the entries that the request is about: the whole timeline, or only the entries in the current
     context if `in_context` is set. O(entries).
@@ -275,7 +275,7 @@ def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:
 
 
 def _history_row(
-    state: Fold,
+    state: SessionState,
     entry: Appended | Compacted | Pruned | CompactionBegun,
     shown: dict[str, int],
     pruned_at: dict[str, float],
@@ -302,13 +302,13 @@ def _history_row(
                 kind="compaction",
                 at=entry.at,
                 in_context=entry.id in shown,
-                compaction=full(entry),
+                compaction=with_summary(entry),
                 tokens=shown.get(entry.id, entry.summary_tokens),
             )
         case Pruned():
             return wire.HistoryEntry(entry_id=entry.id, kind="prune", at=entry.at, in_context=False)
         case CompactionBegun():
-            if not state.came_to_nothing(entry.compaction_id):
+            if not state.is_uncommitted(entry.compaction_id):
                 return None
             ended = state.ended.get(entry.compaction_id)
             return wire.HistoryEntry(
@@ -330,11 +330,11 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
 
     Raises `InvalidParams` for an id that is not in this session, or if both or neither kind of id is given.
     """
-    state = session.fold
+    state = session.state
     if (params.compaction_id is None) == (params.entry_ids is None):
         raise InvalidParams("give either `compaction_id` or `entry_ids`", "$.entry_ids")
     if params.compaction_id is not None:
-        ids = state.behind(params.compaction_id)
+        ids = state.messages_behind(params.compaction_id)
         if ids is None:
             raise InvalidParams(
                 f"{params.compaction_id!r} is not a compaction of this session", "$.compaction_id"
@@ -350,7 +350,7 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
                 entry_id=entry_id,
                 message=item.source,
                 tokens=item.tokens,
-                quoted=quoted(said(item.message)) if params.quoted else UNSET,
+                quoted=quote_stretches(message_stretches(item.message)) if params.quoted else UNSET,
             )
             for entry_id in ids
             if (item := state.originals[entry_id]).source is not None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from compactd.daemon.handlers.base import Area, Handled, Handler
+from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
@@ -16,7 +16,7 @@ from compactd.protocol.errors import InvalidParams
 NO_SNAPSHOTS = "the session was started without `snapshots`"
 
 
-class FileHandlers(Area):
+class FileHandlers(HandlerGroup):
     """Handlers of `session/redact`, `session/diff`, `session/import` and `session/export`.
 
     The modules that they need are loaded at the first call.
@@ -37,7 +37,7 @@ class FileHandlers(Area):
         Runs in the session's queue, so no other request reads or changes the session meanwhile.
         """
         session = self._sessions.get(params.session_id)
-        session.free()
+        session.require_idle()
 
         async def work() -> wire.RedactResult:
             await self._daemon.modules.load("compactd.session.redact")
@@ -60,7 +60,7 @@ class FileHandlers(Area):
         thread.
         """
         session = self._sessions.get(params.session_id)
-        await self._line_reached(session)
+        await self._wait_for_queue(session)
         if session.snapshots is None:
             return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
         found = await session.snapshots.difference(session, params.from_, params.to)
@@ -71,8 +71,8 @@ class FileHandlers(Area):
                     status=one.status,
                     additions=one.additions,
                     deletions=one.deletions,
-                    before=_given(one.before),
-                    after=_given(one.after),
+                    before=_given_text(one.before),
+                    after=_given_text(one.after),
                 )
                 for one in found.files
             ),
@@ -103,7 +103,7 @@ class FileHandlers(Area):
         return wire.ImportResult(
             session_id=imported.session.id,
             format=imported.format,
-            message_count=len(imported.session.fold.items),
+            message_count=len(imported.session.state.items),
             warnings=imported.warnings,
             ignored_settings=imported.ignored,
         )
@@ -114,14 +114,14 @@ class FileHandlers(Area):
         A worker encodes the whole result, because it can be long.
         """
         session = self._sessions.get(params.session_id)
-        await self._line_reached(session, "compactd.session.export_file")
+        await self._wait_for_queue(session, "compactd.session.export_file")
         from compactd.session import export_file
 
         export_file.check(params.format)
-        held, path, home = export_file.held(session), params.path, self._daemon.home
+        held, path, home = export_file.export_source(session), params.path, self._daemon.home
 
         def made() -> Raw:
-            done = export_file.exported(held, params.format)
+            done = export_file.export_session(held, params.format)
             if path is not None:
                 export_file.write(path, done.data)
                 if session.persistent:
@@ -137,7 +137,7 @@ class FileHandlers(Area):
         return await self._daemon.in_worker(made)
 
 
-def _given(text: str | None) -> str | UnsetType:
+def _given_text(text: str | None) -> str | UnsetType:
     return UNSET if text is None else text
 
 

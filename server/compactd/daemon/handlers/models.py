@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from msgspec import Raw
 
 from compactd.agent.recovery import verdict_of
-from compactd.core.models.observed import with_observed
-from compactd.core.tokens.counting import is_text, messages_tokens
+from compactd.core.models.observed import lookup_with_observed
+from compactd.core.tokens.counting import is_text_only, messages_tokens
 from compactd.daemon.handlers import decode, encode
-from compactd.daemon.handlers.base import Area, Handler
+from compactd.daemon.handlers.base import Handler, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.client_messages import read_given
 from compactd.models.tokenizers.counters import counter_for
@@ -19,7 +19,7 @@ from compactd.protocol.errors import InvalidParams
 from compactd.session.session import Session
 
 
-class FactHandlers(Area):
+class SessionlessHandlers(HandlerGroup):
     """Handlers of the methods that work without a session."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -49,7 +49,7 @@ class FactHandlers(Area):
             if messages is None:
                 return wire.CountResult(tokens=counter.count(text), exact=counter.exact, method=counter.name)
             read = [message for message, _ in read_given(messages, format)]
-            is_exact = counter.exact and all(is_text(message) for message in read)
+            is_exact = counter.exact and all(is_text_only(message) for message in read)
             tokens = sum(messages_tokens(read, counter))
             return wire.CountResult(tokens=tokens, exact=is_exact, method=counter.name)
 
@@ -65,12 +65,12 @@ class FactHandlers(Area):
         name = params.model if params.provider is None else f"{params.provider}/{params.model}"
         await self._daemon.ask_server(name, base_url)
         found = await self._daemon.find_model(*asked)
-        learned = self._daemon.learned.of(found, base_url)
-        answer = encode.lookup_of(with_observed(found, learned))
+        learned = self._daemon.learned_windows.of(found, base_url)
+        answer = encode.lookup_of(lookup_with_observed(found, learned))
         if params.explain is not True:
             return answer
         steps = await self._daemon.in_worker(lambda: self._daemon.catalogue.explain(*asked))
-        return encode.explained(answer, steps, learned)
+        return encode.encode_lookup(answer, steps, learned)
 
     async def models_list(self, params: wire.ListModelsParams, request: Request) -> Raw:
         """Return a page of the known models, encoded in a worker. The first page also has the observed
@@ -82,7 +82,7 @@ class FactHandlers(Area):
             rows, next = encode.models_page(
                 daemon.catalogue.rows(params.provider), params.from_, params.limit
             )
-            observed = daemon.learned.all() if params.from_ is None else ()
+            observed = daemon.learned_windows.all_observed() if params.from_ is None else ()
             return encode.model_list(rows, observed, next)
 
         return await daemon.in_worker(made)
@@ -90,7 +90,7 @@ class FactHandlers(Area):
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
         """Forget observed windows. Open sessions then use the registry's window at once.
 
-        Raises `InvalidParams` if the params neither select windows nor say `all`, or do both.
+        Raises `InvalidParams` if the params neither select windows nor say `all_observed`, or do both.
         """
         daemon = self._daemon
         is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
@@ -104,8 +104,8 @@ class FactHandlers(Area):
         if params.model is not None:
             base_url = decode.endpoint_of(params.base_url)
             found = await daemon.find_model(params.model, params.provider, base_url)
-        is_meant = decode.observation_meant(params, found)
-        forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
+        is_meant = decode.observation_filter(params, found)
+        forgotten = await daemon.in_worker(lambda: daemon.learned_windows.forget(is_meant))
         written: list[tuple[Session, int]] = []
         for session in self._sessions.open.values():
             if session.sighting is not None and is_meant(session.sighting):
@@ -115,7 +115,7 @@ class FactHandlers(Area):
         if forgotten or written:
             daemon.refresh_sessions()
         for session, number in written:
-            await session.durable(number)
+            await session.wait_durable(number)
         return wire.ForgetResult(forgotten=forgotten)
 
     async def overflow_classify(self, params: wire.ClassifyParams, request: Request) -> wire.ClassifyResult:
@@ -124,7 +124,7 @@ class FactHandlers(Area):
         Runs in a worker, because a body can be megabytes of arbitrary text.
         """
         session = None if params.session_id is None else self._sessions.get(params.session_id)
-        failed, rules = decode.failure_asked(params), decode.rules_of(params.profile)
+        failed, rules = decode.decode_failure(params), decode.rules_of(params.profile)
         verdict = await self._daemon.in_worker(lambda: verdict_of(failed, session, rules))
         return wire.ClassifyResult(
             overflow=verdict.overflow,

@@ -11,7 +11,7 @@ from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
 from compactd.core.tokens.counting import Counter
 from compactd.daemon.handlers import encode
-from compactd.daemon.handlers.base import Area, Handled, Handler, decode_all, in_order, is_quick
+from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, decode_all, is_quick, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
 from compactd.protocol import wire
@@ -22,7 +22,7 @@ from compactd.session.search import search
 SEARCH_LIMIT = 20
 
 
-class ReadingHandlers(Area):
+class ReadHandlers(HandlerGroup):
     """Handlers of the methods that read a session and change nothing."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -40,11 +40,11 @@ class ReadingHandlers(Area):
         session = self._sessions.get(params.session_id)
 
         def work() -> Handled:
-            state = session.fold
+            state = session.state
             view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
             counter, model = session.counter, state.model.model
             provider = None if session.lookup is None else session.lookup.provider
-            session.hand_out(view.epoch)
+            session.note_sent_epoch(view.epoch)
 
             def made() -> wire.ContextResult:
                 return context(view, system, tools, fixed, counter, model, provider)
@@ -75,7 +75,7 @@ class ReadingHandlers(Area):
                 tools=UNSET if made.tools is None else tuple(made.tools),
             )
 
-        return in_order(session, work)
+        return run_in_order(session, work)
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
         """Return the session's history. If the params name an entry, start with that entry.
@@ -108,9 +108,9 @@ class ReadingHandlers(Area):
         session = self._sessions.get(params.session_id)
 
         async def work() -> wire.SearchResult:
-            items = session.fold.path_items()
-            shown = {item.entry_id for item in session.fold.items}
-            at = session.fold.times
+            items = session.state.path_items()
+            shown = {item.entry_id for item in session.state.items}
+            at = session.state.times
             limit = params.limit or SEARCH_LIMIT
             found = await self._daemon.in_worker(lambda: search(items, params.query, limit))
             return wire.SearchResult(
@@ -154,10 +154,10 @@ class ReadingHandlers(Area):
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
         """Return the original messages that a compaction replaced, or those with the given entry ids."""
         session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: encode.expand_of(session, params))
+        return run_in_order(session, lambda: encode.expand_of(session, params))
 
     def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
         """Return the session's state. Answers at once, even while a turn or a compaction runs."""
         session = self._sessions.get(params.session_id)
-        ignored, _ = self._daemon.outside.ignored(session.working_dir, session.ignored)
+        ignored, _ = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
         return encode.state_of(session, ignored)

@@ -10,17 +10,17 @@ from msgspec import Struct
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.pins import pinned_of
 from compactd.daemon.handlers import decode, encode
-from compactd.daemon.handlers.base import Area, Handled, Handler, in_order, is_quick
+from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, is_quick, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.session.manager import Start
 from compactd.session.session import Session
-from compactd.storage.settings_files import shown_name
+from compactd.storage.settings_files import printable_name
 
 COMMAND = "workspace/executeCommand"
 
 
-class SessionHandlers(Area):
+class SessionHandlers(HandlerGroup):
     """Handlers of the methods that open, list, close, delete and configure sessions."""
 
     def by_method(self) -> Mapping[str, Handler]:
@@ -46,7 +46,7 @@ class SessionHandlers(Area):
                 context_window=params.context_window,
                 system_prompt=params.system_prompt,
                 tools=decode.tools_of(params.tools),
-                compaction=decode.settings_of(params.compaction),
+                compaction=decode.decode_settings(params.compaction),
                 title=params.title,
                 working_dir=params.working_dir,
                 parent_session_id=params.parent_session_id,
@@ -61,17 +61,17 @@ class SessionHandlers(Area):
         )
         session = started.session
         usage = session.token_usage()
-        ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
+        ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
         return wire.StartResult(
             session_id=session.id,
             resumed=started.resumed,
             read_only=session.journal is None,
-            model=session.fold.model.model,
-            title=session.fold.shown_title,
+            model=session.state.model.model,
+            title=session.state.shown_title,
             context_window=usage.context_window,
             token_usage=usage,
-            message_count=len(session.fold.items),
-            seq=session.seq,
+            message_count=len(session.state.items),
+            seq=session.event_seq,
             warnings=(
                 *decode.ignored_names(request, params),
                 *started.warnings,
@@ -92,14 +92,14 @@ class SessionHandlers(Area):
         """
         session = self._sessions.get(params.session_id)
         model, base_url = decode.model_of(params.model)
-        await self._line_reached(session, "compactd.agent.model_switch", "compactd.compaction.run")
+        await self._wait_for_queue(session, "compactd.agent.model_switch", "compactd.compaction.run")
         from compactd.agent.model_switch import switch
 
         switched = await switch(session, model or "", base_url)
         if switched.number is not None:
-            await session.durable(switched.number)
+            await session.wait_durable(switched.number)
         return wire.ModelSetResult(
-            model=session.fold.model.model,
+            model=session.state.model.model,
             token_usage=session.token_usage(),
             compaction=switched.compaction,
             warnings=(*decode.endpoint_warnings(params.model), *(await self._model_warnings(session))),
@@ -110,7 +110,7 @@ class SessionHandlers(Area):
         found = session.lookup
         if found is None or found.confidence != "guess":
             return ()
-        given = session.fold.model.context_window or session.resolved.settings.context_window
+        given = session.state.model.context_window or session.resolved.settings.context_window
         near = await self._daemon.in_worker(partial(self._daemon.catalogue.nearest, found.model))
         return (decode.model_warning(found, near, given is not None),)
 
@@ -119,7 +119,7 @@ class SessionHandlers(Area):
             return ()
         if await self._daemon.in_worker(partial(self._sessions.store.exists, parent)):
             return ()
-        return (f"parent_session_id {shown_name(parent)!r}: no session has this id",)
+        return (f"parent_session_id {printable_name(parent)!r}: no session has this id",)
 
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
         """Return all sessions, stored or open."""
@@ -139,7 +139,7 @@ class SessionHandlers(Area):
         """Delete a session, open or stored. The result names the copies of its messages outside the data
         folder, which are not deleted.
         """
-        from compactd.storage.copies import copies_of
+        from compactd.storage.outside_copies import copies_of
 
         home, session_id = self._daemon.home, params.session_id
         outside = await self._daemon.in_worker(lambda: copies_of(home, session_id))
@@ -160,30 +160,30 @@ class SessionHandlers(Area):
             before = session.token_usage()
             number = session.configure(
                 "configure",
-                compaction=decode.settings_of(params.compaction),
+                compaction=decode.decode_settings(params.compaction),
                 system_prompt=params.system_prompt,
                 tools=tools,
                 title=params.title,
                 unset=unset,
             )
             if number is not None:
-                await session.durable(number)
+                await session.wait_durable(number)
             if params.compaction is not None or params.system_prompt is not None:
-                session.tell_changed("settings")
+                session.emit_changed("settings")
             if tools is not None:
-                session.tell_changed("tools")
+                session.emit_changed("tools")
             if params.title is not None:
-                session.tell_changed("title")
+                session.emit_changed("title")
             if session.token_usage() != before:
-                session.tell_usage()
-            ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
+                session.emit_usage()
+            ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
             return wire.ConfigureResult(
-                settings=encode.settings_of(session),
-                warnings=(*decode.ignored_names(request, params), *session.standing().warnings, *told),
+                settings=encode.encode_settings(session),
+                warnings=(*decode.ignored_names(request, params), *session.budget_status().warnings, *told),
                 ignored_settings=ignored,
             )
 
-        return in_order(session, work)
+        return run_in_order(session, work)
 
     def session_pin(self, params: wire.PinParams, request: Request) -> Handled:
         """Pin or unpin messages, and return all pinned messages."""
@@ -194,12 +194,12 @@ class SessionHandlers(Area):
                 return wire.PinResult(pinned_entry_ids=pinned_of(items, marks))
 
             result = made() if is_quick(items) else await self._daemon.in_worker(made)
-            await session.durable(number)
-            session.tell_changed("pin", *params.entry_ids)
+            await session.wait_durable(number)
+            session.emit_changed("pin", *params.entry_ids)
             return result
 
         def work() -> Awaitable[Struct]:
             number = session.pin(params.entry_ids, params.pinned)
-            return told(number, tuple(session.fold.originals.values()), dict(session.fold.pin_marks))
+            return told(number, tuple(session.state.originals.values()), dict(session.state.pin_marks))
 
-        return in_order(session, work)
+        return run_in_order(session, work)

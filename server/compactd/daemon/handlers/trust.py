@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compactd.daemon.handlers.base import Area, Handler
+from compactd.daemon.handlers.base import Handler, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 
 
-class TrustHandlers(Area):
+class TrustHandlers(HandlerGroup):
     """Handlers of `trust/set` and `trust/list`. A worker reads the files, because a folder may be on a slow
     disk.
     """
@@ -24,7 +24,7 @@ class TrustHandlers(Area):
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust
 
-        def change() -> trust.Change:
+        def change() -> trust.TrustChange:
             if params.trusted:
                 return trust.trust(daemon.home, params.path, daemon.now())
             return trust.untrust(daemon.home, params.path)
@@ -52,7 +52,7 @@ class TrustHandlers(Area):
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust
 
-        folders, problem = await daemon.in_worker(lambda: trust.trusted(daemon.home))
+        folders, problem = await daemon.in_worker(lambda: trust.list_trusted(daemon.home))
         return wire.TrustList(
             folders=tuple(
                 wire.TrustedFolder(

@@ -22,19 +22,19 @@ from msgspec.json import decode
 
 from compactd import PROTOCOL_VERSION, __version__
 from compactd.daemon.lsp.parent_watch import watch_parent
-from compactd.daemon.lsp.progress import CompactionEvent, Showing
+from compactd.daemon.lsp.progress import CompactionEvent, CompactionProgressDisplay
 from compactd.daemon.lsp.workspace import folders_of, is_below, with_targets
-from compactd.daemon.rpc.dispatch import Calls
+from compactd.daemon.rpc.dispatch import Dispatcher
 from compactd.daemon.rpc.empty_list import is_empty_list
 from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope
-from compactd.daemon.rpc.outgoing import ClientError, ErrorObject, Outgoing, error_object
+from compactd.daemon.rpc.outgoing import ClientError, ErrorObject, MessageSender, error_object
 from compactd.daemon.rpc.params import invalid_params, is_token
 from compactd.daemon.rpc.request import Request, encode
 from compactd.daemon.rpc.service import Service
 from compactd.protocol.errors import CompactdError, Detail, InvalidParams, SessionLocked, SessionNotFound
 
 if TYPE_CHECKING:
-    from compactd.daemon.lsp.language_server import Host, Run
+    from compactd.daemon.lsp.language_server import PyglsHost, RunCommand
 
 SERVER_NAME = "compactd"
 
@@ -51,7 +51,7 @@ _LONG = frozenset({"session/compact"})
 
 _WARNING = 2  # LSP's `MessageType.Warning`
 
-_LOOKS = frozenset({"agent/state"})
+_READ_ONLY = frozenset({"agent/state"})
 """Methods that only read. If a command calls one of them for a session that is not open, the session is
 opened read-only, without taking its lock."""
 
@@ -60,7 +60,7 @@ _PROGRESS_CREATE_S = 1.0  # an editor that answers later gets no progress; the c
 _ASK_S = 60.0
 """Seconds that the user has to choose a session."""
 
-_MOST_OFFERED = 5
+_MAX_OFFERED = 5
 """The most sessions that are offered to the user."""
 
 _log = logging.getLogger("compactd.rpc")
@@ -105,7 +105,7 @@ class _TokenParams(Struct, frozen=True):
     token: Raw
 
 
-class _Shown(Struct, frozen=True):
+class _MessageParams(Struct, frozen=True):
     """Params of `window/logMessage` and `window/showMessage`."""
 
     type: int
@@ -128,7 +128,7 @@ class Editor:
     """
 
     def __init__(
-        self, service: Service, out: Outgoing, calls: Calls, parent_gone: Callable[[], None]
+        self, service: Service, out: MessageSender, calls: Dispatcher, parent_gone: Callable[[], None]
     ) -> None:
         self._service = service
         self._out = out
@@ -137,14 +137,14 @@ class Editor:
         self._is_initialised = False
         self._shows_progress = False
         self._initialize: Raw | None = None
-        self._loading: asyncio.Task[Host] | None = None
+        self._loading: asyncio.Task[PyglsHost] | None = None
         self._told: list[tuple[str, Raw]] = []  # notifications that wait until pygls is imported
-        self._host: Host | None = None
+        self._host: PyglsHost | None = None
         self._folders: tuple[str, ...] = ()
         """The folders of the editor's workspace."""
         self._in_use: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By session id, a lock for each session that a command works on."""
-        self._showing = Showing(self._create_progress, out.notify)
+        self._showing = CompactionProgressDisplay(self._create_progress, out.notify)
         self.acts: Mapping[str, Callable[[Request, Raw | UnsetType], None]] = {
             "initialize": self._on_initialize,
             "initialized": self._on_notification,
@@ -158,23 +158,25 @@ class Editor:
     def log_message(self, type: int, text: str) -> None:
         """Send `window/logMessage`, if the client has sent `initialize`."""
         if self._is_initialised:
-            self._out.notify("window/logMessage", _Shown(type, text))
+            self._out.notify("window/logMessage", _MessageParams(type, text))
 
     def _show_warnings(self, texts: Sequence[str]) -> None:
         """Show warnings about ignored settings with `window/showMessage`, if the client has sent
         `initialize`.
         """
         if self._is_initialised and texts:
-            self._out.notify("window/showMessage", _Shown(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}"))
+            self._out.notify(
+                "window/showMessage", _MessageParams(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}")
+            )
 
     def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
         """Show a compaction's progress, if the client supports progress."""
         if self._shows_progress:
-            self._showing.take(session_id, event)
+            self._showing.handle_event(session_id, event)
 
-    def settle(self, response: Envelope) -> None:
+    def take_response(self, response: Envelope) -> None:
         """Pass a response to pygls, if pygls sent the request. Otherwise ignore it."""
-        if self._host is None or not self._host.settle(response):
+        if self._host is None or not self._host.take_response(response):
             _log.info("a response of the client was ignored: its id belongs to no open request of the daemon")
 
     # --- initialize and configuration: handled here, at once ----------------------------------------
@@ -238,7 +240,7 @@ class Editor:
         if settings is None:
             return
         try:
-            self._show_warnings(self._service.configured(settings, changed=changed))
+            self._show_warnings(self._service.configure(settings, changed=changed))
         except CompactdError as error:
             # A mistake in the settings must not keep the editor from starting. Report it.
             self.log_message(1, f"the settings for compactd were not applied: {error.message}")
@@ -249,7 +251,7 @@ class Editor:
     def _on_notification(self, request: Request, raw: Raw | UnsetType) -> None:
         raw = Raw(b"{}") if raw is UNSET else raw
         if self._host is not None:
-            self._host.tell(request.name, raw)
+            self._host.notify(request.name, raw)
         elif not self._load().done():  # done without a host: pygls could not be imported
             self._told.append((request.name, raw))
         self._calls.succeed(request, None)
@@ -308,7 +310,7 @@ class Editor:
             is_named = not takes_session or named is not None
             self._calls.check(name, Raw(encode(params if is_named else {**params, "session_id": "any"})))
             if not is_named:
-                named = await self._chosen(name, request)
+                named = await self._default_session(name, request)
                 params = {**params, "session_id": named}
             if request.token is None and self._shows_progress and name in _LONG:
                 request.token = await self._create_progress()
@@ -328,7 +330,7 @@ class Editor:
         editor without a compactd extension cannot open it.
         """
         lock = self._in_use.setdefault(session_id, asyncio.Lock())
-        if name in _LOOKS:
+        if name in _READ_ONLY:
             with suppress(SessionNotFound):
                 return await self._calls.invoke(name, raw, request)
         async with lock:
@@ -341,7 +343,7 @@ class Editor:
                         "sessions",
                         **error.data,
                     ) from None
-            opened = Raw(encode({"session_id": session_id, "read_only": name in _LOOKS}))
+            opened = Raw(encode({"session_id": session_id, "read_only": name in _READ_ONLY}))
             await self._calls.invoke("session/start", opened, request)
             try:
                 return await self._calls.invoke(name, raw, request)
@@ -350,7 +352,7 @@ class Editor:
                 with suppress(SessionNotFound):
                     await self._calls.invoke("session/close", closed, request)
 
-    async def _chosen(self, name: str, request: Request) -> str:
+    async def _default_session(self, name: str, request: Request) -> str:
         """Return the session that a command without `session_id` means.
 
         That is a session of the workspace: the one that this process changed last, or else the newest. If the
@@ -360,7 +362,7 @@ class Editor:
         newest = self._service.newest_session()
         if not self._folders and newest is not None:
             return newest
-        rows = await self._listed(request)
+        rows = await self._list_sessions(request)
         folders = await asyncio.to_thread(with_targets, self._folders)
         # A session that this client opened without a folder belongs to it.
         mine = [row for row in rows if row.session_id == newest and row.working_dir is None]
@@ -374,22 +376,23 @@ class Editor:
                 session_id=None,
                 exists=False,
             )
-        if name in _LOOKS and not self._folders:
+        if name in _READ_ONLY and not self._folders:
             return rows[0].session_id
-        return await self._picked(name, rows, request)
+        return await self._pick_session(name, rows, request)
 
-    async def _picked(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
-        """Ask the user to pick one of the sessions `rows`, and return its id. Raises as `_chosen`."""
-        offered = [row for row in rows if name in _LOOKS or not await self._is_elsewhere(row, request)]
+    async def _pick_session(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
+        """Ask the user to pick one of the sessions `rows`, and return its id. Raises as
+        `_default_session`."""
+        offered = [row for row in rows if name in _READ_ONLY or not await self._is_elsewhere(row, request)]
         if not offered:
             raise SessionLocked(
                 "Every session is open for writing in another process. End the process that has the session "
                 "you want open, and name that session in `session_id`.",
                 session_id=rows[0].session_id,
             )
-        titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MOST_OFFERED]}
+        titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MAX_OFFERED]}
         if self._is_initialised:
-            verb = "Look at" if name in _LOOKS else "Compact" if name in _LONG else "Change"
+            verb = "Look at" if name in _READ_ONLY else "Compact" if name in _LONG else "Change"
             question = _ShowMessageRequest(
                 3,
                 f"This workspace has no session. {verb} a session of another folder?",
@@ -418,42 +421,42 @@ class Editor:
             return True
         return False
 
-    async def _listed(self, request: Request) -> tuple[_Stored, ...]:
+    async def _list_sessions(self, request: Request) -> tuple[_Stored, ...]:
         listed = await self._calls.invoke("session/list", Raw(b"{}"), request)
         return decode(listed, type=_Listed).sessions
 
-    def _load(self) -> asyncio.Task[Host]:
+    def _load(self) -> asyncio.Task[PyglsHost]:
         if self._loading is None:
             self._loading = asyncio.create_task(self._import_host())
             self._loading.add_done_callback(_log_failure)
         return self._loading
 
-    async def _import_host(self) -> Host:
+    async def _import_host(self) -> PyglsHost:
         known = self._initialize
         host = await _in_thread(lambda: _make_host(self._run, self._out.send_body, known))
         if known is None and self._initialize is not None:
             host.initialize(self._initialize)
         self._host = host
         for name, raw in self._told:
-            host.tell(name, raw)
+            host.notify(name, raw)
         self._told.clear()
         return host
 
 
-def _in_thread(work: Callable[[], Host]) -> asyncio.Future[Host]:
+def _in_thread(work: Callable[[], PyglsHost]) -> asyncio.Future[PyglsHost]:
     """Run `work` in a new daemon thread, and return a future of its result. (An executor would delay the
     process's exit.)
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Host] = loop.create_future()
+    done: asyncio.Future[PyglsHost] = loop.create_future()
 
     def run() -> None:
         try:
             host = work()
         except Exception as error:
-            tell = partial(_settle, done, None, error)
+            tell = partial(_set_outcome, done, None, error)
         else:
-            tell = partial(_settle, done, host, None)
+            tell = partial(_set_outcome, done, host, None)
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(tell)
 
@@ -461,7 +464,7 @@ def _in_thread(work: Callable[[], Host]) -> asyncio.Future[Host]:
     return done
 
 
-def _settle(done: asyncio.Future[Host], host: Host | None, error: Exception | None) -> None:
+def _set_outcome(done: asyncio.Future[PyglsHost], host: PyglsHost | None, error: Exception | None) -> None:
     if done.done():
         return
     if host is not None:
@@ -470,16 +473,16 @@ def _settle(done: asyncio.Future[Host], host: Host | None, error: Exception | No
         done.set_exception(error)
 
 
-def _make_host(run: Run, send: Callable[[bytes], None], initialize: Raw | None) -> Host:
-    from compactd.daemon.lsp.language_server import Host
+def _make_host(run: RunCommand, send: Callable[[bytes], None], initialize: Raw | None) -> PyglsHost:
+    from compactd.daemon.lsp.language_server import PyglsHost
 
-    host = Host(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
+    host = PyglsHost(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
     if initialize is not None:
         host.initialize(initialize)
     return host
 
 
-def _log_failure(loading: asyncio.Task[Host]) -> None:
+def _log_failure(loading: asyncio.Task[PyglsHost]) -> None:
     if not loading.cancelled() and (error := loading.exception()) is not None:
         error_object(error, "the import of pygls")
 

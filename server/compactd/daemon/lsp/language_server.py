@@ -21,11 +21,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from compactd.daemon.rpc.envelope import Envelope
-from compactd.daemon.rpc.outgoing import ErrorObject, Refused, error_object, error_of, shaped
+from compactd.daemon.rpc.outgoing import AnsweredWithError, ErrorObject, error_object, error_of, shape_data
 from compactd.daemon.rpc.request import Request
 from compactd.protocol.errors import Detail
 
-Run = Callable[[str, tuple[Detail, ...], Request], Awaitable[bytes]]
+RunCommand = Callable[[str, tuple[Detail, ...], Request], Awaitable[bytes]]
 """A function that runs a command with its arguments for a request, and returns the result as JSON."""
 
 _OWN_PREFIX = b'"lsp-'
@@ -46,7 +46,7 @@ class _Message(Struct, frozen=True):
     error: Raw | UnsetType = UNSET
 
 
-class _Asked:
+class _PendingRequest:
     """A request that was passed to pygls, until pygls answers it."""
 
     def __init__(self, request: Request) -> None:
@@ -74,18 +74,18 @@ class _Server(LanguageServer):
         _log.info("pygls met %s", type(error).__name__)
 
 
-class Host:
+class PyglsHost:
     """The wrapper around pygls's `LanguageServer`. Create it in any thread; afterwards use it only on the
     event loop's thread.
     """
 
     def __init__(
-        self, name: str, version: str, commands: Sequence[str], run: Run, send: Callable[[bytes], None]
+        self, name: str, version: str, commands: Sequence[str], run: RunCommand, send: Callable[[bytes], None]
     ) -> None:
         """`run` runs a command. `send` sends a whole message to the client."""
         self._run = run
         self._send = send
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _PendingRequest] = {}
         self._count = 0
         self.server: LanguageServer = _Server(
             name,
@@ -96,7 +96,7 @@ class Host:
         )
         self.server.protocol.set_writer(self, include_headers=False)
         for command in commands:
-            self._offer(command)
+            self._register_command(command)
 
     def initialize(self, params: Raw) -> None:
         """Pass the client's `initialize` to pygls. The request is already answered, so pygls's answer is
@@ -112,7 +112,7 @@ class Host:
                 continue
             return
 
-    def tell(self, method: str, params: Raw) -> None:
+    def notify(self, method: str, params: Raw) -> None:
         """Pass a notification to pygls. If its params do not fit LSP's types, ignore it."""
         try:
             self._take({"method": method, "params": msgspec.json.decode(params)})
@@ -122,15 +122,15 @@ class Host:
             )
 
     async def ask(self, method: str, params: Raw, request: Request) -> Raw:
-        """Pass a request to pygls and return its result as JSON. Raises `Refused` if pygls answers with an
-        error.
+        """Pass a request to pygls and return its result as JSON. Raises `AnsweredWithError` if pygls answers
+        with an error.
 
         The request gets a new id, because pygls does not accept all ids. Cancelling this call cancels the
         command and waits until the command has ended.
         """
         self._count += 1
         id = f"asked-{self._count}"
-        asked = self._asked[id] = _Asked(request)
+        asked = self._asked[id] = _PendingRequest(request)
         try:
             self._take({"id": id, "method": method, "params": msgspec.json.decode(params)})
             try:
@@ -142,11 +142,13 @@ class Host:
                 await asyncio.wait([asked.answer])
                 return asked.answer.result()
         except JsonRpcException as error:
-            raise Refused(ErrorObject(error.code, error.message, shaped(error.code, {}))) from None
+            raise AnsweredWithError(
+                ErrorObject(error.code, error.message, shape_data(error.code, {}))
+            ) from None
         finally:
             del self._asked[id]
 
-    def settle(self, response: Envelope) -> bool:
+    def take_response(self, response: Envelope) -> bool:
         """Pass a response to pygls. Return false if it does not belong to a request of pygls."""
         if response.id is UNSET or not bytes(response.id).startswith(_OWN_PREFIX):
             return False
@@ -203,7 +205,7 @@ class Host:
             # This is a bug. The client gets an error id, and the log gets the details.
             asked.answer.set_exception(RuntimeError(f"pygls: {error.message}"))
         else:
-            asked.answer.set_exception(Refused(error))
+            asked.answer.set_exception(AnsweredWithError(error))
 
     def close(self) -> None:
         """Do nothing: pygls must not close the connection."""
@@ -216,7 +218,7 @@ class Host:
         # By its type annotations, `handle_message` does not accept what `structure_message` returns (2.1.1).
         protocol.handle_message(structured)  # pyright: ignore[reportArgumentType]
 
-    def _offer(self, command: str) -> None:
+    def _register_command(self, command: str) -> None:
         @self.server.command(command)
         async def run(ls: LanguageServer, *arguments: Detail) -> Detail:
             asked = self._asked[str(ls.protocol.msg_id)]

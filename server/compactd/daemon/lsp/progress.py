@@ -19,7 +19,7 @@ at once."""
 CompactionEvent = CompactionStart | CompactionProgress | CompactionEnd
 
 
-class _Shown:
+class _ShownCompaction:
     """What the editor shows about one compaction."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class _Shown:
         self.reported_at = 0.0
 
 
-class Showing:
+class CompactionProgressDisplay:
     """The progress display of all sessions' compactions in the editor. It is driven by the sessions' events.
     Use it only on the event loop's thread.
     """
@@ -41,14 +41,14 @@ class Showing:
         """
         self._create = create
         self._notify = notify
-        self._shown: dict[str, _Shown] = {}
+        self._shown: dict[str, _ShownCompaction] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(self, session_id: str, event: CompactionEvent) -> None:
+    def handle_event(self, session_id: str, event: CompactionEvent) -> None:
         """Handle the next event of a session. O(1)."""
         match event:
             case CompactionStart():
-                shown = self._shown[session_id] = _Shown()
+                shown = self._shown[session_id] = _ShownCompaction()
                 task = asyncio.ensure_future(self._begin(session_id, shown))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -61,7 +61,7 @@ class Showing:
                 if ended is not None and ended.token is not None:
                     self._send(ended.token, ProgressEnd())
 
-    async def _begin(self, session_id: str, shown: _Shown) -> None:
+    async def _begin(self, session_id: str, shown: _ShownCompaction) -> None:
         token = await self._create()
         if token is None or self._shown.get(session_id) is not shown:
             return
@@ -69,7 +69,7 @@ class Showing:
         self._send(shown.token, ProgressBegin(title=TITLE, cancellable=False))
         self._report(shown)
 
-    def _report(self, shown: _Shown) -> None:
+    def _report(self, shown: _ShownCompaction) -> None:
         latest, now = shown.latest, asyncio.get_running_loop().time()
         if shown.token is None or latest is None:
             return

@@ -8,7 +8,7 @@ import codecs
 
 from msgspec import Struct
 
-from compactd.daemon.rpc.depth import Depth
+from compactd.daemon.rpc.json_depth import DepthCheck
 
 LARGE_BYTES = 1 << 20
 """The size above which a message is checked in the reader's thread, because a check takes 1 to 3 ms per
@@ -19,7 +19,7 @@ megabyte."""
 _SLICE_BYTES = 1 << 20
 
 
-class Large(Struct, frozen=True):
+class CheckedBody(Struct, frozen=True):
     """A body that the reader's thread has checked."""
 
     text: bytes | bytearray
@@ -31,30 +31,30 @@ class Large(Struct, frozen=True):
         return len(self.text)
 
 
-Body = bytes | bytearray | Large
+RequestBody = bytes | bytearray | CheckedBody
 
 
-class Looking:
+class BodyCheck:
     """A check of one body, done piece by piece while the body arrives. Use it in one thread only."""
 
     def __init__(self, text: bytearray) -> None:
         self.text = text
         """The bytes that have arrived so far. The framer appends to this object."""
-        self._depth = Depth()
+        self._depth = DepthCheck()
 
-    def look(self) -> None:
+    def check_new(self) -> None:
         """Check the bytes that arrived since the last call. O(new bytes); holds the GIL for at most 0.1 ms at
         a time.
         """
-        self._depth.look(self.text, is_all=False)
+        self._depth.check_new(self.text, is_all=False)
 
-    def done(self) -> Large:
+    def finish(self) -> CheckedBody:
         """Return the complete body with the results of the check. O(bytes); holds the GIL for at most a few
         milliseconds at a time.
         """
         text = self.text
-        self._depth.look(text, is_all=True)
-        return Large(text, text.isascii() or is_utf8(text), self._depth.is_too_deep)
+        self._depth.check_new(text, is_all=True)
+        return CheckedBody(text, text.isascii() or is_utf8(text), self._depth.is_too_deep)
 
 
 def is_utf8(text: bytes | bytearray) -> bool:

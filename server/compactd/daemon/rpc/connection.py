@@ -17,14 +17,14 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.lsp.editor import Editor
 from compactd.daemon.lsp.progress import CompactionEvent
-from compactd.daemon.rpc.checked_body import Body, Large
-from compactd.daemon.rpc.dispatch import Calls
-from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, Rejected, read_envelope
+from compactd.daemon.rpc.checked_body import CheckedBody, RequestBody
+from compactd.daemon.rpc.dispatch import Dispatcher
+from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, RejectedBody, read_envelope
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
-from compactd.daemon.rpc.hangup import watch_output
-from compactd.daemon.rpc.loop_reader import NearReader
-from compactd.daemon.rpc.outgoing import ErrorObject, Outgoing, error_object, shaped
-from compactd.daemon.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
+from compactd.daemon.rpc.loop_reader import LoopReader
+from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object, shape_data
+from compactd.daemon.rpc.output_closed import watch_output
+from compactd.daemon.rpc.pipes import UNSENT_LIMIT_BYTES, PipeWriter
 from compactd.daemon.rpc.request import Request
 from compactd.daemon.rpc.service import Service
 
@@ -75,11 +75,11 @@ class Connection:
         self._drain_s = drain_s
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
-        self._writer = Writer(fds[1], self._loop, self._client_gone)
-        self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
-        self._out = Outgoing(self._writer, self._framer)
-        self._calls = Calls(service, self._out, self._writer, self._pause, cancel_s)
-        self._editor = Editor(service, self._out, self._calls, self._parent_gone)
+        self._writer = PipeWriter(fds[1], self._loop, self._on_client_gone)
+        self._reader = LoopReader(fds[0], self._framer, self._loop, self._writer)
+        self._out = MessageSender(self._writer, self._framer)
+        self._calls = Dispatcher(service, self._out, self._writer, self._pause, cancel_s)
+        self._editor = Editor(service, self._out, self._calls, self._on_parent_gone)
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
             "exit": self._on_exit,
@@ -102,7 +102,7 @@ class Connection:
         ending = await self._ended
         self._out.close()
         await self._calls.finish(0.0 if ending == "exit" else self._drain_s)
-        await self._flushed(_FLUSH_S if ending in ("exit", "parent") else None)
+        await self._flush(_FLUSH_S if ending in ("exit", "parent") else None)
         return 1 if ending == "broken" or (ending == "exit" and not self._is_shut) else 0
 
     # --- for the rest of the daemon -----------------------------------------------------------------
@@ -131,7 +131,7 @@ class Connection:
         """
         if not self._is_watched:
             self._is_watched = True
-            watch_output(self._fd_out, self._client_gone, self._loop)
+            watch_output(self._fd_out, self._on_client_gone, self._loop)
 
     def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
         """Show a line (1 error, 2 warning, 3 info, 4 log) in an editor's log. Other clients get nothing."""
@@ -188,11 +188,11 @@ class Connection:
         self._is_halted = self._ended.done()
         self._pump()
 
-    def _on_frame(self, frame: Frame | Large | None) -> None:
+    def _on_frame(self, frame: Frame | CheckedBody | None) -> None:
         if frame is None:
             self._end("broken" if self._framer.broken else "input")
         elif isinstance(frame, Fault):
-            data = shaped(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
+            data = shape_data(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
             self._reader.handled_bytes += len(frame)
@@ -202,10 +202,12 @@ class Connection:
             self._out.open()
         self._is_usual = not (self._out.is_held or self._is_shut)
 
-    def _on_body(self, body: Body) -> None:
+    def _on_body(self, body: RequestBody) -> None:
         message = read_envelope(body)
-        if isinstance(message, Rejected):
-            self._out.refuse(message.id, ErrorObject(message.code, message.message, shaped(message.code, {})))
+        if isinstance(message, RejectedBody):
+            self._out.refuse(
+                message.id, ErrorObject(message.code, message.message, shape_data(message.code, {}))
+            )
         else:
             self._on_message(message)
 
@@ -214,8 +216,8 @@ class Connection:
         if self._out.is_held and name != "initialize":
             self._out.open()
         if name is UNSET:
-            if not self._out.settle(message):
-                self._editor.settle(message)
+            if not self._out.take_response(message):
+                self._editor.take_response(message)
             return
         request = Request(bytes(message.id) if message.id is not UNSET else None, name, self._out.notify)
         if self._is_shut and request.id is not None and name != "exit":
@@ -252,7 +254,7 @@ class Connection:
             self._calls.cancel_id(bytes(id))
         self._calls.succeed(request, None)
 
-    def _client_gone(self) -> None:
+    def _on_client_gone(self) -> None:
         """End the connection once the messages read so far are handled, because nobody reads the output any
         more.
         """
@@ -261,7 +263,7 @@ class Connection:
         self._reader.frames.append(None)
         self._loop.call_soon(self._pump)
 
-    def _parent_gone(self) -> None:
+    def _on_parent_gone(self) -> None:
         if self._on_gone is not None:
             self._on_gone()
         self._end("parent")
@@ -271,7 +273,7 @@ class Connection:
         if not self._ended.done():
             self._ended.set_result(ending)
 
-    async def _flushed(self, timeout_s: float | None) -> None:
+    async def _flush(self, timeout_s: float | None) -> None:
         sent = asyncio.Event()
         self._writer.flush()
         self._writer.when_below(0, sent.set)

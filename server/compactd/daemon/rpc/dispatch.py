@@ -9,13 +9,13 @@ from time import perf_counter
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from compactd.daemon.rpc.checked_body import Body, Large, is_utf8
-from compactd.daemon.rpc.depth import SHALLOW_BYTES, is_too_deep
-from compactd.daemon.rpc.fast_decode import UNREADABLE, KnownCalls
+from compactd.daemon.rpc.checked_body import CheckedBody, RequestBody, is_utf8
+from compactd.daemon.rpc.fast_decode import UNREADABLE, FastDecoder
 from compactd.daemon.rpc.ids import ID_STARTS
-from compactd.daemon.rpc.outgoing import ErrorObject, Outgoing, error_object
+from compactd.daemon.rpc.json_depth import SHALLOW_BYTES, is_too_deep
+from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object
 from compactd.daemon.rpc.params import ParamsReader, token_of
-from compactd.daemon.rpc.pipes import Reader, Writer
+from compactd.daemon.rpc.pipes import PipeReader, PipeWriter
 from compactd.daemon.rpc.request import Reply, Request, encode
 from compactd.daemon.rpc.service import Service
 from compactd.protocol.methods import Method
@@ -25,7 +25,7 @@ _RESULTS = (Struct, Raw)
 _log = logging.getLogger("compactd.rpc")
 
 
-class Calls:
+class Dispatcher:
     """The running requests, and their answers. Use it only on the event loop's thread.
 
     If an id is used twice at the same time, both requests are answered; cancelling the id reaches the newer
@@ -33,12 +33,17 @@ class Calls:
     """
 
     def __init__(
-        self, service: Service, out: Outgoing, writer: Writer, began: Callable[[], None], cancel_s: float
+        self,
+        service: Service,
+        out: MessageSender,
+        writer: PipeWriter,
+        began: Callable[[], None],
+        cancel_s: float,
     ) -> None:
         self._service = service
         self._writer = writer
         self._methods = service.methods
-        self._known = KnownCalls()
+        self._known = FastDecoder()
         self._decode = self._known.decode
         self._method_of = self._known.methods.get
         self._out = out
@@ -53,12 +58,12 @@ class Calls:
         self._by_id: dict[bytes, Request] = {}
         self._by_token: dict[bytes, Request] = {}
 
-    def take(self, body: Body) -> bool:
+    def take(self, body: RequestBody) -> bool:
         """Handle a message on the fast path, if it is a usual call. Return false if it is not; the caller
         then decodes it and uses `call`.
         """
         try:
-            call = self._decode(body.text if isinstance(body, Large) else body)
+            call = self._decode(body.text if isinstance(body, CheckedBody) else body)
         except UNREADABLE:
             return False
         method = self._method_of(type(call))
@@ -72,13 +77,13 @@ class Calls:
         self._call(method, call.params, Request(id, method.name, self._notify))
         return True
 
-    def take_many(self, reader: Reader, most_bytes: int, until: float) -> bool:
+    def take_many(self, reader: PipeReader, most_bytes: int, until: float) -> bool:
         """Handle small waiting requests on the fast path, oldest first. Return false if none was handled.
 
         Stops before a request that needs the slow path, after one that becomes a task, when more than
         `most_bytes` of answers are not flushed, or at the time `until` (of `perf_counter`). Call
-        `Writer.collect` first. Code of other modules is repeated here, because calling it would be a third of
-        the cost of a small request.
+        `PipeWriter.collect` first. Code of other modules is repeated here, because calling it would be a
+        third of the cost of a small request.
         """
         frames, writer, add = reader.frames, self._writer, self._writer.outbox.append
         decode, method_of, serve, results = self._decode, self._method_of, self._service.call, self._results
@@ -112,7 +117,7 @@ class Calls:
                     self.fail(request, error)
                 else:
                     if not is_plain:
-                        if not self._replied(request, reply):
+                        if not self._send_reply(request, reply):
                             break
                     elif head := heads.get(len(id) + len(result)):
                         answer = b"".join((head, id, b',"result":', result, b"}"))
@@ -152,9 +157,9 @@ class Calls:
             # A panic in a Rust library is not an Exception, but the request must be answered too.
             self.fail(request, error)
             return
-        self._replied(request, reply)
+        self._send_reply(request, reply)
 
-    def _replied(self, request: Request, reply: Reply | Awaitable[Reply]) -> bool:
+    def _send_reply(self, request: Request, reply: Reply | Awaitable[Reply]) -> bool:
         """Handle what a handler returned. If it is a result, answer with it and return true. If it is an
         awaitable, start it as a task and return false.
         """
@@ -254,7 +259,7 @@ class Calls:
             self.fail(request, asyncio.CancelledError())
         left_s = max(0.0, until - loop.time())
         try:
-            await asyncio.wait_for(self._service.drained(left_s), left_s + self._cancel_s)
+            await asyncio.wait_for(self._service.drain(left_s), left_s + self._cancel_s)
         except Exception as error:
             error_object(error, "the end of the connection")
 
@@ -280,9 +285,9 @@ class Calls:
             self.succeed(request, reply)
 
 
-def _is_sound(body: Body) -> bool:
+def _is_sound(body: RequestBody) -> bool:
     """Return true if the body is UTF-8 and not nested too deeply, which msgspec does not check."""
-    if isinstance(body, Large):
+    if isinstance(body, CheckedBody):
         return body.is_utf8 and not body.is_too_deep
     return (len(body) <= SHALLOW_BYTES or not is_too_deep(body)) and (body.isascii() or is_utf8(body))
 

@@ -21,7 +21,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The exceptions that msgspec raises for a body that it cannot decode."""
 
 
-class Call(Struct, kw_only=True):
+class DecodedCall(Struct, kw_only=True):
     """A call with its params. Each method has its own subclass, which the `method` field selects."""
 
     jsonrpc: Literal["2.0"]
@@ -29,25 +29,25 @@ class Call(Struct, kw_only=True):
     params: Struct
 
 
-class _Nobodys(Call, tag_field="method", tag="rpc."):
+class _NoMethod(DecodedCall, tag_field="method", tag="rpc."):
     """A call of a method that does not exist. It makes the decoder's union have two types at least: with only
     one type, msgspec would accept a missing tag (0.22).
     """
 
 
-class KnownCalls:
+class FastDecoder:
     """The known methods, and a decoder for calls of them."""
 
     def __init__(self) -> None:
-        self.decode: Callable[[bytes | bytearray], Call] = msgspec.json.Decoder(_Nobodys).decode
+        self.decode: Callable[[bytes | bytearray], DecodedCall] = msgspec.json.Decoder(_NoMethod).decode
         """The decoder of calls of known methods. For any other body it raises, or returns a type that is not
         in `methods`.
 
         `Raw` fields in the params share the body's memory. The caller must check what msgspec does not: the
         kind of the id, UTF-8 and depth."""
-        self.methods: dict[type[Call], Method] = {}
+        self.methods: dict[type[DecodedCall], Method] = {}
         """The method for each call type."""
-        self._types: dict[str, type[Call]] = {}
+        self._types: dict[str, type[DecodedCall]] = {}
         self._called: set[str] = set()
 
     def learn(self, method: Method, reader: ParamsReader) -> None:
@@ -69,13 +69,13 @@ class KnownCalls:
             self._choose()
 
     def _choose(self) -> None:
-        decoder: msgspec.json.Decoder[Call] = msgspec.json.Decoder(
-            reduce(or_, self._types.values(), _Nobodys)
+        decoder: msgspec.json.Decoder[DecodedCall] = msgspec.json.Decoder(
+            reduce(or_, self._types.values(), _NoMethod)
         )
         self.decode = decoder.decode
 
 
-def _call_of(name: str, params: type[Struct]) -> type[Call]:
+def _call_of(name: str, params: type[Struct]) -> type[DecodedCall]:
     try:
         params()
     except TypeError:
@@ -83,7 +83,12 @@ def _call_of(name: str, params: type[Struct]) -> type[Call]:
     else:
         field = msgspec.field(default_factory=params)
     made = msgspec.defstruct(
-        "KnownCall", [("params", params, field)], bases=(Call,), tag_field="method", tag=name, kw_only=True
+        "KnownCall",
+        [("params", params, field)],
+        bases=(DecodedCall,),
+        tag_field="method",
+        tag=name,
+        kw_only=True,
     )
-    assert issubclass(made, Call)
+    assert issubclass(made, DecodedCall)
     return made

@@ -33,7 +33,7 @@ _COMMON = b"Content-Length: "
 _LENGTH_DIGITS = 10  # of LENGTH_LIMIT_BYTES
 _GAP = b"\r\n\r\n"
 _SMALL_BYTES = 4096  # one read can contain many messages up to this size, which are split in one call
-_MANY = 4096  # the most messages that are split in one call
+_MAX_PIECES = 4096  # the most messages that are split in one call
 _LENGTHS = 1024  # the most entries of `_lengths`
 _RESYNC_BYTES = 64  # the bytes kept of the end of an overlong line: enough for a header at its end
 
@@ -89,7 +89,7 @@ class Framer:
         return bool(self._need or self._held or self._skip or self._skip_line)
 
     @property
-    def held(self) -> bytearray:
+    def incomplete(self) -> bytearray:
         """The bytes of the incomplete message. This object grows until the message is complete."""
         return self._held
 
@@ -131,16 +131,16 @@ class Framer:
                 self._skip_line = False
             elif not self._held and newline - position <= self.limit_bytes:
                 frames += _message(data[position:newline])
-            elif self._hold_line(data, position, newline, frames):
+            elif self._add_to_line(data, position, newline, frames):
                 frames += _message(self._held)
                 self._held = bytearray()
             if newline - position <= _SMALL_BYTES and 0 < len(data) - newline <= self.limit_bytes:
                 newline = _take_lines(data, newline + 1, frames) - 1
             position = newline + 1
         if not self._skip_line and position < len(data):
-            self._skip_line = not self._hold_line(data, position, len(data), frames)
+            self._skip_line = not self._add_to_line(data, position, len(data), frames)
 
-    def _hold_line(self, data: bytes, start: int, stop: int, frames: list[Frame]) -> bool:
+    def _add_to_line(self, data: bytes, start: int, stop: int, frames: list[Frame]) -> bool:
         """Add `data[start:stop]` to the incomplete line and return true. If the line gets too long, drop it,
         append a `Fault` to `frames`, and return false.
         """
@@ -182,12 +182,12 @@ class Framer:
 
         Return (the offset of the next message, false if that message is incomplete or has other headers).
         """
-        first, *pieces = data[position:].split(_COMMON, _MANY)
+        first, *pieces = data[position:].split(_COMMON, _MAX_PIECES)
         if first:
             return position, False
         lengths, add, taken = self._lengths, frames.append, -len(frames)
         end = len(data)
-        if len(pieces) == _MANY:
+        if len(pieces) == _MAX_PIECES:
             end -= len(_COMMON) + len(pieces.pop())
         for piece in pieces:
             digits, _, body = piece.partition(_GAP)
@@ -331,7 +331,7 @@ def _take_lines(data: bytes, position: int, frames: list[Frame]) -> int:
     """Split many lines in one call and add the messages to `frames`. No line may be longer than the limit.
     Return the offset of the first line that is not split.
     """
-    *lines, rest = data[position:].split(b"\n", _MANY)
+    *lines, rest = data[position:].split(b"\n", _MAX_PIECES)
     frames += [line for line in lines if line and not line.isspace()]
     return len(data) - len(rest)
 

@@ -12,19 +12,19 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from compactd.daemon.rpc.checked_body import Large
+from compactd.daemon.rpc.checked_body import CheckedBody
 from compactd.daemon.rpc.framing import Frame, Framer
-from compactd.daemon.rpc.pipes import READ_BYTES, Reader, Writer
+from compactd.daemon.rpc.pipes import READ_BYTES, PipeReader, PipeWriter
 
 if TYPE_CHECKING:
     import asyncio
 
-FEW_BYTES = 4096
+MAX_LOOP_READ_BYTES = 4096
 """If a read in the thread returns at most this many bytes and ends with a complete message, reading goes back
 to the event loop."""
 
 
-class NearReader(Reader):
+class LoopReader(PipeReader):
     """A reader of the input. It reads on the event loop, or in a thread while much arrives or a message is
     incomplete.
 
@@ -32,7 +32,7 @@ class NearReader(Reader):
     everything.
     """
 
-    def __init__(self, fd: int, framer: Framer, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
+    def __init__(self, fd: int, framer: Framer, loop: asyncio.AbstractEventLoop, writer: PipeWriter) -> None:
         super().__init__(fd, framer, loop, writer)
         self._is_near = False
         self._is_begun = False
@@ -41,27 +41,27 @@ class NearReader(Reader):
         self._far = threading.Semaphore(0)
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Begin to read. Call `ready` on the event loop when there are frames, as `Reader.start` does."""
+        """Begin to read. Call `ready` on the event loop when there are frames, as `PipeReader.start` does."""
         kind = os.fstat(self._fd).st_mode
         if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
             super().start(ready)
             return
         self._ready = ready
         try:
-            self._come_near()
+            self._read_on_loop()
         except (NotImplementedError, OSError):
             self._is_near = False
             super().start(ready)
 
     # --- on the event loop ----------------------------------------------------------------------------
 
-    def _come_near(self) -> None:
+    def _read_on_loop(self) -> None:
         self._is_near = True
         self._loop.add_reader(self._fd, self._read_near)
 
     def _read_near(self) -> None:
         if self._is_full():
-            self._go_far()
+            self._read_in_thread()
             return
         try:
             data = os.read(self._fd, READ_BYTES)
@@ -81,9 +81,9 @@ class NearReader(Reader):
                 self._is_over = True
                 self._far.release()
             elif len(data) >= READ_BYTES or self._framer.is_inside:
-                self._go_far()
+                self._read_in_thread()
 
-    def _go_far(self) -> None:
+    def _read_in_thread(self) -> None:
         self._loop.remove_reader(self._fd)
         self._is_near = False
         if self._is_begun:
@@ -92,7 +92,7 @@ class NearReader(Reader):
             self._is_begun = True
             super().start(self._ready)
 
-    def _hand_over(self, frames: Sequence[Frame | Large | None]) -> None:
+    def _hand_over(self, frames: Sequence[Frame | CheckedBody | None]) -> None:
         if self._is_over:
             return
         if not self._is_near:
@@ -105,15 +105,15 @@ class NearReader(Reader):
 
     # --- in the reader's thread -----------------------------------------------------------------------
 
-    def _goes_on(self, data: bytes) -> bool:
+    def _keeps_reading(self, data: bytes) -> bool:
         """Return true at once while much arrives or a message is incomplete. Otherwise give the reading back
         to the event loop and wait until the thread is needed again; return false if the input has ended
         meanwhile.
         """
-        if not self._is_begun or len(data) > FEW_BYTES or self._framer.is_inside:
+        if not self._is_begun or len(data) > MAX_LOOP_READ_BYTES or self._framer.is_inside:
             return True
         try:
-            self._loop.call_soon_threadsafe(self._come_near)
+            self._loop.call_soon_threadsafe(self._read_on_loop)
         except RuntimeError:
             return False  # the loop is closed: the process is on its way out
         self._far.acquire()

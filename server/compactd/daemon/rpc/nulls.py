@@ -17,7 +17,7 @@ _NULL = Raw(b"null")
 _tree: dict[type[Struct], types.Type] = {}
 
 
-def as_meant(raw: Raw, struct: type[Struct]) -> bytes:
+def drop_nulls(raw: Raw, struct: type[Struct]) -> bytes:
     """Return `raw` without optional fields that are null and do not allow null, and with `{}` instead of `[]`
     for empty objects.
 
@@ -62,7 +62,7 @@ def _clean_members(members: dict[str, Raw], info: types.StructType) -> Raw:
             continue
         if value != _NULL:
             members[field.encode_name] = _clean(value, field.type)
-        elif not field.required and not _takes_null(field.type):
+        elif not field.required and not _allows_null(field.type):
             del members[field.encode_name]
     return _raw(members)
 
@@ -73,7 +73,7 @@ def _may_be_empty(info: types.Type) -> bool:
     return not any(field.required for field in info.fields)
 
 
-def _takes_null(info: types.Type) -> bool:
+def _allows_null(info: types.Type) -> bool:
     options = info.types if isinstance(info, types.UnionType) else (info,)
     return any(isinstance(option, types.NoneType | types.RawType | types.AnyType) for option in options)
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.envelope import Envelope
 from compactd.daemon.rpc.framing import Framer
-from compactd.daemon.rpc.pipes import JOIN_BYTES, UNSENT_LIMIT_BYTES, Writer
+from compactd.daemon.rpc.pipes import JOIN_BYTES, UNSENT_LIMIT_BYTES, PipeWriter
 from compactd.daemon.rpc.request import encode
 from compactd.daemon.rpc.surrogates import encode_detail
 from compactd.protocol.error_data import BY_CODE
@@ -44,7 +44,7 @@ class ClientError(Exception):
         self.error = error
 
 
-class Refused(Exception):
+class AnsweredWithError(Exception):
     """An error that a request gets as its answer, unchanged. It contains only what a client may know."""
 
     def __init__(self, error: ErrorObject) -> None:
@@ -56,14 +56,14 @@ class _CancelParams(Struct, frozen=True):
     id: Raw
 
 
-class Outgoing:
+class MessageSender:
     """The sender of all messages to the client, in order. Use it only on the event loop's thread.
 
     The daemon's own messages (notifications and requests) wait until the client's first message has arrived,
     because the framing is not known before. If that message is `initialize`, they wait until it is answered.
     """
 
-    def __init__(self, writer: Writer, framer: Framer) -> None:
+    def __init__(self, writer: PipeWriter, framer: Framer) -> None:
         self._writer = writer
         self._write = writer.write
         self.heads: dict[int, bytes] = {}
@@ -112,7 +112,7 @@ class Outgoing:
         """Send a notification, as `notify` does. `body` is the whole message as JSON."""
         if droppable and self._writer.unsent_bytes > UNSENT_LIMIT_BYTES:
             return False
-        self._own(body)
+        self._send_own(body)
         return True
 
     async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
@@ -128,7 +128,9 @@ class Outgoing:
         id = b'"compactd-%d"' % self._count
         asked = asyncio.get_running_loop().create_future()
         self._asked[id] = asked
-        self._own(b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (id, encode(method), encode(params)))
+        self._send_own(
+            b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (id, encode(method), encode(params))
+        )
         try:
             return await asyncio.wait_for(asked, timeout_s)
         except (TimeoutError, asyncio.CancelledError):
@@ -137,7 +139,7 @@ class Outgoing:
         finally:
             del self._asked[id]
 
-    def settle(self, response: Envelope) -> bool:
+    def take_response(self, response: Envelope) -> bool:
         """Give a response to the daemon's request that waits for it. Return false if there is no such
         request.
         """
@@ -168,9 +170,9 @@ class Outgoing:
 
     def send_body(self, body: bytes) -> None:
         """Send one of the daemon's own messages. `body` is the whole message as JSON."""
-        self._own(body)
+        self._send_own(body)
 
-    def _own(self, body: bytes) -> None:
+    def _send_own(self, body: bytes) -> None:
         if self.is_held:
             self._early.append(body)
         else:
@@ -190,30 +192,30 @@ def error_object(error: BaseException, context: str) -> ErrorObject:
     """Return what a client may know about an exception. A bug is logged, and the client gets its error id."""
     match error:
         case CompactdError():
-            return _told(error.code, error.message, error.data)
-        case Refused():
+            return _error_object(error.code, error.message, error.data)
+        case AnsweredWithError():
             return error.error
         case asyncio.CancelledError():
             return ErrorObject(Cancelled.code, "the request was cancelled")
         case RecursionError():
-            return _told(LimitExceeded.code, "the request is nested too deeply", {})
+            return _error_object(LimitExceeded.code, "the request is nested too deeply", {})
         case _:
             error_id = os.urandom(4).hex()
             _log.error("error %s in %s", error_id, context, exc_info=error)
-            return _told(
+            return _error_object(
                 INTERNAL_ERROR,
                 f"an internal error of compactd; its log (stderr) has the details under {error_id}",
                 {"error_id": error_id},
             )
 
 
-def _told(code: int, message: str, data: dict[str, Detail]) -> ErrorObject:
+def _error_object(code: int, message: str, data: dict[str, Detail]) -> ErrorObject:
     # Join surrogate pairs and replace lone ones by U+FFFD, since file names need not be text.
     message = message.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return ErrorObject(code, message, shaped(code, data))
+    return ErrorObject(code, message, shape_data(code, data))
 
 
-def shaped(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
+def shape_data(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
     """Return an error's `data` as JSON, checked against the type for its code (`protocol/error_data.py`).
     Return `UNSET` if errors with this code have no data.
     """

@@ -69,7 +69,7 @@ class ParamsReader:
         except msgspec.ValidationError as error:
             params = self._read_lax(raw, error)
         if self._settings and raw != _EMPTY:
-            self._look_into_settings(raw, params)
+            self._check_settings(raw, params)
         return params
 
     def _read_lax(self, raw: Raw, error: msgspec.ValidationError) -> Struct:
@@ -82,10 +82,10 @@ class ParamsReader:
                     error = other
             if b"null" in bytes(raw) or b"[" in bytes(raw):
                 # Imported only here: msgspec.inspect is slow to import, and most clients do not need it.
-                from compactd.daemon.rpc.nulls import as_meant
+                from compactd.daemon.rpc.nulls import drop_nulls
 
                 try:
-                    return self._decode_lax(as_meant(raw, self._params))
+                    return self._decode_lax(drop_nulls(raw, self._params))
                 except msgspec.ValidationError as other:
                     error = other
             raise invalid_params(error) from None
@@ -107,7 +107,7 @@ class ParamsReader:
             self._warned.add(name)
             _log.warning("%s: the field %r is not known and was ignored", self._method, name[:100])
 
-    def _look_into_settings(self, raw: Raw, params: Struct) -> None:
+    def _check_settings(self, raw: Raw, params: Struct) -> None:
         given = [name for name in self._settings if getattr(params, name, None) is not None]
         if not given:
             return

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from compactd.daemon.rpc.checked_body import LARGE_BYTES, Large, Looking
+from compactd.daemon.rpc.checked_body import LARGE_BYTES, BodyCheck, CheckedBody
 from compactd.daemon.rpc.framing import Frame, Framer
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _NOWAIT_BYTES = 1 << 16  # the capacity of a pipe
 _UNKNOWN = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ESPIPE)
 
 
-class Writer:
+class PipeWriter:
     """The output. It sends bytes in order without blocking the event loop. Call its methods only on the event
     loop's thread.
 
@@ -60,7 +60,7 @@ class Writer:
         self._gone = gone
         self.is_gone = False
         """True if nobody reads the output any more. Further writes are dropped."""
-        self.progressed: Callable[[], None] = _nothing
+        self.progressed: Callable[[], None] = _ignore
         """A callback for the writer's thread, called after each write, when fewer bytes wait."""
         self.unflushed_bytes = 0
         """The bytes in `outbox`. Only `flush`, on the event loop, reduces it."""
@@ -119,7 +119,7 @@ class Writer:
             self._write_now(b"".join(pieces))
         else:
             self._queued_bytes += size
-            self._hand_on(pieces)
+            self._queue_for_thread(pieces)
 
     def when_below(self, unsent_bytes: int, act: Callable[[], None]) -> None:
         """Call `act` on the event loop as soon as at most `unsent_bytes` wait for the client. `act` may be
@@ -132,17 +132,17 @@ class Writer:
 
     def _write_now(self, data: bytes) -> None:
         try:
-            written = self._what_goes(data)
+            written = self._write_without_waiting(data)
         except BlockingIOError:
             written = 0
         except OSError:
-            self._lost()
+            self._on_lost()
             return
         if written < len(data):
             self._queued_bytes += len(data) - written
-            self._hand_on([data[written:]])
+            self._queue_for_thread([data[written:]])
 
-    def _what_goes(self, data: bytes) -> int:
+    def _write_without_waiting(self, data: bytes) -> int:
         """Write what fits without waiting, and return the number of bytes."""
         if self._nowait:
             try:
@@ -155,7 +155,7 @@ class Writer:
             return 0
         return os.write(self._fd, data)
 
-    def _hand_on(self, pieces: list[bytes]) -> None:
+    def _queue_for_thread(self, pieces: list[bytes]) -> None:
         small: list[bytes] = []
         for piece in pieces:
             if len(piece) < JOIN_BYTES:
@@ -197,7 +197,7 @@ class Writer:
                     select.select([], [self._fd], [])
                     continue
                 except OSError:
-                    self._loop_call(self._lost)
+                    self._loop_call(self._on_lost)
                     self.is_gone = True
             view = view[written:]
             self._sent_bytes += written
@@ -213,29 +213,29 @@ class Writer:
         except RuntimeError:
             return  # the loop is closed: the process is on its way out
 
-    def _lost(self) -> None:
+    def _on_lost(self) -> None:
         self.is_gone = True
         self._gone()
 
 
-class Reader:
+class PipeReader:
     """The input. It reads in a thread and splits the bytes into messages.
 
     The event loop takes messages from `frames`, oldest first. None marks the end.
     """
 
-    def __init__(self, fd: int, framer: Framer, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
+    def __init__(self, fd: int, framer: Framer, loop: asyncio.AbstractEventLoop, writer: PipeWriter) -> None:
         self._fd = fd
         self._framer = framer
         self._loop = loop
         self._writer = writer
-        self._ready: Callable[[], None] = _nothing
-        self.frames: deque[Frame | Large | None] = deque()
+        self._ready: Callable[[], None] = _ignore
+        self.frames: deque[Frame | CheckedBody | None] = deque()
         self.handled_bytes = 0
         """The bytes of the messages taken from `frames`, updated by the code that takes them."""
         self.woken = False
         """True if `ready` was called and the event loop has not emptied `frames` yet."""
-        self._looking: Looking | None = None
+        self._looking: BodyCheck | None = None
         self._read_bytes = 0
         self._waiting = False
         self._room = threading.Condition()
@@ -277,7 +277,7 @@ class Reader:
                 data = b""
             size = _BIG_READ_BYTES if len(data) >= READ_BYTES else READ_BYTES
             self._take(data)
-            if data and not self._goes_on(data):
+            if data and not self._keeps_reading(data):
                 return
 
     def _take(self, data: bytes) -> None:
@@ -290,19 +290,19 @@ class Reader:
         if frames and isinstance(first := frames[0], bytearray):
             # Only the first frame can have begun in an earlier read, and only that one can be large.
             if looking is None or looking.text is not first:
-                looking = Looking(first)
-            self._hand_over([looking.done() if len(first) > LARGE_BYTES else bytes(first)])
+                looking = BodyCheck(first)
+            self._hand_over([looking.finish() if len(first) > LARGE_BYTES else bytes(first)])
             del frames[0]
         self._hand_over(frames)
-        if len(held := self._framer.held) > LARGE_BYTES:
-            self._looking = looking if looking is not None and looking.text is held else Looking(held)
-            self._looking.look()
+        if len(held := self._framer.incomplete) > LARGE_BYTES:
+            self._looking = looking if looking is not None and looking.text is held else BodyCheck(held)
+            self._looking.check_new()
 
-    def _goes_on(self, data: bytes) -> bool:
+    def _keeps_reading(self, data: bytes) -> bool:
         """Return false to stop reading. Called after each read that returned data; subclasses override it."""
         return True
 
-    def _hand_over(self, frames: Sequence[Frame | Large | None]) -> None:
+    def _hand_over(self, frames: Sequence[Frame | CheckedBody | None]) -> None:
         self.frames += frames
         if frames and not self.woken:
             self.woken = True
@@ -325,5 +325,5 @@ class Reader:
             self._waiting = False
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     """Do nothing. This is the default callback."""

@@ -29,7 +29,7 @@ class Service(Protocol):
         """
         ...
 
-    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+    def configure(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
         """Apply the settings object of `initializationOptions` or, with `changed`, of
         `workspace/didChangeConfiguration`. Return warnings for the user about what is ignored.
         """
@@ -39,7 +39,7 @@ class Service(Protocol):
         """Return the id of the session that a command without a `session_id` means, or None."""
         ...
 
-    async def drained(self, timeout_s: float) -> None:
+    async def drain(self, timeout_s: float) -> None:
         """Wait until running compactions and prompts have ended, at most `timeout_s`. Called when no further
         request will come.
         """

@@ -18,8 +18,8 @@ import re
 from typing import Final
 
 from compactd.core.authors.authors import FILE, TOOL, UNKNOWN
-from compactd.formats.files.lines import utf8
-from compactd.formats.files.session_file import Collected, SessionFile
+from compactd.formats.files.json_lines import utf8
+from compactd.formats.files.session_file import SessionBuilder, SessionFile
 from compactd.protocol.messages import Author, Meta, Text
 
 STARTED = "# aider chat started"
@@ -56,9 +56,9 @@ _RUNS: Final = re.compile(
     r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
     r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
 )
-r"""A pattern for a group of lines: lines that only the model writes and blank lines (`said`), lines that
-aider showed (`shown`), a prompt (`asked`), or any other line (`line`). Only `\n` ends a line; the Unicode
-line ends that `splitlines` knows are text here.
+r"""A pattern for a group of lines: lines that only the model writes and blank lines (`add_model_lines`),
+lines that aider showed (`add_shown_lines`), a prompt (`add_prompt_lines`), or any other line (`add_line`).
+Only `\n` ends a line; the Unicode line ends that `splitlines` knows are text here.
 """
 _BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
 _ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
@@ -71,30 +71,30 @@ def read(data: bytes) -> SessionFile:
     """Return the session in `data`. What aider showed becomes a user message with
     `meta.synthetic`. O(bytes).
     """
-    session = Collected("aider")
+    session = SessionBuilder("aider")
     text = utf8(data, "the file", session.warn).decode()
-    reading = _Reading(session, text, is_trimmed=_WHOLE.search(data) is None)
+    reading = _Reader(session, text, is_trimmed=_WHOLE.search(data) is None)
     for found in _RUNS.finditer(text):
         match found.lastgroup:
             case "said":
-                reading.said(found.start(), found[0])
+                reading.add_model_lines(found.start(), found[0])
             case "shown":
-                reading.shown(found.start(), found[0])
+                reading.add_shown_lines(found.start(), found[0])
             case "asked":
-                reading.asked(found.start(), found[0])
+                reading.add_prompt_lines(found.start(), found[0])
             case _:
-                reading.line(found.start(), found[0])
-    reading.take()
-    return reading.session.finished()
+                reading.add_line(found.start(), found[0])
+    reading.finish_message()
+    return reading.session.finish()
 
 
-class _Reading:
-    def __init__(self, session: Collected, text: str, *, is_trimmed: bool) -> None:
+class _Reader:
+    def __init__(self, session: SessionBuilder, text: str, *, is_trimmed: bool) -> None:
         self.session = session
         self._text = text
         self.kind = ""
-        """What `lines` are: `started` (a run of aider), `shown` (by aider), `asked` (a prompt), `claimed` (a
-        prompt that may be the model's) or `said` (by the model).
+        """What `lines` are: `started` (a run of aider), `add_shown_lines` (by aider), `add_prompt_lines` (a
+        prompt), `claimed` (a prompt that may be the model's) or `add_model_lines` (by the model).
         """
         self.lines: list[str] = []
         self._may_ask = True
@@ -132,7 +132,7 @@ class _Reading:
             self._fence = _FENCE.search(self._text, place)
         return self._fence
 
-    def said(self, at: int, lines: str) -> None:
+    def add_model_lines(self, at: int, lines: str) -> None:
         """Add lines of the model or blank lines, which begin at position `at`."""
         if self.kind == "said":
             self.lines.append(lines)
@@ -147,14 +147,14 @@ class _Reading:
             return
         first = lines.find("\n", begin) + 1 or len(lines)
         if self._goes_on and lines[begin:first].rstrip("\r\n").endswith(LINE_END):
-            self.line(at, lines[begin:first])
+            self.add_line(at, lines[begin:first])
             if first < len(lines):
-                self.said(at + first, lines[first:])
+                self.add_model_lines(at + first, lines[first:])
             return
         self._begin("said", at)
         self.lines.append(lines[begin:])
 
-    def shown(self, at: int, lines: str) -> None:
+    def add_shown_lines(self, at: int, lines: str) -> None:
         """Add lines that aider showed, which begin at position `at`. Each has aider's mark and ending."""
         words = [line for line in lines[2:-3].split(_BETWEEN_SHOWN) if line.strip()]
         if not words:
@@ -165,7 +165,7 @@ class _Reading:
         self._may_ask, self._open, self._since = True, "", at
         self._goes_on = self._after_blank = False
 
-    def asked(self, at: int, lines: str) -> None:
+    def add_prompt_lines(self, at: int, lines: str) -> None:
         """Add a prompt, which begins at position `at`. Each of its lines has aider's mark and ending."""
         words = lines[5:-3].replace(_BETWEEN_ASKED, "\n")
         kind = self._kind_of(at, f"{ASKED}{LINE_END}")
@@ -177,13 +177,13 @@ class _Reading:
         self._after_blank = False
 
     def _begin(self, kind: str, at: int) -> None:
-        self.take()
+        self.finish_message()
         self.kind, self.lines = kind, []
         self._may_ask = self._goes_on = self._after_blank = False
         if kind == "asked":
             self._open, self._since = "", at
 
-    def line(self, at: int, line: str) -> None:
+    def add_line(self, at: int, line: str) -> None:
         """Add one line at position `at`: one with a mark, or one that continues what aider showed."""
         text = line.rstrip("\r\n")
         kind = self._kind_of(at, text)
@@ -230,7 +230,7 @@ class _Reading:
             return "asked"
         return "claimed"
 
-    def take(self) -> None:
+    def finish_message(self) -> None:
         """Add the lines so far to the session as one message."""
         text = "".join(self.lines).rstrip("\n")
         if not text.strip():

@@ -5,8 +5,14 @@ written as text, and times are left out.
 from __future__ import annotations
 
 from compactd.formats.agents.aider import ASKED, LINE_END, SHOWN, STARTED, author_of_prompt
-from compactd.formats.files.outgoing import arguments_text, is_by_program, is_untyped, iso, texts_of
 from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
+    arguments_text,
+    is_by_program,
+    is_untyped,
+    iso,
+    join_text_blocks,
+)
 from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, ToolResult
 
 
@@ -45,7 +51,7 @@ def _text(block: Block) -> str:
         case ToolCall():
             return f"{block.name} {arguments_text(block)}"
         case ToolResult():
-            return block.content if isinstance(block.content, str) else texts_of(block.content)
+            return block.content if isinstance(block.content, str) else join_text_blocks(block.content)
         case Image():
             return "[image]"
         case _:

@@ -31,18 +31,18 @@ from compactd.core.authors.authors import (
     UNKNOWN,
 )
 from compactd.formats.agents.claude_code_queue import Between, Delivered, Queue
-from compactd.formats.files.lines import records
+from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
-    Collected,
+    SessionBuilder,
     SessionFile,
     is_true,
-    numbered,
+    message_id,
     text_field,
     unix_seconds,
 )
 from compactd.formats.messages.anthropic import read_content
+from compactd.formats.messages.json_parts import NULL, fields
 from compactd.formats.messages.lenient_json import count_in, object_in, text_in
-from compactd.formats.messages.parts import NULL, fields
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Author, Block, BlockMeta, Message, Meta, Text, ToolCall, ToolResult
 
@@ -78,7 +78,7 @@ _ATTACHES_FROM: Final = (2, 1, 110)
 2026-11).
 """
 
-_GIVEN: Final = (None, "absorbed_mid_turn")
+_DELIVERED_REASONS: Final = (None, "absorbed_mid_turn")
 """Reasons of a `remove` record that say that the model got the message. With other reasons, the message was
 dropped or given to a sub-agent (`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more;
 2.1.330, names seen 2026-11).
@@ -197,7 +197,7 @@ def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     reading = _read(data, None)
     reading.close()
-    return reading.session.finished()
+    return reading.session.finish()
 
 
 def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[SessionFile, Between]:
@@ -209,11 +209,11 @@ def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[
     reading = _read(data, between)
     reading.end_answer()
     between = reading.between(is_last=is_last)
-    return reading.session.finished(), between
+    return reading.session.finish(), between
 
 
-def _read(data: bytes, between: Between | None) -> Reading:
-    reading = Reading(between)
+def _read(data: bytes, between: Between | None) -> ClaudeCodeReader:
+    reading = ClaudeCodeReader(between)
     for number, record in records(data, reading.session.warn):
         try:
             reading.record(record)
@@ -222,12 +222,12 @@ def _read(data: bytes, between: Between | None) -> Reading:
     return reading
 
 
-class Reading:
+class ClaudeCodeReader:
     """A session that is being read record by record."""
 
     def __init__(self, between: Between | None = None) -> None:
         between = between or Between()
-        self.session = Collected("claude-code")
+        self.session = SessionBuilder("claude-code")
         self._seen: set[str] = set()
         self._names: dict[str, str] = {}
         self._billed: set[str] = set()
@@ -263,7 +263,7 @@ class Reading:
         if kind not in ("user", "assistant") and text_field(attachment, "type") != "queued_command":
             return
         if is_true(record, "isSidechain"):
-            self.session.pass_over("message of a sub-agent")
+            self.session.count_skipped("message of a sub-agent")
             return
         uuid = text_field(record, "uuid")
         if uuid is not None:
@@ -311,12 +311,12 @@ class Reading:
                 self._queue.leave(text)
             case "popAll":
                 for _ in range(self._queue.take_back(text)):
-                    self.session.pass_over("message that the user took back before it was sent")
-            case "remove" if text_field(record, "reason") in _GIVEN:
+                    self.session.count_skipped("message that the user took back before it was sent")
+            case "remove" if text_field(record, "reason") in _DELIVERED_REASONS:
                 self._queue.remove(text, unix_seconds(text_field(record, "timestamp")))
             case "remove":
                 self._queue.leave(text)
-                self.session.pass_over("queued message that the model was never given")
+                self.session.count_skipped("queued message that the model was never given")
             case _:
                 pass
 
@@ -348,7 +348,9 @@ class Reading:
     def _place(self, delivered: list[Delivered]) -> None:
         for one in delivered:
             if one.text is None:
-                self.session.pass_over("message that the model was given, but whose text is not in the file")
+                self.session.count_skipped(
+                    "message that the model was given, but whose text is not in the file"
+                )
                 continue
             author = _author_of_form(one.text)
             if author is None and (not one.was_waiting or self._names_source()):
@@ -376,10 +378,10 @@ class Reading:
         if model == "<synthetic>":
             # This is the program's own note of a failed request, not an answer of the model.
             if is_true(record, "isApiErrorMessage"):
-                self._refused(blocks)
+                self._read_refusal(blocks)
             return
         if model is not None:
-            self.session.names_model(model)
+            self.session.set_model(model)
         answer_id = text_field(message, "id")
         answer = self._answer
         if answer is None or answer.answer_id != answer_id:
@@ -400,21 +402,21 @@ class Reading:
         if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
             metadata = object_in(record, "compactMetadata")
             if text_in(metadata, "trigger") == "auto":
-                self.session.tells_window("compaction", count_in(metadata, "preTokens"))
+                self.session.add_window_evidence("compaction", count_in(metadata, "preTokens"))
 
-    def _refused(self, blocks: tuple[Block, ...]) -> None:
+    def _read_refusal(self, blocks: tuple[Block, ...]) -> None:
         """Read the note about a failed request, which may contain the size of the context window.
 
         Example: "API Error: 400 {…"prompt is too long: 213462 tokens > 200000 maximum"…}" (2.1, seen
         2026-02). Newer versions name no number.
         """
-        from compactd.core.overflow.classify import Failure, classify
+        from compactd.core.overflow.classify import FailureReport, classify
 
         for block in blocks:
             if isinstance(block, Text) and "too long" in block.text[:MAX_ERROR]:
-                verdict = classify(Failure(text=block.text[:MAX_ERROR], provider="anthropic"))
+                verdict = classify(FailureReport(text=block.text[:MAX_ERROR], provider="anthropic"))
                 if verdict.teaches and verdict.limit is not None:
-                    self.session.tells_window("refusal", verdict.limit)
+                    self.session.add_window_evidence("refusal", verdict.limit)
 
     def end_answer(self) -> None:
         """End the answer whose blocks have been read so far."""
@@ -441,7 +443,9 @@ class Reading:
         rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
         for at, result in enumerate(results):
             self.end_answer()
-            self.session.add("tool", (self._named(result),), id=numbered(uuid, at), created_at=created_at)
+            self.session.add(
+                "tool", (self._with_name(result),), id=message_id(uuid, at), created_at=created_at
+            )
             self._is_after_result = True
         if not any(not isinstance(block, Text) or block.text for block in rest):
             return
@@ -461,9 +465,9 @@ class Reading:
             meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
         else:
             rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]
-        self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
+        self.session.add("user", rest, id=message_id(uuid, len(results)), created_at=created_at, meta=meta)
 
-    def _named(self, result: ToolResult) -> ToolResult:
+    def _with_name(self, result: ToolResult) -> ToolResult:
         return ToolResult(
             call_id=result.call_id,
             content=result.content,

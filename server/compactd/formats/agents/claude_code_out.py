@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     ids_of,
     is_by_program,
     is_summary_of,
     iso,
+    join_text_blocks,
     lines_of,
     model_parts,
-    report_of,
-    result_of,
+    only_result,
     session_id_of,
-    texts_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.formats.messages.anthropic_blocks import user_blocks
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.protocol.messages import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
@@ -34,9 +34,9 @@ VERSION = "2.1.0"
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Claude Code's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.in_pieces`). O(bytes).
+    own (see `outgoing.split_messages`). O(bytes).
     """
-    writing = _Writing(file)
+    writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
     if file.title:
@@ -44,7 +44,7 @@ def write(file: SessionFile) -> bytes:
     return lines_of(writing.records)
 
 
-class _Writing:
+class _Writer:
     def __init__(self, file: SessionFile) -> None:
         self._file = file
         self._ids = ids_of(file)
@@ -59,7 +59,7 @@ class _Writing:
         if message.role == "assistant":
             self._answer(id, message)
         elif message.role == "tool":
-            self._record("user", id, message, {"role": "user", "content": [_result(result_of(message))]})
+            self._record("user", id, message, {"role": "user", "content": [_result(only_result(message))]})
         elif message.role == "user":
             self._user(id, message)
 
@@ -69,16 +69,16 @@ class _Writing:
         if is_summary_of(message):
             boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
             self.parent = None
-            self.records.append({**boundary, "uuid": f"{id}-boundary", **self._about(message)})
+            self.records.append({**boundary, "uuid": f"{id}-boundary", **self._common_fields(message)})
             more["isCompactSummary"] = True
-            content = texts_of(message.content)
+            content = join_text_blocks(message.content)
         elif is_by_program(message):
             more["isMeta"] = True
         self._record("user", id, message, {"role": "user", "content": content}, **more)
 
     def _answer(self, id: str, message: Message) -> None:
         blocks = [block for block in map(_block, message.content) if block is not None]
-        usage = report_of(message)
+        usage = usage_report(message)
         for number, block in enumerate(blocks):
             said = {
                 "id": f"msg_{id}",
@@ -93,7 +93,7 @@ class _Writing:
                 "assistant", id if number == 0 else f"{id}-{number + 1}", message, without_none(said)
             )
 
-    def _about(self, message: Message) -> Json:
+    def _common_fields(self, message: Message) -> Json:
         return {
             "isSidechain": False,
             "userType": "external",
@@ -104,7 +104,7 @@ class _Writing:
         }
 
     def _record(self, kind: str, id: str, message: Message, said: Json, **more: object) -> None:
-        about = {"parentUuid": self.parent, **self._about(message)}
+        about = {"parentUuid": self.parent, **self._common_fields(message)}
         self.records.append({**about, "type": kind, "message": said, "uuid": id, **more})
         self.parent = id
 
@@ -112,10 +112,10 @@ class _Writing:
 def _content(blocks: tuple[Block, ...]) -> object:
     if len(blocks) == 1 and isinstance(blocks[0], Text):
         return blocks[0].text
-    return [one for block in blocks for one in _shown(block)]
+    return [one for block in blocks for one in _result_content(block)]
 
 
-def _shown(block: Block) -> list[object]:
+def _result_content(block: Block) -> list[object]:
     if isinstance(block, Text):
         return [{"type": "text", "text": block.text}]
     return list[object](user_blocks(block))
@@ -146,7 +146,7 @@ def _block(block: Block) -> Json | Raw | None:
 def _result(result: ToolResult) -> Json:
     content: object = result.content
     if not isinstance(result.content, str):
-        content = [one for block in result.content for one in _shown(block)]
+        content = [one for block in result.content for one in _result_content(block)]
     given: Json = {"tool_use_id": result.call_id, "type": "tool_result", "content": content}
     return {**given, "is_error": True} if result.is_error else given
 

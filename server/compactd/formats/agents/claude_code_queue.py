@@ -64,7 +64,7 @@ class Between(Struct, kw_only=True, omit_defaults=True):
     """The time of the newest message, in Unix seconds."""
 
 
-class _Line:
+class _WaitingTexts:
     """Messages of one kind, oldest first, as position in the whole queue -> text. Each operation
     costs O(1).
     """
@@ -111,21 +111,21 @@ class Queue:
     def __init__(self, is_notice: Callable[[str], bool], state: QueueState | None = None) -> None:
         self._is_notice = is_notice
         self._count = 0
-        self._prompts = _Line()
-        self._commands = _Line()
+        self._prompts = _WaitingTexts()
+        self._commands = _WaitingTexts()
         """Slash commands, which wait for the end of the turn (2.1.85, 2.1.110)."""
-        self._notices = _Line()
+        self._notices = _WaitingTexts()
         """Messages of programs."""
         self._removals: list[float | None] = []
         """The times of consecutive `remove` records without content. Only all of them together show which
         messages left the queue.
         """
-        self._delivered = _Line()
-        self._about: dict[int, Delivered] = {}
+        self._delivered = _WaitingTexts()
+        self._delivered_at: dict[int, Delivered] = {}
         """The delivered messages by their positions."""
-        self._attached = _Line()
+        self._attached = _WaitingTexts()
         """Attachments whose `remove` has not come yet."""
-        self._placed = _Line()
+        self._placed = _WaitingTexts()
         """Messages that the reader already added to the session before their attachment was read."""
         if state is not None:
             self._load(state)
@@ -133,12 +133,12 @@ class Queue:
     @property
     def has_delivered(self) -> bool:
         """Whether a message was delivered that `take_delivered` has not returned yet."""
-        return bool(self._about or self._removals)
+        return bool(self._delivered_at or self._removals)
 
     @property
     def is_full(self) -> bool:
         """Whether more messages were delivered than are kept between two pieces of a file."""
-        return len(self._about) > MAX_KEPT
+        return len(self._delivered_at) > MAX_KEPT
 
     def enter(self, text: str | None) -> None:
         """Add a waiting message. `text` is None if its record does not contain it."""
@@ -194,7 +194,7 @@ class Queue:
             return False
         found = self._delivered.take(text) or self._delivered.take(None)
         if found is not None:
-            del self._about[found[0]]
+            del self._delivered_at[found[0]]
         else:
             self._take(text)
             self._attached.add(self._place(), text)
@@ -213,12 +213,12 @@ class Queue:
         """
         self._settle()
         found: list[Delivered] = []
-        while self._about:
-            one = self._about[next(iter(self._delivered.texts))]
+        while self._delivered_at:
+            one = self._delivered_at[next(iter(self._delivered.texts))]
             if before is not None and one.at is not None and one.at >= before:
                 break
             place, _ = self._delivered.texts.popitem(last=False)
-            found.append(self._about.pop(place))
+            found.append(self._delivered_at.pop(place))
         return found
 
     def take_delivered_early(self) -> list[Delivered]:
@@ -252,7 +252,7 @@ class Queue:
         return QueueState(
             waiting=waiting[::-1],
             removals=self._removals[-MAX_KEPT:],
-            delivered=[self._about[place] for place in self._delivered.texts],
+            delivered=[self._delivered_at[place] for place in self._delivered.texts],
             attached=[text or "" for text in self._attached.texts.values()][-MAX_KEPT:],
             placed=[text or "" for text in self._placed.texts.values()][-MAX_KEPT:],
         )
@@ -275,7 +275,7 @@ class Queue:
     def _deliver(self, one: Delivered) -> None:
         place = self._place()
         self._delivered.add(place, one.text)
-        self._about[place] = one
+        self._delivered_at[place] = one
 
     def _take(self, text: str) -> tuple[int, str | None] | None:
         """Remove the oldest waiting message with this text; if there is none, the oldest without a text."""

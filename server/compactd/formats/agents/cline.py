@@ -24,9 +24,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, UNKNOWN, author_of_wrapped
-from compactd.formats.files.documents import opened
-from compactd.formats.files.session_file import Collected, SessionFile, is_true, numbered, text_field
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field
 from compactd.formats.messages.anthropic import read_block
+from compactd.formats.messages.json_parts import NULL, elements, fields, string
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -35,11 +36,10 @@ from compactd.formats.messages.lenient_json import (
     is_text,
     number_in,
     object_in,
+    read_usage,
     text_in,
     texts_in,
-    usage_of,
 )
-from compactd.formats.messages.parts import NULL, elements, fields, string
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Author, Block, BlockMeta, Document, Meta, Text, ToolCall, ToolResult
 
@@ -72,8 +72,8 @@ def read(data: bytes) -> SessionFile:
 
     Raise `InvalidParams` if there is no list of messages.
     """
-    session = Collected("cline")
-    about, messages = opened(data, session.warn, "messages")
+    session = SessionBuilder("cline")
+    about, messages = open_document(data, session.warn, "messages")
     session.session_id = text_field(about, "sessionId")
     session.system_prompt = text_field(about, "system_prompt")
     names: dict[str, str] = {}
@@ -84,10 +84,10 @@ def read(data: bytes) -> SessionFile:
             _message(session, fields(raw, f"$.messages[{index}]", "a message"), names, wraps=wraps)
         except CompactdError as error:
             session.warn(f"message {index + 1} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
-def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: bool) -> None:
+def _message(session: SessionBuilder, given: Given, names: dict[str, str], *, wraps: bool) -> None:
     blocks = _content(given.get("content", NULL))
     at = number_in(given, "ts")
     id, created_at = text_field(given, "id"), at / 1000 if at else None
@@ -115,15 +115,15 @@ def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: 
     results = [block for block in blocks if isinstance(block, ToolResult)]
     for place, result in enumerate(results):
         whole = msgspec.structs.replace(result, name=result.name or names.get(result.call_id))
-        session.add("tool", (whole,), id=numbered(id, place), created_at=created_at)
+        session.add("tool", (whole,), id=message_id(id, place), created_at=created_at)
     rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
     by_program = Meta(author=REMINDER, synthetic=True) if text_in(about, "kind") else None
     if wraps:
-        rest = _told_apart(rest)
-    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at, meta=by_program)
+        rest = _with_authors(rest)
+    session.add("user", rest, id=message_id(id, len(results)), created_at=created_at, meta=by_program)
 
 
-def _told_apart(blocks: Sequence[Block]) -> list[Block]:
+def _with_authors(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks of an extension's user message. Each text that no person typed gets its author."""
     told: list[Block] = []
     tool = ""  # The tool whose result the next text is.
@@ -187,7 +187,7 @@ def _text(blocks: list[Block]) -> str:
     return "\n\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
-def _model(session: Collected, given: Given) -> None:
+def _model(session: SessionBuilder, given: Given) -> None:
     model = text_in(given, "id") or text_in(given, "modelId")
     provider = text_in(given, "provider") or text_in(given, "providerId")
     if model:
@@ -202,7 +202,7 @@ def _usage(metrics: Given) -> Raw | None:
     tokens = object_in(metrics, "tokens")
     if tokens:
         cached = count_in(tokens, "cached")
-        return usage_of(count_in(tokens, "prompt"), count_in(tokens, "completion"), read=cached)
+        return read_usage(count_in(tokens, "prompt"), count_in(tokens, "completion"), read=cached)
     read, written = count_in(metrics, "cacheReadTokens"), count_in(metrics, "cacheWriteTokens")
     fresh = max(0, count_in(metrics, "inputTokens") - read - written)
-    return usage_of(fresh, count_in(metrics, "outputTokens"), read=read, written=written)
+    return read_usage(fresh, count_in(metrics, "outputTokens"), read=read, written=written)

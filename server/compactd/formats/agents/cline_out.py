@@ -5,29 +5,29 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     ids_of,
     is_by_program,
     is_summary_of,
     iso,
+    join_text_blocks,
     millis,
     model_parts,
-    report_of,
-    result_of,
+    only_result,
     session_id_of,
-    texts_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.formats.messages.anthropic_blocks import user_blocks
 from compactd.protocol.messages import Block, Document, Message, Text, Thinking, ToolCall, Usage
 
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in the format of Cline's SDK. In `file`, each tool result must be a message
-    of its own (see `outgoing.in_pieces`). O(bytes).
+    of its own (see `outgoing.split_messages`). O(bytes).
     """
     ids = ids_of(file)
     last = file.messages[-1][0].created_at if file.messages else None
@@ -54,7 +54,7 @@ def _message(message: Message, id: str, model: str | None) -> Json:
             "readFiles": message.meta.read_files,
             "modifiedFiles": message.meta.modified_files,
         }
-        text = texts_of(message.content)
+        text = join_text_blocks(message.content)
         said["metadata"] = {"kind": "compaction_summary", "summary": text, "details": details}
     elif role == "user" and is_by_program(message):
         # Several kinds mean to Cline that no person typed a message. This is one of them.
@@ -63,7 +63,7 @@ def _message(message: Message, id: str, model: str | None) -> Json:
         provider, name = model_parts(model)
         if model:
             said["modelInfo"] = {"id": name if "/" not in name else model, "provider": provider}
-        usage = report_of(message)
+        usage = usage_report(message)
         if usage is not None:
             said["metrics"] = _metrics(usage)
     return said
@@ -71,7 +71,7 @@ def _message(message: Message, id: str, model: str | None) -> Json:
 
 def _content(message: Message) -> list[object]:
     if message.role == "tool":
-        result = result_of(message)
+        result = only_result(message)
         content: object = result.content
         if not isinstance(result.content, str):
             content = [one for block in result.content for one in _blocks(block)]

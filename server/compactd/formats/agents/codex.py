@@ -29,11 +29,17 @@ from compactd.core.authors.authors import (
     SUMMARY,
     author_of_wrapped,
 )
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, SessionFile, has_content, text_field, unix_seconds
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import (
+    SessionBuilder,
+    SessionFile,
+    has_content,
+    text_field,
+    unix_seconds,
+)
+from compactd.formats.messages.json_parts import NULL, fields, first_byte, string
 from compactd.formats.messages.lenient_json import Given, count_in, object_in, objects_in, text_in
 from compactd.formats.messages.openai_responses import read_message
-from compactd.formats.messages.parts import NULL, fields, first_byte, string
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
     Author,
@@ -81,14 +87,14 @@ _RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compa
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    reading = Reading()
+    reading = CodexReader()
     for number, record in records(data, reading.session.warn):
         try:
             reading.record(record)
         except CompactdError as error:
             reading.session.warn(f"line {number} was left out: {error.message}")
     reading.end()
-    return reading.session.finished()
+    return reading.session.finish()
 
 
 class _Answer:
@@ -100,11 +106,11 @@ class _Answer:
         self.blocks = list(blocks)
 
 
-class Reading:
+class CodexReader:
     """A session that is being read record by record."""
 
     def __init__(self) -> None:
-        self.session = Collected("codex")
+        self.session = SessionBuilder("codex")
         self._provider = ""
         self._names: dict[str, str] = {}
         self._is_subagents = False
@@ -143,7 +149,7 @@ class Reading:
             case "event_msg":
                 self._event(payload)
             case "compacted":
-                self._compacted(payload, at)
+                self._add_compaction(payload, at)
             case "" if "id" in record and "timestamp" in record:
                 self._header(record)
             case "" if "record_type" in record:
@@ -151,7 +157,7 @@ class Reading:
             case _ if kind and "payload" not in record:
                 self._item(Raw(_json(record)), record, None)
             case _:
-                self.session.pass_over(f"record of the unknown type {kind!r}")
+                self.session.count_skipped(f"record of the unknown type {kind!r}")
 
     def _header(self, meta: Given) -> None:
         session = self.session
@@ -172,18 +178,18 @@ class Reading:
 
     def _model(self, model: str) -> None:
         if model:
-            self.session.names_model(f"{self._provider}/{model}" if self._provider else model)
+            self.session.set_model(f"{self._provider}/{model}" if self._provider else model)
 
     def _event(self, event: Given) -> None:
         match text_in(event, "type"):
             case "token_count":
                 info = object_in(event, "info")
-                self.session.tells_window("limit", count_in(info, "model_context_window"))
+                self.session.add_window_evidence("limit", count_in(info, "model_context_window"))
                 report = info.get("last_token_usage", NULL)
                 if first_byte(report) == b"{":
                     self._report(report)
             case "task_started" | "turn_started":
-                self.session.tells_window("limit", count_in(event, "model_context_window"))
+                self.session.add_window_evidence("limit", count_in(event, "model_context_window"))
             case "thread_rolled_back":
                 self._roll_back(count_in(event, "num_turns"))
             case _:
@@ -235,9 +241,9 @@ class Reading:
         if kind == "message":
             self._message(raw, item, at)
         elif kind in _CALLS:
-            self._say([self._call(kind, item)], at, joins=True)
+            self._add_text([self._call(kind, item)], at, joins=True)
         elif kind in _OUTPUTS:
-            self._unheard()
+            self._flush_reasoning()
             call_id = text_in(item, "call_id")
             content, is_error = _output(item.get("output", item.get("result", NULL)))
             name = self._names.get(call_id)
@@ -249,7 +255,7 @@ class Reading:
             told: list[Block] = [block for block in message.content if isinstance(block, Thinking)]
             self._unspoken += [block for block in message.content if not isinstance(block, Thinking)]
             if told:
-                self._say(told, at)
+                self._add_text(told, at)
         elif kind not in _SILENT:
             self._unspoken += read_message(raw, "$.payload").content
 
@@ -257,16 +263,16 @@ class Reading:
         role = text_in(item, "role")
         blocks = read_message(raw, "$.payload").content
         if role == "assistant":
-            self._say(list(blocks), at, id=text_field(item, "id"))
+            self._add_text(list(blocks), at, id=text_field(item, "id"))
             return
         this = self._message_id
-        self._unheard()
+        self._flush_reasoning()
         self._message_id = this
         meta: Meta | None = None
         if role == "developer":
             meta = Meta(kind="developer", synthetic=True)
         elif role == "user":
-            meta, blocks = _told_apart(blocks, SUBAGENT if self._is_subagents else None)
+            meta, blocks = _with_authors(blocks, SUBAGENT if self._is_subagents else None)
         if has_content(blocks):
             self.close()
         self.session.add(
@@ -277,7 +283,7 @@ class Reading:
             meta=meta,
         )
 
-    def _say(
+    def _add_text(
         self, blocks: list[Block], at: float | None, *, id: str | None = None, joins: bool = False
     ) -> None:
         """Add blocks of the model: to its last answer if `joins`, otherwise as a new answer.
@@ -291,7 +297,7 @@ class Reading:
         if last is not None and self._message_id is not None:
             joins = last.id == self._message_id
         if joins and last is not None and last.role == "assistant":
-            answer = self._answer or self._reopened()
+            answer = self._answer or self._reopen()
             answer.blocks += unspoken
             answer.blocks += blocks
             if last.id is None or last.created_at is None:
@@ -311,7 +317,7 @@ class Reading:
         # A message that a rollback uncovered is complete.
         return self.session.messages[at][0] if at >= 0 and at == self._closed_at else None
 
-    def _reopened(self) -> _Answer:
+    def _reopen(self) -> _Answer:
         """Reopen the last message, because more of it follows after a pause in the file."""
         message, _ = self.session.messages.pop()
         self._indexed = min(self._indexed, len(self.session.messages))
@@ -325,21 +331,21 @@ class Reading:
             self._closed_at = len(self.session.messages)
             self.session.take(replace(answer.message, content=tuple(answer.blocks)))
 
-    def _unheard(self) -> None:
+    def _flush_reasoning(self) -> None:
         """Add the waiting reasoning, which no answer followed, to the answer before it. If there is no such
         answer, drop the reasoning.
         """
         if self._unspoken:
             if (last := self._last()) is not None and last.role == "assistant":
                 self._message_id = None
-                self._say([], None, joins=True)
+                self._add_text([], None, joins=True)
             else:
-                self.session.pass_over("reasoning item without an answer")
+                self.session.count_skipped("reasoning item without an answer")
                 self._unspoken = []
 
     def end(self) -> None:
         """End the session: the whole file was read."""
-        self._unheard()
+        self._flush_reasoning()
         self.close()
 
     def _call(self, kind: str, item: Given) -> ToolCall:
@@ -349,8 +355,8 @@ class Reading:
         self._names[call_id] = name
         return ToolCall(call_id=call_id, name=name, arguments=item.get(field, Raw(b"{}")))
 
-    def _compacted(self, payload: Given, at: float | None) -> None:
-        self._unheard()
+    def _add_compaction(self, payload: Given, at: float | None) -> None:
+        self._flush_reasoning()
         self.close()
         self._index()
         session = self.session
@@ -367,7 +373,9 @@ class Reading:
         session.summary(text_in(payload, "message") or _ENCRYPTED, created_at=at)
 
 
-def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Meta | None, tuple[Block, ...]]:
+def _with_authors(
+    blocks: tuple[Block, ...], otherwise: Author | None
+) -> tuple[Meta | None, tuple[Block, ...]]:
     """Return (meta of a user item, its blocks). The author is in the meta if no text was typed by a person,
     and otherwise in each block that a program wrote. `otherwise`: the author of texts that Codex did not
     write; None for a person.
@@ -420,7 +428,7 @@ def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
         case b'"':
             text = string(raw, "$.payload.output")
             if text.startswith('{"output":'):
-                return _wrapped(text)
+                return _unwrap_output(text)
             return text, False
         case b"[":
             item = b'{"type":"function_call_output","call_id":"","output":%b}' % bytes(raw)
@@ -434,7 +442,7 @@ def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
             return "", False
 
 
-def _wrapped(text: str) -> tuple[str, bool]:
+def _unwrap_output(text: str) -> tuple[str, bool]:
     """Return the output in a text such as `{"output":"…","metadata":{"exit_code":1}}`."""
     try:
         given = fields(text.encode(), "$.payload.output", "output")

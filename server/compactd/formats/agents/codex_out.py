@@ -8,24 +8,24 @@ import msgspec
 from msgspec import Raw
 
 from compactd import __version__
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     WRITER,
     Json,
     arguments_text,
     ids_of,
     is_summary_of,
     iso,
+    join_text_blocks,
     lines_of,
     model_parts,
+    only_result,
     picture_url,
-    report_of,
-    result_of,
     session_id_of,
-    texts_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
-from compactd.formats.messages.parts import first_byte
+from compactd.formats.messages.json_parts import first_byte
 from compactd.formats.messages.provenance import RESPONSES
 from compactd.protocol.messages import (
     Block,
@@ -43,15 +43,15 @@ from compactd.protocol.messages import (
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Codex CLI's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.in_pieces`). O(bytes).
+    own (see `outgoing.split_messages`). O(bytes).
     """
-    writing = _Writing(file)
+    writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
     return lines_of(writing.records)
 
 
-class _Writing:
+class _Writer:
     def __init__(self, file: SessionFile) -> None:
         self._file = file
         self._ids = ids_of(file)
@@ -85,11 +85,11 @@ class _Writing:
         """Add the records of one message."""
         self._id = self._ids[at] if message.role == "assistant" or message.id is not None else None
         if is_summary_of(message):
-            self._compacted(at, message)
+            self._add_compaction(at, message)
         elif message.role == "assistant":
             self._answer(message)
         elif message.role == "tool":
-            self._record("response_item", _output(result_of(message)), message)
+            self._record("response_item", _output(only_result(message)), message)
         else:
             self._record("response_item", _words(message), message)
 
@@ -116,16 +116,16 @@ class _Writing:
             self._record("response_item", _words(words), message)
         for call in calls:
             self._record("response_item", call, message)
-        usage = report_of(message)
+        usage = usage_report(message)
         if usage is not None:
             self._record("event_msg", _token_count(usage), message)
 
-    def _compacted(self, at: int, message: Message) -> None:
+    def _add_compaction(self, at: int, message: Message) -> None:
         kept = [i for place, places in self._file.pinned if place == at for i in places]
         start = dict(self._file.first_kept).get(at, at)
         history = [self._file.messages[i][0] for i in (*kept, *range(start, at))]
         items = [item for one in history for item in _items(one)]
-        text = texts_of(message.content)
+        text = join_text_blocks(message.content)
         payload = {"message": text, "replacement_history": [*items, _words(message)]}
         self._record("compacted", payload, message)
 
@@ -140,8 +140,8 @@ class _Writing:
 def _items(message: Message) -> list[Json]:
     """Return a message as items of the history after a compaction."""
     if message.role == "tool":
-        return [_output(result_of(message))]
-    words = [_words(message)] if texts_of(message.content) else []
+        return [_output(only_result(message))]
+    words = [_words(message)] if join_text_blocks(message.content) else []
     return [*words, *(_call(block) for block in message.content if isinstance(block, ToolCall))]
 
 

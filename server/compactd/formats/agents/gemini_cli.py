@@ -23,9 +23,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
-from compactd.formats.files.lines import Warn, mend_surrogates, records, utf8
-from compactd.formats.files.session_file import Collected, SessionFile, text_field, unix_seconds
+from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
 from compactd.formats.messages.gemini import read_message
+from compactd.formats.messages.json_parts import NULL, first_byte, string
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -33,11 +34,10 @@ from compactd.formats.messages.lenient_json import (
     is_text,
     object_in,
     objects_in,
+    read_usage,
     text_in,
     texts_in,
-    usage_of,
 )
-from compactd.formats.messages.parts import NULL, first_byte, string
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Author, Block, BlockMeta, Text, Thinking, ToolCall, ToolResult
 
@@ -46,14 +46,14 @@ _SHOWN = ("info", "error", "warning")
 """Records that were shown on the screen and never sent to a model."""
 _REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
 """The beginning of the first part that contains a file's text. Neither it nor any later part was typed."""
-_GO_ON: Final = ("Please continue.", "System: Please continue.")
+_CONTINUE_PROMPTS: Final = ("Please continue.", "System: Please continue.")
 """Prompts that Gemini CLI itself sends to the model."""
 _REFERENCE: Final = re.compile(r"@\S+")
 
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    session = Collected("gemini-cli")
+    session = SessionBuilder("gemini-cli")
     log = _Log()
     for record in _records(data, session.warn):
         log.take(record)
@@ -75,7 +75,7 @@ def read(data: bytes) -> SessionFile:
             reader.record(log.records[record_id], record_id)
         except CompactdError as error:
             session.warn(f"message {record_id} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
 def _records(data: bytes, warn: Warn) -> list[Given]:
@@ -83,7 +83,7 @@ def _records(data: bytes, warn: Warn) -> list[Given]:
     line.
     """
     text = utf8(data.removeprefix(b"\xef\xbb\xbf").strip(), "the file", warn)
-    for attempt in (text, mend_surrogates(text)):
+    for attempt in (text, repair_surrogates(text)):
         try:
             about = msgspec.json.decode(attempt, type=dict[str, Raw])
         except (msgspec.DecodeError, RecursionError):
@@ -117,7 +117,7 @@ class _Log:
             changed = object_in(record, "$set")
             self.about.update((name, raw) for name, raw in changed.items() if name != "messages")
             if is_list(changed.get("messages", NULL)):
-                self._replaced(objects_in(changed, "messages"))
+                self._replace_all(objects_in(changed, "messages"))
         elif is_text(record.get("id", NULL)):
             self._put(record)
         else:
@@ -130,7 +130,7 @@ class _Log:
             self.order.append(record_id)
         self.records[record_id] = record
 
-    def _replaced(self, messages: list[Given]) -> None:
+    def _replace_all(self, messages: list[Given]) -> None:
         """Replace all messages by the new list `messages`. If the list contains a new summary, a compression
         made it; then the older messages stay before it as history.
         """
@@ -153,7 +153,7 @@ class _Log:
 
 
 class _Reader:
-    def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
+    def __init__(self, session: SessionBuilder, *, is_subagents: bool = False) -> None:
         self._session = session
         self._is_subagents = is_subagents
         """Whether the prompts were written by another agent."""
@@ -167,7 +167,7 @@ class _Reader:
             case "gemini":
                 self._answer(record, record_id, at)
             case kind if kind not in _SHOWN:
-                self._session.pass_over(f"record of the unknown type {kind!r}")
+                self._session.count_skipped(f"record of the unknown type {kind!r}")
 
     def _user(self, record: Given, record_id: str, at: float | None) -> None:
         blocks = _blocks(record, "user")
@@ -182,9 +182,9 @@ class _Reader:
         # Other blocks next to a function's result came with it: Gemini CLI sends a user's text alone.
         rest = [block for block in blocks if not isinstance(block, ToolResult)]
         shown = _text_of(_blocks({"content": record.get("displayContent", NULL)}, "user"))
-        self._session.add("user", self._told_apart(rest, shown), id=record_id, created_at=at)
+        self._session.add("user", self._with_authors(rest, shown), id=record_id, created_at=at)
 
-    def _told_apart(self, blocks: Sequence[Block], shown: str) -> list[Block]:
+    def _with_authors(self, blocks: Sequence[Block], shown: str) -> list[Block]:
         """Return the blocks of a user record, with the author of each text that no person typed.
 
         `shown`: what was typed, if the record contains it.
@@ -207,7 +207,7 @@ class _Reader:
     def _answer(self, record: Given, record_id: str, at: float | None) -> None:
         model = text_in(record, "model")
         if model:
-            self._session.names_model(f"google/{model}" if model.startswith(("gemini", "gemma")) else model)
+            self._session.set_model(f"google/{model}" if model.startswith(("gemini", "gemma")) else model)
         blocks: list[Block] = [Thinking(text=_thought(one)) for one in objects_in(record, "thoughts")]
         calls = objects_in(record, "toolCalls")
         ids = {text_in(call, "id") for call in calls}
@@ -253,7 +253,7 @@ def _author_of(text: str, shown: str) -> Author | None:
     """Return the author of a part; None if it contains what was typed. What Gemini CLI added inside such a
     part is found by `authors.spans`. `shown`: what was typed, if the record contains it.
     """
-    if text.strip() in _GO_ON:
+    if text.strip() in _CONTINUE_PROMPTS:
         return REMINDER
     wrapped = author_of_wrapped(text)
     if wrapped is not None or not shown.strip():
@@ -318,13 +318,13 @@ def _results(call: Given) -> list[ToolResult]:
 
 def _content(result: ToolResult, beside: Sequence[Block]) -> str | tuple[Block, ...]:
     inner = result.content if isinstance(result.content, tuple) else (Text(text=result.content),)
-    blocks = [_unwrapped(block) for block in inner] + list(beside)
+    blocks = [_unwrap(block) for block in inner] + list(beside)
     if len(blocks) == 1 and isinstance(blocks[0], Text):
         return blocks[0].text
     return tuple(block for block in blocks if not isinstance(block, Text) or block.text)
 
 
-def _unwrapped(block: Block) -> Block:
+def _unwrap(block: Block) -> Block:
     """Return the text in `{"output": "…"}` or `{"error": "…"}`; anything else unchanged."""
     if not isinstance(block, Text) or not block.text.startswith("{"):
         return block
@@ -343,4 +343,4 @@ def _usage(tokens: Given) -> Raw | None:
     """
     read, thoughts = count_in(tokens, "cached"), count_in(tokens, "thoughts")
     fresh = max(0, count_in(tokens, "input") + count_in(tokens, "tool") - read)
-    return usage_of(fresh, count_in(tokens, "output") + thoughts, read=read, reasoning=thoughts)
+    return read_usage(fresh, count_in(tokens, "output") + thoughts, read=read, reasoning=thoughts)

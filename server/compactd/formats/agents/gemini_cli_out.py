@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from compactd.formats.agents.gemini_cli import SNAPSHOT
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     ids_of,
     is_summary_of,
     iso,
+    join_text_blocks,
     lines_of,
     model_parts,
-    report_of,
-    result_of,
+    only_result,
     session_id_of,
-    texts_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.formats.messages.gemini_parts import media_of
 from compactd.protocol.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
 
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Gemini CLI's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.in_pieces`). O(bytes).
+    own (see `outgoing.split_messages`). O(bytes).
     """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {
@@ -54,7 +54,9 @@ def write(file: SessionFile) -> bytes:
         else:
             record |= {"type": "user", "content": _parts(message.content)}
         if is_summary_of(message):
-            record["content"] = [{"text": f"{SNAPSHOT}\n{texts_of(message.content)}\n</state_snapshot>"}]
+            record["content"] = [
+                {"text": f"{SNAPSHOT}\n{join_text_blocks(message.content)}\n</state_snapshot>"}
+            ]
             start_id = ids[kept[at]] if at in kept else None
             places = [place for place, one in enumerate(written) if one["id"] == start_id]
             # After a compression, all messages are written again: the summary, then those that stayed.
@@ -72,8 +74,8 @@ def _results(file: SessionFile) -> dict[int, dict[str, Message]]:
     asked: dict[str, int] = {}
     for at, (message, _) in enumerate(file.messages):
         asked.update((block.call_id, at) for block in message.content if isinstance(block, ToolCall))
-        if message.role == "tool" and (place := asked.get(result_of(message).call_id)) is not None:
-            found.setdefault(place, {}).setdefault(result_of(message).call_id, message)
+        if message.role == "tool" and (place := asked.get(only_result(message).call_id)) is not None:
+            found.setdefault(place, {}).setdefault(only_result(message).call_id, message)
     return found
 
 
@@ -88,7 +90,7 @@ def _answer(message: Message, model: str | None, results: dict[str, Message]) ->
         for block in message.content
         if isinstance(block, Thinking) and block.redacted is None
     ]
-    usage = report_of(message)
+    usage = usage_report(message)
     said = [block for block in message.content if not isinstance(block, ToolCall | Thinking)]
     answer: Json = {"type": "gemini", "content": _parts(said), "model": model, "thoughts": thoughts or None}
     answer["tokens"] = None if usage is None else _tokens(usage)
@@ -100,7 +102,7 @@ def _call(call: ToolCall, answered: Message | None, message: Message) -> Json:
     made: Json = {"id": call.call_id, "name": call.name, "args": arguments_object(call)}
     if answered is None:
         return {**made, "status": "executing", "timestamp": iso(message.created_at)}
-    result = result_of(answered)
+    result = only_result(answered)
     made["status"] = "error" if result.is_error else "success"
     made["result"] = _given(call, result)
     return {**made, "timestamp": iso(answered.created_at)}
@@ -109,7 +111,7 @@ def _call(call: ToolCall, answered: Message | None, message: Message) -> Json:
 def _given(call: ToolCall, result: ToolResult) -> list[object]:
     inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
     name = "error" if result.is_error else "output"
-    response = {"id": call.call_id, "name": call.name, "response": {name: texts_of(inner)}}
+    response = {"id": call.call_id, "name": call.name, "response": {name: join_text_blocks(inner)}}
     media = [one for one in map(media_of, inner) if one is not None]
     return [{"functionResponse": response}, *media]
 

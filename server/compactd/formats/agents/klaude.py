@@ -16,8 +16,9 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import REMINDER, UNKNOWN
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, SessionFile, text_field, unix_seconds
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
+from compactd.formats.messages.json_parts import NULL
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -27,7 +28,6 @@ from compactd.formats.messages.lenient_json import (
     text_in,
     texts_in,
 )
-from compactd.formats.messages.parts import NULL
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Image, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
@@ -54,7 +54,7 @@ _SILENT = (
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    session = Collected("klaude")
+    session = SessionBuilder("klaude")
     starts: list[int] = []
     for number, record in records(data, session.warn):
         starts.append(len(session.messages))
@@ -62,10 +62,10 @@ def read(data: bytes) -> SessionFile:
             _event(session, text_in(record, "type"), object_in(record, "data"), starts)
         except CompactdError as error:
             session.warn(f"line {number} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
-def _event(session: Collected, kind: str, data: Given, starts: list[int]) -> None:
+def _event(session: SessionBuilder, kind: str, data: Given, starts: list[int]) -> None:
     id, at = text_field(data, "id"), unix_seconds(text_field(data, "created_at"))
     match kind:
         case "SystemMessage":
@@ -99,12 +99,12 @@ def _event(session: Collected, kind: str, data: Given, starts: list[int]) -> Non
             _rewind(session, starts, count_in(data, "reverted_from_index"))
             _note(session, data, at)
         case "SpawnSubAgentEntry":
-            session.pass_over("sub-agent, whose session is in another file")
+            session.count_skipped("sub-agent, whose session is in another file")
         case _ if kind not in _SILENT:
-            session.pass_over(f"record of the unknown type {kind!r}")
+            session.count_skipped(f"record of the unknown type {kind!r}")
 
 
-def _summary(session: Collected, data: Given, starts: list[int], at: float | None) -> None:
+def _summary(session: SessionBuilder, data: Given, starts: list[int], at: float | None) -> None:
     index, place = number_in(data, "first_kept_index"), len(session.messages)
     if index is not None and 0 <= index < len(starts) and starts[int(index)] < place:
         session.first_kept[place] = starts[int(index)]
@@ -117,11 +117,11 @@ def _summary(session: Collected, data: Given, starts: list[int], at: float | Non
     session.summary(text_in(data, "summary"), created_at=at, meta=meta)
 
 
-def _rewind(session: Collected, starts: list[int], index: int) -> None:
+def _rewind(session: SessionBuilder, starts: list[int], index: int) -> None:
     session.take_back(starts[index] if index < len(starts) else len(session.messages), "rewind")
 
 
-def _note(session: Collected, data: Given, at: float | None) -> None:
+def _note(session: SessionBuilder, data: Given, at: float | None) -> None:
     """Add the note that the model wrote for itself when it rewound the session. klaude-code gives the note to
     the model as a reminder (`session.py`, `get_llm_history`, read 2026-11).
     """
@@ -132,11 +132,11 @@ def _note(session: Collected, data: Given, at: float | None) -> None:
         session.add("user", [Text(text=text)], created_at=at, meta=meta)
 
 
-def _model(session: Collected, usage: Given) -> None:
+def _model(session: SessionBuilder, usage: Given) -> None:
     model, provider = text_in(usage, "model_name"), text_in(usage, "provider")
     if model:
-        session.names_model(f"{provider}/{model}" if provider and "/" not in model else model)
-    session.tells_window("limit", count_in(usage, "context_limit"))
+        session.set_model(f"{provider}/{model}" if provider and "/" not in model else model)
+    session.add_window_evidence("limit", count_in(usage, "context_limit"))
 
 
 def _usage(usage: Given) -> Raw | None:

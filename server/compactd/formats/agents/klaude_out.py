@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_text,
     is_by_program,
     is_summary_of,
     iso,
+    join_text_blocks,
     lines_of,
     model_parts,
+    only_result,
     picture_url,
-    report_of,
-    result_of,
     result_pictures,
     result_text,
-    texts_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking, ToolCall, Usage
 
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in klaude-code's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.in_pieces`). O(bytes).
+    own (see `outgoing.split_messages`). O(bytes).
     """
     records: list[Json] = []
     if file.system_prompt:
@@ -45,14 +45,14 @@ def _event(message: Message, model: str | None, first_kept: int) -> Json:
     meta = message.meta
     if is_summary_of(message) and meta is not None:
         summary = {
-            "summary": texts_of(message.content),
+            "summary": join_text_blocks(message.content),
             "first_kept_index": first_kept,
             "details": {"read_files": meta.read_files, "modified_files": meta.modified_files},
             "created_at": iso(message.created_at),
         }
         return _record("CompactionEntry", summary)
     if message.role == "tool":
-        result = result_of(message)
+        result = only_result(message)
         given: Json = {
             **about,
             "role": "tool",
@@ -65,7 +65,7 @@ def _event(message: Message, model: str | None, first_kept: int) -> Json:
         return _record("ToolResultMessage", given)
     said: Json = {**about, "role": message.role, "parts": _parts(message.content)}
     if message.role == "assistant":
-        usage = report_of(message)
+        usage = usage_report(message)
         said["usage"] = None if usage is None else _usage(usage, model)
         said["stop_reason"] = message.stop_reason
         return _record("AssistantMessage", without_none(said))

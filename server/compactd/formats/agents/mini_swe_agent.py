@@ -20,11 +20,11 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import UNKNOWN
-from compactd.formats.files.documents import opened
-from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
 from compactd.formats.messages import openai
+from compactd.formats.messages.json_parts import NULL, fields, first_byte
 from compactd.formats.messages.lenient_json import Given, number_in, object_in, text_in
-from compactd.formats.messages.parts import NULL, fields, first_byte
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Meta, Text, ToolCall, ToolResult
 
@@ -46,22 +46,22 @@ def read(data: bytes) -> SessionFile:
 
     Raise `InvalidParams` if there is no list of messages.
     """
-    session = Collected("mini-swe-agent")
-    about, messages = opened(data, session.warn, "messages")
+    session = SessionBuilder("mini-swe-agent")
+    about, messages = open_document(data, session.warn, "messages")
     config = object_in(object_in(about, "info"), "config")
     session.model = text_field(object_in(config, "model"), "model_name")
     session.working_dir = text_field(object_in(config, "environment"), "cwd") or None
-    reading = _Reading(session)
+    reading = _Reader(session)
     for number, raw in enumerate(messages, start=1):
         try:
             reading.message(fields(raw, f"$.messages[{number - 1}]", "a message"))
         except CompactdError as error:
             session.warn(f"message {number} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
-class _Reading:
-    def __init__(self, session: Collected) -> None:
+class _Reader:
+    def __init__(self, session: SessionBuilder) -> None:
         self._session = session
         self._count = 0
         self._has_answered = False
@@ -72,7 +72,7 @@ class _Reading:
     def message(self, given: Given) -> None:
         """Read the next message."""
         if text_in(given, "role") == "exit":
-            self._session.pass_over("exit record at the end of the run")
+            self._session.count_skipped("exit record at the end of the run")
             return
         extra = object_in(given, "extra")
         at = number_in(extra, "timestamp") or number_in(given, "timestamp")
@@ -85,7 +85,7 @@ class _Reading:
             self._session.add("tool", (result,), created_at=at)
         else:
             failed = (number_in(extra, "returncode") or 0) != 0
-            blocks = [self._named(block, failed) for block in message.content]
+            blocks = [self._with_name(block, failed) for block in message.content]
             is_asked = message.role == "user" and (self._has_answered or "interrupt_type" in extra)
             meta = Meta(author=UNKNOWN) if is_asked and not _is_typed(extra) else None
             self._session.add(message.role, blocks, created_at=at, meta=meta)
@@ -109,7 +109,7 @@ class _Reading:
             "assistant", blocks, created_at=at, usage=usage if first_byte(usage) == b"{" else None
         )
 
-    def _named(self, block: Block, failed: bool) -> Block:
+    def _with_name(self, block: Block, failed: bool) -> Block:
         if not isinstance(block, ToolResult):
             return block
         return msgspec.structs.replace(block, name=self._names.get(block.call_id), is_error=failed)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from msgspec import Raw
 
 from compactd.core.authors.authors import SUMMARY, UNKNOWN
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
 from compactd.formats.messages.lenient_json import Given, object_in, objects_in, text_in, texts_in
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
@@ -29,7 +29,7 @@ LEAD = "[conversation summary"
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    session = Collected("opal")
+    session = SessionBuilder("opal")
     messages: dict[str, tuple[int, Given]] = {}
     current = ""
     for number, record in records(data, session.warn):
@@ -47,17 +47,17 @@ def read(data: bytes) -> SessionFile:
             _message(session, record)
         except CompactdError as error:
             session.warn(f"line {number} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
-def _model(session: Collected, model: Given) -> None:
+def _model(session: SessionBuilder, model: Given) -> None:
     provider, id = text_in(model, "provider"), text_in(model, "id")
     if id:
-        session.names_model(f"{provider}/{id}" if provider else id)
+        session.set_model(f"{provider}/{id}" if provider else id)
 
 
 def _path(
-    messages: dict[str, tuple[int, Given]], current: str, session: Collected
+    messages: dict[str, tuple[int, Given]], current: str, session: SessionBuilder
 ) -> list[tuple[int, Given]]:
     """Return the messages from the root to `current`; if the file has no `current`, all messages in file
     order.
@@ -73,16 +73,18 @@ def _path(
         path.append(messages[current])
         current = text_in(messages[current][1], "parent_id")
     if len(path) < len(messages):
-        session.pass_over("branch of the conversation's tree" if len(messages) - len(path) == 1 else "branch")
+        session.count_skipped(
+            "branch of the conversation's tree" if len(messages) - len(path) == 1 else "branch"
+        )
     return path[::-1]
 
 
-def _message(session: Collected, given: Given) -> None:
+def _message(session: SessionBuilder, given: Given) -> None:
     id, text = text_field(given, "id"), text_in(given, "content")
     said: list[Block] = [Text(text=text)] if text else []
     about = object_in(given, "metadata")
     match text_in(given, "role"):
-        case "user" if text_in(about, "type") == "compaction_summary" or _leads(about, text):
+        case "user" if text_in(about, "type") == "compaction_summary" or _is_lead(about, text):
             meta = Meta(
                 type="compaction_summary",
                 read_files=texts_in(about, "read_files"),
@@ -118,7 +120,7 @@ def _message(session: Collected, given: Given) -> None:
             raise InvalidParams(f"the role {role!r} is not known", "$.role")
 
 
-def _leads(about: Given, text: str) -> bool:
+def _is_lead(about: Given, text: str) -> bool:
     return not about and text[: len(LEAD)].lower() == LEAD
 
 

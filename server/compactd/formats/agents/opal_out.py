@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     calls_of,
     ids_of,
     is_by_program,
     is_summary_of,
+    join_text_blocks,
     lines_of,
     model_parts,
-    result_of,
+    only_result,
     result_text,
     session_id_of,
-    texts_of,
     thinking_of,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Message
 
 
@@ -35,14 +35,14 @@ def write(file: SessionFile) -> bytes:
     }
     parent: str | None = None
     messages: list[Json] = []
-    for at in _shown(file):
+    for at in _shown_places(file):
         messages.append({"id": ids[at], "parent_id": parent, **_message(file.messages[at][0])})
         parent = ids[at]
     header: Json = {"session_id": session_id_of(file), "current_id": parent, "metadata": without_none(about)}
     return lines_of([header, *messages])
 
 
-def _shown(file: SessionFile) -> list[int]:
+def _shown_places(file: SessionFile) -> list[int]:
     """Return the positions of the messages in the view. Opal keeps no others."""
     last = max((at for at, (message, _) in enumerate(file.messages) if is_summary_of(message)), default=-1)
     if last < 0:
@@ -53,9 +53,13 @@ def _shown(file: SessionFile) -> list[int]:
 
 
 def _message(message: Message) -> Json:
-    given: Json = {"role": message.role, "content": texts_of(message.content) or None, "is_error": False}
+    given: Json = {
+        "role": message.role,
+        "content": join_text_blocks(message.content) or None,
+        "is_error": False,
+    }
     if message.role == "tool":
-        result = result_of(message)
+        result = only_result(message)
         return {
             "role": "tool_result",
             "content": result_text(result),

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import FILE, SUBAGENT, UNKNOWN
-from compactd.formats.files.documents import opened
-from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
+from compactd.formats.messages.json_parts import NULL, fields, first_byte
 from compactd.formats.messages.lenient_json import Given, list_in, number_in, object_in, objects_in, text_in
-from compactd.formats.messages.parts import NULL, fields, first_byte
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
@@ -48,8 +48,8 @@ def read(data: bytes) -> SessionFile:
 
     Raise `InvalidParams` if there is no list of messages.
     """
-    session = Collected("opencode")
-    about, messages = opened(data, session.warn, "messages")
+    session = SessionBuilder("opencode")
+    about, messages = open_document(data, session.warn, "messages")
     info = object_in(about, "info")
     session.session_id = text_field(info, "id")
     session.title = text_field(info, "title")
@@ -58,7 +58,7 @@ def read(data: bytes) -> SessionFile:
     if is_subagents:
         session.warn("this is the session of a sub-agent; the main agent's session is in another file")
     reverted = text_in(object_in(info, "revert"), "messageID")
-    reading = _Reading(session, is_subagents=is_subagents)
+    reading = _Reader(session, is_subagents=is_subagents)
     for index, raw in enumerate(messages):
         try:
             given = fields(raw, f"$.messages[{index}]", "a message")
@@ -69,11 +69,11 @@ def read(data: bytes) -> SessionFile:
             reading.message(about_it, [fields(part, "$.parts", "a part") for part in list_in(given, "parts")])
         except CompactdError as error:
             session.warn(f"message {index + 1} was left out: {error.message}")
-    return session.finished()
+    return session.finish()
 
 
-class _Reading:
-    def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
+class _Reader:
+    def __init__(self, session: SessionBuilder, *, is_subagents: bool = False) -> None:
         self._session = session
         self._is_subagents = is_subagents
         """Whether the prompts were written by another agent."""
@@ -92,7 +92,7 @@ class _Reading:
             marker = next((part for part in parts if text_in(part, "type") == "compaction"), None)
             if marker is not None:
                 self._tail = text_in(marker, "tail_start_id")
-            meta, blocks = self._told_apart(parts)
+            meta, blocks = self._with_authors(parts)
             session.add("user", blocks, id=id, created_at=created_at, meta=meta)
             return
         self._model(text_in(info, "providerID"), text_in(info, "modelID"))
@@ -115,7 +115,7 @@ class _Reading:
             if text_in(part, "type") == "tool":
                 self._result(part, created_at)
 
-    def _told_apart(self, parts: list[Given]) -> tuple[Meta | None, list[Block]]:
+    def _with_authors(self, parts: list[Given]) -> tuple[Meta | None, list[Block]]:
         """Return (meta of a user message, its blocks). Each text that no person typed has its author."""
         blocks: list[Block] = []
         is_file = False
@@ -138,12 +138,12 @@ class _Reading:
 
     def _model(self, provider: str, model: str) -> None:
         if model:
-            self._session.names_model(f"{provider}/{model}" if provider else model)
+            self._session.set_model(f"{provider}/{model}" if provider else model)
 
     def _summary(self, info: Given, parts: list[Given], id: str | None, created_at: float | None) -> None:
         texts = [text_in(part, "text") for part in parts if text_in(part, "type") == "text"]
         if "error" in info or not any(texts):
-            self._session.pass_over("compaction that failed")
+            self._session.count_skipped("compaction that failed")
             return
         kept = self._starts.get(self._tail)
         if self._tail and kept is not None:

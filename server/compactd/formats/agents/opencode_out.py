@@ -6,32 +6,32 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     WRITER,
     Json,
     arguments_object,
     ids_of,
     is_summary_of,
+    join_text_blocks,
+    looks_typed,
     millis,
     model_parts,
-    passes_for_typed,
+    only_result,
     picture_url,
-    report_of,
-    result_of,
     result_pictures,
     result_text,
     session_id_of,
-    texts_of,
+    usage_report,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, Usage
 
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in the form of `opencode export`. In `file`, each tool result must be a
-    message of its own (see `outgoing.in_pieces`). O(bytes).
+    message of its own (see `outgoing.split_messages`). O(bytes).
     """
-    writing = _Writing(file)
+    writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
     times = [message.created_at for message, _ in file.messages if message.created_at]
@@ -50,7 +50,7 @@ def write(file: SessionFile) -> bytes:
     return msgspec.json.format(body, indent=1) + b"\n"
 
 
-class _Writing:
+class _Writer:
     def __init__(self, file: SessionFile) -> None:
         self.session_id = session_id_of(file)
         self.messages: list[Json] = []
@@ -79,7 +79,7 @@ class _Writing:
             for block in message.content:
                 part = self._part(block, id)
                 if part is not None and part["type"] == "text":
-                    marked = by_program or passes_for_typed(message, block)
+                    marked = by_program or looks_typed(message, block)
                     parts.append({**part, "synthetic": True} if marked else part)
                 elif part is not None:
                     parts.append(part)
@@ -98,7 +98,7 @@ class _Writing:
         self._add(info, parts)
 
     def _answer(self, id: str, message: Message, parts: list[Json], **more: object) -> None:
-        usage = report_of(message)
+        usage = usage_report(message)
         at = millis(message.created_at)
         where = self._file.working_dir or ""
         info: Json = {
@@ -124,7 +124,7 @@ class _Writing:
         if at in self._kept:
             marker["tail_start_id"] = self._ids[self._kept[at]]
         self._user(f"{id}-request", message, [marker])
-        self._answer(id, message, [{"type": "text", "text": texts_of(message.content)}], summary=True)
+        self._answer(id, message, [{"type": "text", "text": join_text_blocks(message.content)}], summary=True)
 
     def _add(self, info: Mapping[str, object], parts: list[Json]) -> None:
         whole = [
@@ -160,7 +160,7 @@ class _Writing:
                 return None
 
     def _result(self, id: str, message: Message) -> None:
-        result = result_of(message)
+        result = only_result(message)
         part = self._open.pop(result.call_id, None)
         if part is None:
             return  # A result without its call cannot be represented.

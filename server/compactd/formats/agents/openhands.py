@@ -13,12 +13,12 @@ messages of another agent have. Its `extended_content` contains skills, which ma
 
 from __future__ import annotations
 
-from compactd.formats.agents.openhands_v1 import Reading
-from compactd.formats.files.documents import opened
-from compactd.formats.files.lines import Warn, records
-from compactd.formats.files.session_file import Collected, SessionFile
+from compactd.formats.agents.openhands_v1 import OpenHandsReader
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.json_lines import Warn, records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile
+from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import Given, is_object
-from compactd.formats.messages.parts import fields
 from compactd.protocol.errors import CompactdError, InvalidParams
 
 MAX_STEPS = 5_000_000
@@ -43,28 +43,28 @@ def read(data: bytes) -> SessionFile:
 
     Raise `InvalidParams` if there are no events.
     """
-    session = Collected("openhands")
+    session = SessionBuilder("openhands")
     events = events_of(data, session.warn)
-    reading: Reading
+    reading: OpenHandsReader
     if any("kind" in event for event in events):
-        reading = Reading(session)
+        reading = OpenHandsReader(session)
     else:
-        from compactd.formats.agents.openhands_v0 import ReadingV0
+        from compactd.formats.agents.openhands_v0 import OpenHandsV0Reader
 
-        reading = ReadingV0(session)
+        reading = OpenHandsV0Reader(session)
     for number, event in enumerate(events, start=1):
         try:
             reading.event(event)
         except CompactdError as error:
             session.warn(f"event {number} was left out: {error.message}")
     reading.finish()
-    return session.finished()
+    return session.finish()
 
 
 def events_of(data: bytes, warn: Warn) -> list[Given]:
     """Return the events of a file, which is a list, an object that contains a list, or one event per line."""
     try:
-        _, listed = opened(data, warn, "events", "items", "history")
+        _, listed = open_document(data, warn, "events", "items", "history")
     except InvalidParams:
         return [record for _, record in records(data, warn)]
     return [fields(raw, "$", "an event") for raw in listed if is_object(raw)]

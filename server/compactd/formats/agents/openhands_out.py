@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_text,
     calls_of,
@@ -12,26 +13,25 @@ from compactd.formats.files.outgoing import (
     is_by_program,
     is_summary_of,
     iso,
+    join_text_blocks,
+    only_result,
     picture_url,
-    result_of,
-    texts_of,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking
 
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` as events of OpenHands' SDK. In `file`, each tool result must be a message of
-    its own (see `outgoing.in_pieces`). O(bytes).
+    its own (see `outgoing.split_messages`). O(bytes).
     """
-    writing = _Writing(file)
+    writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
         writing.message(at, message)
     return b"[\n" + b",\n".join(msgspec.json.encode(event) for event in writing.events) + b"\n]\n"
 
 
-class _Writing:
+class _Writer:
     def __init__(self, file: SessionFile) -> None:
         self.events: list[Json] = []
         self._ids = ids_of(file)
@@ -49,8 +49,8 @@ class _Writing:
         """Add the events of one message."""
         id, start = self._ids[at], len(self.events)
         if is_summary_of(message):
-            forgotten = [one for place in self._gone(at) for one in self._of[place]]
-            more = {"forgotten_event_ids": forgotten, "summary": texts_of(message.content)}
+            forgotten = [one for place in self._removed_places(at) for one in self._of[place]]
+            more = {"forgotten_event_ids": forgotten, "summary": join_text_blocks(message.content)}
             self._event("Condensation", id, message, "environment", **more, llm_response_id=id)
         elif message.role == "assistant":
             self._answer(id, message)
@@ -62,7 +62,7 @@ class _Writing:
             self._event("MessageEvent", id, message, source, llm_message=said)
         self._of.append([str(event["id"]) for event in self.events[start:]])
 
-    def _gone(self, at: int) -> list[int]:
+    def _removed_places(self, at: int) -> list[int]:
         """Return the positions of the messages that are not in the view after the summary at
         position `at`.
         """
@@ -98,7 +98,7 @@ class _Writing:
             )
 
     def _result(self, id: str, message: Message) -> None:
-        result = result_of(message)
+        result = only_result(message)
         inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
         self._event(
             "ObservationEvent",

@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import UNKNOWN
-from compactd.formats.agents.openhands_v1 import Reading
-from compactd.formats.files.session_file import Collected, is_true, text_field, unix_seconds
+from compactd.formats.agents.openhands_v1 import OpenHandsReader
+from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
+from compactd.formats.messages.json_parts import NULL, first_byte
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -28,7 +29,6 @@ from compactd.formats.messages.lenient_json import (
     objects_in,
     text_in,
 )
-from compactd.formats.messages.parts import NULL, first_byte
 from compactd.protocol.messages import Block, Meta, Text, ToolCall, ToolResult
 
 _SILENT = (
@@ -39,14 +39,22 @@ _SILENT = (
     "condensation_request",
     "loop_recovery",
 )
-_OURS = ("thought", "is_input", "hidden", "confirmation_state", "security_risk", "blocking", "keep_prompt")
+_ADDED_ARGUMENTS = (
+    "thought",
+    "is_input",
+    "hidden",
+    "confirmation_state",
+    "security_risk",
+    "blocking",
+    "keep_prompt",
+)
 """Arguments that OpenHands adds to the model's own in an action."""
 
 
-class ReadingV0(Reading):
+class OpenHandsV0Reader(OpenHandsReader):
     """A session of version 0 that is being read event by event."""
 
-    def __init__(self, session: Collected) -> None:
+    def __init__(self, session: SessionBuilder) -> None:
         super().__init__(session)
         self._delegates = False
         """Whether the last action gave a task to another agent."""
@@ -68,16 +76,16 @@ class ReadingV0(Reading):
             case "message":
                 self._words(event, given, id, at)
             case "condensation":
-                self.condensed(text_in(given, "summary"), _forgotten(given, self.starts), id, at)
+                self.add_compaction(text_in(given, "summary"), _forgotten_ids(given, self.starts), id, at)
             case "finish" if "tool_call_metadata" not in event:
                 text = (
                     text_in(given, "final_thought") or text_in(given, "thought") or text_in(event, "message")
                 )
-                self.say("", [Text(text=text)], id, at)
+                self.add_answer("", [Text(text=text)], id, at)
             case _ if kind and kind not in _SILENT:
                 self._act(event, kind, given, id, at)
             case "":
-                self.session.pass_over("event that is neither action nor observation")
+                self.session.count_skipped("event that is neither action nor observation")
 
     def _words(self, event: Given, given: Given, id: str | None, at: float | None) -> None:
         text: list[Block] = [Text(text=text_in(given, "content") or text_in(event, "message"))]
@@ -87,7 +95,7 @@ class ReadingV0(Reading):
             self._delegates = False
             self.session.add("user", text, id=id, created_at=at, meta=meta)
         else:
-            self.say("", text, id, at)
+            self.add_answer("", text, id, at)
             self.session.report(_usage(event))
 
     def _act(self, event: Given, kind: str, given: Given, id: str | None, at: float | None) -> None:
@@ -98,7 +106,7 @@ class ReadingV0(Reading):
         )
         self._calls[id or ""] = call_id, name
         self._delegates = kind == "delegate"
-        made = _made(about, call_id)
+        made = _model_arguments(about, call_id)
         arguments = made if made is not None else _json(given)
         thought = text_in(given, "thought") or text_in(object_in(given, "thought"), "text")
         said: list[Block] = [Text(text=thought)] if thought else []
@@ -106,7 +114,7 @@ class ReadingV0(Reading):
         response = text_in(made_by, "id")
         self.session.model = text_field(made_by, "model") or self.session.model
         call = ToolCall(call_id=call_id, name=name, arguments=arguments)
-        self.say(response, [*said, call], id, at)
+        self.add_answer(response, [*said, call], id, at)
         self.session.report(_usage(event))
 
     def _observation(self, event: Given, id: str | None, at: float | None) -> None:
@@ -133,7 +141,7 @@ class ReadingV0(Reading):
         self.session.add("tool", (result,), id=id, created_at=at)
 
 
-def _forgotten(given: Given, known: Iterable[str]) -> list[str]:
+def _forgotten_ids(given: Given, known: Iterable[str]) -> list[str]:
     ids = list_in(given, "forgotten_event_ids")
     if ids:
         return [bytes(raw).decode().strip('"') for raw in ids]
@@ -143,7 +151,7 @@ def _forgotten(given: Given, known: Iterable[str]) -> list[str]:
     return [one for one in known if one.isdecimal() and start <= int(one) <= end]
 
 
-def _made(about: Given, call_id: str) -> Raw | None:
+def _model_arguments(about: Given, call_id: str) -> Raw | None:
     """Return the arguments that the model gave, from its own response."""
     for choice in objects_in(object_in(about, "model_response"), "choices"):
         for call in objects_in(object_in(choice, "message"), "tool_calls"):
@@ -153,7 +161,9 @@ def _made(about: Given, call_id: str) -> Raw | None:
 
 
 def _json(given: Given) -> Raw:
-    return Raw(msgspec.json.encode({name: raw for name, raw in given.items() if name not in _OURS}))
+    return Raw(
+        msgspec.json.encode({name: raw for name, raw in given.items() if name not in _ADDED_ARGUMENTS})
+    )
 
 
 def _usage(event: Given) -> Raw | None:

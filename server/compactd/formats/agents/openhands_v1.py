@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import SKILL, UNKNOWN
-from compactd.formats.files.session_file import Collected, is_true, text_field, unix_seconds
+from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
+from compactd.formats.messages.json_parts import NULL, first_byte, string
 from compactd.formats.messages.lenient_json import Given, list_in, object_in, objects_in, text_in
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.formats.messages.parts import NULL, first_byte, string
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.messages import (
     Block,
@@ -42,10 +42,10 @@ _SILENT = (
 )
 
 
-class Reading:
+class OpenHandsReader:
     """A session that is being read event by event."""
 
-    def __init__(self, session: Collected) -> None:
+    def __init__(self, session: SessionBuilder) -> None:
         self.session = session
         self.starts: dict[str, int] = {}
         """Event id -> the position of the message that it became or joined."""
@@ -83,11 +83,11 @@ class Reading:
                 self.result(event, text_in(event, "error"), True, at)
             case "Condensation":
                 forgotten = [string(raw, "$.id") for raw in list_in(event, "forgotten_event_ids")]
-                self.condensed(text_in(event, "summary"), forgotten, id, at)
+                self.add_compaction(text_in(event, "summary"), forgotten, id, at)
             case "CondensationSummaryEvent":
                 self._summary(text_in(event, "summary"), id, at)
             case _ if kind not in _SILENT:
-                self.session.pass_over(f"event of the unknown kind {kind!r}")
+                self.session.count_skipped(f"event of the unknown kind {kind!r}")
 
     def start(self, id: str | None) -> None:
         """Record that the next message comes from the event `id`."""
@@ -125,9 +125,9 @@ class Reading:
             arguments=arguments,
         )
         said = blocks_of(event.get("thought", NULL))
-        self.say(text_in(event, "llm_response_id"), [*_thinking(event), *said, call], id, at)
+        self.add_answer(text_in(event, "llm_response_id"), [*_thinking(event), *said, call], id, at)
 
-    def say(self, response: str, blocks: Sequence[Block], id: str | None, at: float | None) -> None:
+    def add_answer(self, response: str, blocks: Sequence[Block], id: str | None, at: float | None) -> None:
         """Add blocks of the model's response with the id `response`: to the newest answer if that is part of
         the same response, otherwise as a new answer.
         """
@@ -148,7 +148,7 @@ class Reading:
         self._answer.extend(blocks)
 
     def finish(self) -> None:
-        """Store the blocks that `say` added to the newest answer in its message."""
+        """Store the blocks that `add_answer` added to the newest answer in its message."""
         if self._answer_at is not None:
             messages, place = self.session.messages, self._answer_at
             whole = msgspec.structs.replace(messages[place][0], content=tuple(self._answer))
@@ -169,19 +169,21 @@ class Reading:
         )
         self.session.add("tool", (result,), id=id, created_at=at)
 
-    def condensed(self, summary: str, forgotten: Sequence[str], id: str | None, at: float | None) -> None:
+    def add_compaction(
+        self, summary: str, forgotten: Sequence[str], id: str | None, at: float | None
+    ) -> None:
         """Add a compaction that removes the events with the ids `forgotten` from the view."""
         session, place = self.session, len(self.session.messages)
         gone = {self.starts[one] for one in forgotten if one in self.starts}
         tail = max(gone, default=place - 1) + 1
         if tail < place:
             session.first_kept[place] = tail
-        if kept := self._kept(tail, gone):
+        if kept := self._kept_places(tail, gone):
             session.pinned[place] = kept
         self._summary(summary or "[Older events were forgotten, without a summary.]", id, at)
         self._response = ""
 
-    def _kept(self, tail: int, gone: set[int]) -> tuple[int, ...]:
+    def _kept_places(self, tail: int, gone: set[int]) -> tuple[int, ...]:
         """Return the positions of the messages before `tail` that were in the view and that the compaction
         left there. `gone`: the positions of the messages that it removed.
         """

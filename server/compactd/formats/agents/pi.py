@@ -16,11 +16,11 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import HOOK, SUMMARY
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field, unix_seconds
+from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
 from compactd.formats.messages.lenient_json import object_in, texts_in
-from compactd.formats.messages.neutral import kept_block
-from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.neutral import keep_block
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
 
@@ -39,20 +39,20 @@ _USAGE = (
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. An entry that cannot be read is skipped with a warning. O(bytes)."""
-    reading = Reading()
+    reading = PiReader()
     for number, record in _path(list(records(data, reading.session.warn))):
         try:
             reading.record(record, number)
         except CompactdError as error:
             reading.session.warn(f"line {number} was left out: {error.message}")
-    return reading.session.finished()
+    return reading.session.finish()
 
 
-class Reading:
+class PiReader:
     """A session that is being read entry by entry, along its path."""
 
     def __init__(self) -> None:
-        self.session = Collected("pi")
+        self.session = SessionBuilder("pi")
         self._starts: dict[str | int | None, int] = {}
 
     def record(self, record: _Record, number: int) -> None:
@@ -93,7 +93,7 @@ def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:
     return headers + path[::-1]
 
 
-def _entry(session: Collected, record: _Record) -> None:
+def _entry(session: SessionBuilder, record: _Record) -> None:
     created_at = unix_seconds(text_field(record, "timestamp"))
     entry_id = text_field(record, "id")
     match text_field(record, "type"):
@@ -127,20 +127,22 @@ def _entry(session: Collected, record: _Record) -> None:
             pass
 
 
-def _model(session: Collected, record: _Record) -> None:
+def _model(session: SessionBuilder, record: _Record) -> None:
     provider, model = text_field(record, "provider"), text_field(record, "modelId")
     if model:
-        session.names_model(f"{provider}/{model}" if provider else model)
+        session.set_model(f"{provider}/{model}" if provider else model)
 
 
 def _summary(
-    session: Collected, record: _Record, entry_id: str | None, created_at: float | None, meta: Meta
+    session: SessionBuilder, record: _Record, entry_id: str | None, created_at: float | None, meta: Meta
 ) -> None:
     summary = Text(text=text_field(record, "summary") or "")
     session.add("user", (summary,), id=entry_id, created_at=created_at, meta=meta)
 
 
-def _message(session: Collected, message: _Record, entry_id: str | None, created_at: float | None) -> None:
+def _message(
+    session: SessionBuilder, message: _Record, entry_id: str | None, created_at: float | None
+) -> None:
     content = message.get("content", NULL)
     match text_field(message, "role"):
         case "user":
@@ -216,7 +218,7 @@ def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
             media_type = text_field(given, "mimeType") or "image/png"
             return Image(media_type=media_type, data=text_field(given, "data"))
         case _:
-            return kept_block(tag, raw, "pi")
+            return keep_block(tag, raw, "pi")
 
 
 def _usage(raw: Raw) -> Raw | None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     ids_of,
     is_by_program,
     is_summary_of,
     iso,
+    join_text_blocks,
     lines_of,
     millis,
     model_parts,
-    report_of,
-    result_of,
+    only_result,
     session_id_of,
-    texts_of,
+    usage_report,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking, ToolCall, Usage
 
 VERSION = 3
@@ -28,7 +28,7 @@ VERSION = 3
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in pi's format. In `file`, each tool result must be a message of its own (see
-    `outgoing.in_pieces`). O(bytes).
+    `outgoing.split_messages`). O(bytes).
     """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {"type": "session", "version": VERSION, "id": session_id_of(file), "timestamp": iso(start)}
@@ -65,7 +65,11 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
     if message.role == "system":
         return None
     if is_summary_of(message):
-        summary: Json = {"type": "compaction", "summary": texts_of(message.content), "tokensBefore": 0}
+        summary: Json = {
+            "type": "compaction",
+            "summary": join_text_blocks(message.content),
+            "tokensBefore": 0,
+        }
         meta = message.meta
         if meta is not None and (meta.read_files or meta.modified_files):
             summary["details"] = {"readFiles": meta.read_files, "modifiedFiles": meta.modified_files}
@@ -76,7 +80,7 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
         return {"type": "custom_message", "customType": "imported", "content": content, "display": True}
     said: Json = {"role": message.role, "timestamp": millis(message.created_at)}
     if message.role == "tool":
-        result = result_of(message)
+        result = only_result(message)
         inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
         said = {
             "role": "toolResult",
@@ -87,7 +91,7 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
             "timestamp": said["timestamp"],
         }
     elif shell:
-        command, _, output = texts_of(message.content).removeprefix("$ ").partition("\n")
+        command, _, output = join_text_blocks(message.content).removeprefix("$ ").partition("\n")
         said = {**said, "role": "bashExecution", "command": command, "output": output, "exitCode": 0}
     else:
         said["content"] = [block for block in map(_block, message.content) if block]
@@ -97,7 +101,7 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
 
 
 def _answer(message: Message, provider: str, model: str) -> Json:
-    usage = report_of(message)
+    usage = usage_report(message)
     is_signed = any(isinstance(block, Thinking) and block.signature for block in message.content)
     api = "anthropic-messages" if is_signed else "openai-completions"
     about: Json = {"api": api, "provider": provider, "model": model}

@@ -17,9 +17,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN
-from compactd.formats.files.documents import opened
-from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
 from compactd.formats.messages import openai
+from compactd.formats.messages.json_parts import NULL, fields, string
 from compactd.formats.messages.lenient_json import (
     Given,
     is_list,
@@ -30,7 +31,6 @@ from compactd.formats.messages.lenient_json import (
     text_in,
 )
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.formats.messages.parts import NULL, fields, string
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
@@ -43,8 +43,8 @@ def read(data: bytes) -> SessionFile:
 
     Raise `InvalidParams` if there is no history.
     """
-    session = Collected("swe-agent")
-    about, history = opened(data, session.warn, "history")
+    session = SessionBuilder("swe-agent")
+    about, history = open_document(data, session.warn, "history")
     config = _config(about.get("replay_config", NULL))
     session.model = text_field(object_in(object_in(config, "agent"), "model"), "name")
     messages = [fields(raw, f"$.history[{at}]", "a message") for at, raw in enumerate(history)]
@@ -53,7 +53,7 @@ def read(data: bytes) -> SessionFile:
     else:
         _with_actions(session, messages)
     _name_authors(session, is_foreign=_is_of_github(config))
-    return session.finished()
+    return session.finish()
 
 
 def _config(config: Raw) -> Given:
@@ -72,7 +72,7 @@ def _is_of_github(config: Given) -> bool:
     return text_in(given, "type") == "github" or "github_url" in given
 
 
-def _name_authors(session: Collected, *, is_foreign: bool) -> None:
+def _name_authors(session: SessionBuilder, *, is_foreign: bool) -> None:
     has_answered = False
     for at, (message, _) in enumerate(session.messages):
         has_answered = has_answered or message.role == "assistant"
@@ -81,7 +81,7 @@ def _name_authors(session: Collected, *, is_foreign: bool) -> None:
             session.messages[at] = (whole, Raw(encode_message(whole)))
 
 
-def _with_calls(session: Collected, messages: list[Given]) -> None:
+def _with_calls(session: SessionBuilder, messages: list[Given]) -> None:
     names: dict[str, str] = {}
     for number, given in enumerate(messages, start=1):
         try:
@@ -101,7 +101,7 @@ def _with_calls(session: Collected, messages: list[Given]) -> None:
         session.add(message.role, (*_thinking(given), *message.content), meta=_meta(given))
 
 
-def _with_actions(session: Collected, messages: list[Given]) -> None:
+def _with_actions(session: SessionBuilder, messages: list[Given]) -> None:
     count, open_call = 0, ""
     for number, given in enumerate(messages, start=1):
         try:
@@ -112,7 +112,7 @@ def _with_actions(session: Collected, messages: list[Given]) -> None:
         if message.role == "assistant":
             count += 1
             open_call = f"call_{count}"
-            session.add("assistant", _acted(given, message, open_call))
+            session.add("assistant", _action_blocks(given, message, open_call))
         elif message.role == "user" and open_call:
             session.add("tool", (ToolResult(call_id=open_call, name=SHELL, content=_content(given)),))
             open_call = ""
@@ -120,7 +120,7 @@ def _with_actions(session: Collected, messages: list[Given]) -> None:
             session.add(message.role, message.content, meta=_meta(given))
 
 
-def _acted(given: Given, message: Message, call_id: str) -> list[Block]:
+def _action_blocks(given: Given, message: Message, call_id: str) -> list[Block]:
     thought = text_in(given, "thought")
     said: list[Block] = [Text(text=thought)] if thought else list(message.content)
     call = ToolCall(call_id=call_id, name=SHELL, arguments=_command(text_in(given, "action")))

@@ -6,20 +6,20 @@ import msgspec
 
 from compactd import __version__
 from compactd.formats.agents.mini_swe_agent import BY_PROGRAM, BY_USER
-from compactd.formats.files.outgoing import (
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import (
     Json,
     arguments_text,
     calls_of,
     is_by_program,
     is_synthetic,
+    join_text_blocks,
+    only_result,
     picture_url,
-    report_of,
-    result_of,
-    texts_of,
     thinking_of,
+    usage_report,
     without_none,
 )
-from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, Usage
 
 AGENT = "main"
@@ -28,7 +28,7 @@ FORMAT = "mini-swe-agent-1.1"
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` as a trajectory of SWE-agent. In `file`, each tool result must be a message
-    of its own (see `outgoing.in_pieces`). O(bytes).
+    of its own (see `outgoing.split_messages`). O(bytes).
     """
     history: list[Json] = []
     steps: list[Json] = []
@@ -36,12 +36,12 @@ def write(file: SessionFile) -> bytes:
         history.append(_item("system_prompt", {"role": "system", "content": file.system_prompt}))
     for message, _ in file.messages:
         if message.role == "tool":
-            result = result_of(message)
+            result = only_result(message)
             text = _content(_inner(message))
             given: Json = {"role": "tool", "content": text, "tool_call_ids": [result.call_id]}
             history.append(_item("observation", given))
             if steps:
-                steps[-1]["observation"] = texts_of(_inner(message))
+                steps[-1]["observation"] = join_text_blocks(_inner(message))
         elif message.role == "assistant":
             history.append(_answer(message))
             steps.append(_step(message))
@@ -66,7 +66,7 @@ def _item(kind: str, given: Json) -> Json:
 def _answer(message: Message) -> Json:
     calls = calls_of(message.content)
     text = _content([block for block in message.content if isinstance(block, Text | Image)])
-    given: Json = {"role": "assistant", "content": text, "thought": texts_of(message.content)}
+    given: Json = {"role": "assistant", "content": text, "thought": join_text_blocks(message.content)}
     given["action"] = _action(calls[0]) if calls else ""
     # If no message has `tool_calls`, the history is read as thoughts and actions.
     given["tool_calls"] = [_call(call) for call in calls]
@@ -81,7 +81,7 @@ def _answer(message: Message) -> Json:
 
 
 def _step(message: Message) -> Json:
-    calls, text = calls_of(message.content), texts_of(message.content)
+    calls, text = calls_of(message.content), join_text_blocks(message.content)
     action = _action(calls[0]) if calls else ""
     return {"action": action, "observation": "", "response": text, "thought": text, "state": {}}
 
@@ -104,7 +104,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _inner(message: Message) -> tuple[Block, ...]:
-    content = result_of(message).content
+    content = only_result(message).content
     return (Text(text=content),) if isinstance(content, str) else content
 
 
@@ -113,7 +113,7 @@ def _content(blocks: list[Block] | tuple[Block, ...]) -> str | list[Json]:
     parts.
     """
     if all(isinstance(block, Text) for block in blocks) and len(blocks) <= 1:
-        return texts_of(blocks)
+        return join_text_blocks(blocks)
     parts: list[Json] = []
     for block in blocks:
         if isinstance(block, Text):
@@ -145,7 +145,7 @@ def write_mini(file: SessionFile) -> bytes:
 def _mini(message: Message) -> Json:
     extra: Json = {} if message.created_at is None else {"timestamp": message.created_at}
     if message.role == "tool":
-        result = result_of(message)
+        result = only_result(message)
         given: Json = {"role": "tool", "tool_call_id": result.call_id, "content": _content(_inner(message))}
         extra["returncode"] = int(result.is_error)
     else:
@@ -159,7 +159,7 @@ def _mini(message: Message) -> Json:
         if thinking:
             given["reasoning_content"] = thinking
         extra["actions"] = [{"command": _action(call), "tool_call_id": call.call_id} for call in calls]
-        usage = report_of(message)
+        usage = usage_report(message)
         if usage is not None:
             extra["response"] = {"usage": _usage(usage)}
     return {**given, "extra": extra} if extra else given

@@ -9,10 +9,10 @@ from zlib import crc32
 
 from msgspec import Raw
 
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
+from compactd.formats.messages.json_parts import NULL
 from compactd.formats.messages.neutral import decode_message
-from compactd.formats.messages.parts import NULL
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
@@ -28,8 +28,8 @@ def read(data: bytes) -> SessionFile:
     Other branches are left out, and so are summaries, whose originals are all in the journal. A record with a
     wrong checksum is skipped with a warning. O(bytes).
     """
-    session = Collected("compactd")
-    whole = _checked(data, session)
+    session = SessionBuilder("compactd")
+    whole = _check_lines(data, session)
     messages: dict[str, _Journalled] = {}
     parents: dict[str, str | None] = {}
     leaf: str | None = None
@@ -57,7 +57,7 @@ def read(data: bytes) -> SessionFile:
                 except CompactdError as error:
                     session.warn(f"line {number} was left out: {error.message}")
     session.messages.extend(_path(leaf, parents, messages))
-    return session.finished()
+    return session.finish()
 
 
 def _path(
@@ -73,7 +73,7 @@ def _path(
     return path[::-1]
 
 
-def _checked(data: bytes, session: Collected) -> bytes:
+def _check_lines(data: bytes, session: SessionBuilder) -> bytes:
     """Return the lines whose checksum is right, and add a warning for each other line."""
     good: list[bytes] = []
     lines = data.rstrip(b"\n").split(b"\n")

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from compactd.formats.files import messages_file
-from compactd.formats.files.detect_program import LOOKED_AT, of_document, of_list, of_record
-from compactd.formats.files.directory_session import gathered
-from compactd.formats.files.documents import document, is_whole
-from compactd.formats.files.lines import records
+from compactd.formats.files.detect_program import MAX_EXAMINED_RECORDS, of_document, of_list, of_record
+from compactd.formats.files.directory_session import gather
+from compactd.formats.files.documents import document, is_complete
+from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.source import bytes_of
-from compactd.formats.messages.parts import first_byte
+from compactd.formats.files.source import read_source
+from compactd.formats.messages.json_parts import first_byte
 from compactd.protocol.errors import CompactdError, FormatNotSupported, InvalidParams
 
 _MODULES = {
@@ -83,17 +83,17 @@ def detect(data: bytes) -> str | None:
     if _begins_with_object(data):
         name = _by_lines(data) or _by_document(data)
     else:
-        name = _by_document(data) or (None if is_whole(data) else _by_lines(data))
+        name = _by_document(data) or (None if is_complete(data) else _by_lines(data))
     return name or messages_file.shape_of(data)
 
 
 def _begins_with_object(data: bytes) -> bool:
-    first = next(records(data[: data.find(b"\n") + 1] or data, _unsaid), None)
+    first = next(records(data[: data.find(b"\n") + 1] or data, _ignore), None)
     return first is not None
 
 
 def _by_lines(data: bytes) -> str | None:
-    for _, record in islice(records(data, _unsaid), LOOKED_AT):
+    for _, record in islice(records(data, _ignore), MAX_EXAMINED_RECORDS):
         try:
             name = of_record(record)
         except CompactdError:
@@ -105,13 +105,13 @@ def _by_lines(data: bytes) -> str | None:
 
 def _by_document(data: bytes) -> str | None:
     try:
-        found = document(data, _unsaid)
+        found = document(data, _ignore)
         return of_document(found) if isinstance(found, dict) else of_list(found)
     except CompactdError:
         return None
 
 
-def _unsaid(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignore a warning, because the file is only inspected here. Its reader reports the same problem."""
 
 
@@ -123,13 +123,13 @@ def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
     `FormatNotSupported` with the list of formats if the format is unknown; `InvalidParams` if the file cannot
     be opened or does not match its format; `LimitExceeded` if it is too large.
     """
-    data = source if isinstance(source, bytes) else gathered(source, bytes_of(source))
+    data = source if isinstance(source, bytes) else gather(source, read_source(source))
     name = detect(data) if format in (None, "auto") else format
     if name is None:
-        raise _unknown(f"this file's format is not known{_guess(data)}")
+        raise _unknown_format(f"this file's format is not known{_guess(data)}")
     reader = reader_of(name)
     if reader is None:
-        raise _unknown(f"the format {name!r} is not known", name)
+        raise _unknown_format(f"the format {name!r} is not known", name)
     return reader(data)
 
 
@@ -160,7 +160,7 @@ def _guess(data: bytes) -> str:
     return ""
 
 
-def _unknown(what: str, format: str | None = None) -> FormatNotSupported:
+def _unknown_format(what: str, format: str | None = None) -> FormatNotSupported:
     return FormatNotSupported(
         f"{what}; known formats: {', '.join(SUPPORTED)}", format=format, supported=list(SUPPORTED)
     )

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from compactd.formats.agents.klaude import MESSAGES as KLAUDE
 from compactd.formats.agents.mini_swe_agent import COMMAND
+from compactd.formats.messages.json_parts import NULL, elements, fields
 from compactd.formats.messages.lenient_json import (
     Given,
     is_list,
@@ -17,10 +18,9 @@ from compactd.formats.messages.lenient_json import (
     objects_in,
     text_in,
 )
-from compactd.formats.messages.parts import NULL, elements, fields
 from compactd.formats.messages.shapes import is_responses_item
 
-LOOKED_AT = 200
+MAX_EXAMINED_RECORDS = 200
 """How many records of a file are examined. Claude Code's files can begin with many records
 without messages.
 """
@@ -81,16 +81,16 @@ def of_document(about: Given) -> str | None:
         return "mini-swe-agent"
     if is_list(about.get("history", NULL)):
         history = objects_in(about, "history")
-        if any("role" in one and "parts" not in one for one in history[:LOOKED_AT]):
+        if any("role" in one and "parts" not in one for one in history[:MAX_EXAMINED_RECORDS]):
             return "swe-agent" if "trajectory" in about or "environment" in about else None
-        if any(is_event(one) for one in history[:LOOKED_AT]):
+        if any(is_event(one) for one in history[:MAX_EXAMINED_RECORDS]):
             return "openhands"
     for name in ("events", "items"):
-        if any(is_event(one) for one in objects_in(about, name)[:LOOKED_AT]):
+        if any(is_event(one) for one in objects_in(about, name)[:MAX_EXAMINED_RECORDS]):
             return "openhands"
     if "projectHash" in about and "sessionId" in about:
         return "gemini-cli"
-    messages = objects_in(about, "messages")[:LOOKED_AT]
+    messages = objects_in(about, "messages")[:MAX_EXAMINED_RECORDS]
     if "sessionId" in about and any(_is_gemini_cli(one) for one in messages):
         return "gemini-cli"
     if {"sessionId", "agent", "version"} <= about.keys() and messages:
@@ -106,7 +106,7 @@ def _is_mini(info: Given, messages: Sequence[Given]) -> bool:
 
 def of_list(raws: Sequence[Raw]) -> str | None:
     """Return the format of a file that is one list; None if unknown."""
-    objects = [fields(raw, "$", "an element") for raw in raws[:LOOKED_AT] if is_object(raw)]
+    objects = [fields(raw, "$", "an element") for raw in raws[:MAX_EXAMINED_RECORDS] if is_object(raw)]
     if any(is_event(one) for one in objects):
         return "openhands"
     if _is_plain_mini(objects):

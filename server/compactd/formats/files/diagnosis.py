@@ -17,7 +17,7 @@ from compactd.core.history.projection import Projection, project
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.agents.opal import LEAD
 from compactd.formats.files.messages_file import SHAPES, read
-from compactd.formats.files.session_file import Line, SessionFile, has_content
+from compactd.formats.files.session_file import MessageLine, SessionFile, has_content
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.formats.messages.roles import with_roles
 from compactd.protocol.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
@@ -52,7 +52,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
 
     findings: tuple[Finding, ...]
     """Problems of the file first, then those of the conversation in order."""
-    mended: SessionFile
+    repaired: SessionFile
     """The session without the problems of the conversation."""
 
 
@@ -60,11 +60,11 @@ def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
     """Return what is wrong with `data`, which was read as `file`. O(bytes)."""
     found, data, file = _in_known_roles(data, file)
     found += _of_file(data, file)
-    lines, places = _once(file, found)
+    lines, places = _each_once(file, found)
     projection = project([_item(place, message) for place, (message, _) in enumerate(lines)], Chars4())
     found += _of_projection(projection, [origin for origin, _ in places], len(lines))
-    mended = _rebuilt(file, projection, lines, places)
-    return Diagnosis(findings=tuple(found), mended=mended)
+    mended = _rebuild(file, projection, lines, places)
+    return Diagnosis(findings=tuple(found), repaired=mended)
 
 
 def _in_known_roles(data: bytes, file: SessionFile) -> tuple[list[Finding], bytes, SessionFile]:
@@ -126,11 +126,11 @@ _Place = tuple[int, int]
 """(the message's position in the file, its position among all pieces into which messages were split)."""
 
 
-def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Place]]:
+def _each_once(file: SessionFile, found: list[Finding]) -> tuple[list[MessageLine], list[_Place]]:
     """Return (the messages, the place of each), in roles that their blocks can have, and with each summary
     and each id only once. Append what was wrong to `found`.
     """
-    lines: list[Line] = []
+    lines: list[MessageLine] = []
     places: list[_Place] = []
     ids: set[str] = set()
     summaries: dict[str, int] = {}
@@ -148,7 +148,7 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
             )
             continue
         if message.id is not None and message.id in ids:
-            if _was_said(lines, message):
+            if _is_repeated(lines, message):
                 told = f"the id {message.id} and its text occur twice"
                 found.append(Finding(kind="duplicate message", text=told, message=number))
                 continue
@@ -180,7 +180,7 @@ def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Pl
     return lines, places
 
 
-def _was_said(lines: Sequence[Line], message: Message) -> bool:
+def _is_repeated(lines: Sequence[MessageLine], message: Message) -> bool:
     """Return whether an earlier message has the same id and text."""
     return any(line[0].id == message.id and line[0].content == message.content for line in lines)
 
@@ -253,13 +253,13 @@ def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
     return []
 
 
-def _rebuilt(
-    file: SessionFile, projection: Projection, lines: Sequence[Line], places: Sequence[_Place]
+def _rebuild(
+    file: SessionFile, projection: Projection, lines: Sequence[MessageLine], places: Sequence[_Place]
 ) -> SessionFile:
     """Return the session with the repaired messages of `projection`. The positions of compactions are
     adjusted to them.
     """
-    messages: list[Line] = []
+    messages: list[MessageLine] = []
     now: dict[int, int] = {}
     for projected in projection.messages:
         message = projected.message

@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.files.source import FILE_BYTES, bytes_of, too_large
+from compactd.formats.files.source import FILE_BYTES, read_source, too_large
+from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, text_in
-from compactd.formats.messages.parts import fields, first_byte
 from compactd.protocol.errors import CompactdError
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -27,7 +27,7 @@ _HEAD_BYTES = 1 << 20
 """The most bytes of a file that may be the head of a session folder of OpenCode."""
 
 
-def gathered(path: Path, data: bytes) -> bytes:
+def gather(path: Path, data: bytes) -> bytes:
     """Return the whole session that the file `path` belongs to. If the session is a folder, join all its
     files to one document; otherwise return `data`, the contents of `path`.
 
@@ -67,7 +67,7 @@ def _files(folder: Path, pattern: re.Pattern[str] | None) -> Iterator[bytes]:
         if path.suffix != ".json" or (pattern is not None and not pattern.fullmatch(path.name)):
             continue
         try:
-            data = bytes_of(path, left).strip()
+            data = read_source(path, left).strip()
             fields(data, "$", "a file")
         except CompactdError:
             if left <= 0:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.files.lines import Warn, mend_surrogates, utf8
+from compactd.formats.files.json_lines import Warn, repair_surrogates, utf8
+from compactd.formats.messages.json_parts import NULL, elements, first_byte
 from compactd.formats.messages.lenient_json import Given, is_list
-from compactd.formats.messages.parts import NULL, elements, first_byte
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 
 # A string without its closing quote is matched up to the end of the text. If it were not matched, the search
@@ -22,7 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def opened(data: bytes, warn: Warn, *names: str) -> tuple[Given, Sequence[Raw]]:
+def open_document(data: bytes, warn: Warn, *names: str) -> tuple[Given, Sequence[Raw]]:
     """Return (the fields of the document without its list, the elements of the list). O(bytes).
 
     The document is a list, or an object with a list in the first of `names` that it has. A document that was
@@ -46,27 +46,27 @@ def document(data: bytes, warn: Warn) -> Given | tuple[Raw, ...]:
     if `data` is no JSON document, and `LimitExceeded` if it is nested too deeply.
     """
     text = utf8(data.removeprefix(_BOM).strip(), "the file", warn)
-    for attempt in (text, mend_surrogates(text)):
-        found = _decoded(attempt)
+    for attempt in (text, repair_surrogates(text)):
+        found = _decode(attempt)
         if found is not None:
             return found
-    whole = closed(mend_surrogates(text))
-    found = None if whole is None else _decoded(whole)
+    whole = close_json(repair_surrogates(text))
+    found = None if whole is None else _decode(whole)
     if found is None:
         raise InvalidParams("the file is not a JSON document", "$")
     warn("the file is cut off: what followed its last whole message was left out")
     return found
 
 
-def is_whole(data: bytes) -> bool:
+def is_complete(data: bytes) -> bool:
     """Return whether `data` is one complete JSON object or list. O(bytes)."""
     try:
-        return _decoded(mend_surrogates(data.removeprefix(_BOM).strip())) is not None
+        return _decode(repair_surrogates(data.removeprefix(_BOM).strip())) is not None
     except LimitExceeded:
         return False
 
 
-def _decoded(text: bytes) -> Given | tuple[Raw, ...] | None:
+def _decode(text: bytes) -> Given | tuple[Raw, ...] | None:
     try:
         match first_byte(text):
             case b"{":
@@ -79,7 +79,7 @@ def _decoded(text: bytes) -> Given | tuple[Raw, ...] | None:
         return None
 
 
-def closed(text: bytes) -> bytes | None:
+def close_json(text: bytes) -> bytes | None:
     """Return cut-off JSON up to the last complete element of its outermost lists, with the brackets closed.
 
     None if there is no such element, or if `text` is broken rather than cut off. O(bytes), about 20 MB/s;

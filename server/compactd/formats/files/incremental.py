@@ -13,21 +13,21 @@ from typing import Protocol
 from msgspec import Raw
 
 from compactd.formats.agents import claude_code, codex, pi
-from compactd.formats.files.lines import records
-from compactd.formats.files.session_file import Collected, text_field
+from compactd.formats.files.json_lines import records
+from compactd.formats.files.session_file import SessionBuilder, text_field
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
 
-class Branched(Exception):
+class BranchChanged(Exception):
     """A new line does not continue the entry before it, so the whole file must be read again."""
 
 
-class Growing(Protocol):
+class IncrementalReader(Protocol):
     """A session that is read while it grows."""
 
     @property
-    def session(self) -> Collected:
+    def session(self) -> SessionBuilder:
         """Everything that was read so far."""
         ...
 
@@ -39,13 +39,13 @@ class Growing(Protocol):
         ...
 
     def feed(self, data: bytes) -> None:
-        """Read the next complete lines of the file. O(bytes of `data`). Raise `Branched` if the whole file
-        must be read again.
+        """Read the next complete lines of the file. O(bytes of `data`). Raise `BranchChanged` if the whole
+        file must be read again.
         """
         ...
 
 
-def growing(format: str) -> Growing | None:
+def incremental_reader(format: str) -> IncrementalReader | None:
     """Return a reader for a file of this format; None if its lines cannot be read one after the other."""
     match format:
         case "claude-code":
@@ -60,10 +60,10 @@ def growing(format: str) -> Growing | None:
 
 class _ClaudeCode:
     def __init__(self) -> None:
-        self._reading = claude_code.Reading()
+        self._reading = claude_code.ClaudeCodeReader()
 
     @property
-    def session(self) -> Collected:
+    def session(self) -> SessionBuilder:
         return self._reading.session
 
     @property
@@ -74,9 +74,9 @@ class _ClaudeCode:
         read_lines(self._reading, data)
 
 
-def read_lines(reading: claude_code.Reading, data: bytes) -> None:
+def read_lines(reading: claude_code.ClaudeCodeReader, data: bytes) -> None:
     """Read complete lines of a Claude Code file. Skip what cannot be read. O(bytes)."""
-    for _, record in records(data, _unsaid):
+    for _, record in records(data, _ignore):
         with suppress(CompactdError):
             reading.record(record)
 
@@ -85,14 +85,14 @@ class _Codex:
     begun = None
 
     def __init__(self) -> None:
-        self._reading = codex.Reading()
+        self._reading = codex.CodexReader()
 
     @property
-    def session(self) -> Collected:
+    def session(self) -> SessionBuilder:
         return self._reading.session
 
     def feed(self, data: bytes) -> None:
-        for _, record in records(data, _unsaid):
+        for _, record in records(data, _ignore):
             with suppress(CompactdError):
                 self._reading.record(record)
         self._reading.close()
@@ -102,19 +102,19 @@ class _Pi:
     begun = None
 
     def __init__(self) -> None:
-        self._reading = pi.Reading()
+        self._reading = pi.PiReader()
         self._last: str | None = None
         self._number = 0
 
     @property
-    def session(self) -> Collected:
+    def session(self) -> SessionBuilder:
         return self._reading.session
 
     def feed(self, data: bytes) -> None:
-        for number, record in records(data, _unsaid):
+        for number, record in records(data, _ignore):
             parent = _parent(record)
             if parent is not None and self._last is not None and parent != self._last:
-                raise Branched
+                raise BranchChanged
             with suppress(CompactdError):
                 self._reading.record(record, self._number + number)
             if "parentId" in record:
@@ -126,5 +126,5 @@ def _parent(record: dict[str, Raw]) -> str | None:
     return text_field(record, "parentId") if "parentId" in record else None
 
 
-def _unsaid(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignore a warning about a line. It is reported when the whole file is read."""

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import USER, author_of
-from compactd.formats.files.outgoing import arguments_object, is_summary_of, passes_for_typed, report_of
 from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import arguments_object, is_summary_of, looks_typed, usage_report
 from compactd.protocol.messages import (
     Block,
     Document,
@@ -50,9 +50,9 @@ def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
             continue
         at = found + 1
         places[place] = found
-        for what in _changed(message, after.messages[found][0]):
+        for what in _changed_fields(message, after.messages[found][0]):
             yield place, what
-    yield from _kept(before, after, places)
+    yield from _kept_losses(before, after, places)
 
 
 def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
@@ -108,29 +108,27 @@ def _what(message: Message) -> str:
     return "the summary" if is_summary_of(message) else "the message"
 
 
-def _changed(was: Message, comes: Message) -> Iterator[str]:
+def _changed_fields(was: Message, comes: Message) -> Iterator[str]:
     yield from _content_changed(was.content, comes.content)
     if was.id is not None and was.id != comes.id:
         yield "the message's id"
     if was.created_at is not None and not _same_time(was.created_at, comes.created_at):
         yield "the time"
-    reported = report_of(was)
-    if reported is not None and reported != report_of(comes):
-        yield "the usage report" if report_of(comes) is None else "part of the usage report"
+    reported = usage_report(was)
+    if reported is not None and reported != usage_report(comes):
+        yield "the usage report" if usage_report(comes) is None else "part of the usage report"
     if was.stop_reason is not None and was.stop_reason != comes.stop_reason:
         yield "the stop reason"
     if was.meta is not None:
         yield from _meta_changed(was.meta, comes.meta or Meta())
     is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
-    if not is_marked and _passes(was, comes):
+    if not is_marked and _becomes_typed(was, comes):
         yield "that no person wrote part of the message"
 
 
-def _passes(was: Message, comes: Message) -> bool:
+def _becomes_typed(was: Message, comes: Message) -> bool:
     """Return whether text in `was` that no person typed counts as typed by the user in `comes`."""
-    foreign = {
-        block.text for block in was.content if isinstance(block, Text) and passes_for_typed(was, block)
-    }
+    foreign = {block.text for block in was.content if isinstance(block, Text) and looks_typed(was, block)}
     return bool(foreign) and any(
         isinstance(block, Text) and block.text in foreign and author_of(comes, block) == USER
         for block in comes.content
@@ -199,7 +197,7 @@ def _value(raw: Raw) -> object:
 def _block_lost(block: Block, comes: Sequence[Block]) -> str:
     match block:
         case Text():
-            return "how the text is split into blocks" if _joined([block], comes) else "part of the text"
+            return "how the text is split into blocks" if _is_joined([block], comes) else "part of the text"
         case Thinking():
             same = any(isinstance(one, Thinking) and one.text == block.text for one in comes)
             return "the signature of the thinking" if same else "the thinking"
@@ -215,7 +213,7 @@ def _block_lost(block: Block, comes: Sequence[Block]) -> str:
             return "a block that only its provider understands"
 
 
-def _joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
+def _is_joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
     whole = "\n".join(one.text for one in comes if isinstance(one, Text))
     return all(block.text in whole for block in blocks)
 
@@ -228,7 +226,7 @@ def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
     other = next((one for one in comes if isinstance(one, ToolResult)), None)
     if other is None:
         return "the tool result"
-    if _shown(result) != _shown(other):
+    if _comparable(result) != _comparable(other):
         return "images and other parts of the tool result that are not text"
     return (
         "that the call failed"
@@ -237,12 +235,12 @@ def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
     )
 
 
-def _shown(result: ToolResult) -> tuple[object, ...]:
+def _comparable(result: ToolResult) -> tuple[object, ...]:
     inner = () if isinstance(result.content, str) else result.content
     return tuple(_plain(block) for block in inner if not isinstance(block, Text))
 
 
-def _kept(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
+def _kept_losses(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
     """Yield a loss for each summary of `before` next to which other messages stay in the context of `after`.
     `places` maps the indices of messages in `before` to those in `after`."""
     tails, pins = dict(after.first_kept), dict(after.pinned)

@@ -12,12 +12,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import begins_as_observation, is_named_user
-from compactd.formats.files.documents import opened
-from compactd.formats.files.lines import Warn, records
-from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.json_lines import Warn, records
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
 from compactd.formats.messages import anthropic, gemini, neutral, openai, openai_responses
+from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte
 from compactd.formats.messages.lenient_json import is_list
-from compactd.formats.messages.parts import NULL, elements, fields, first_byte
 from compactd.formats.messages.shapes import is_responses_item, shape_of_message
 from compactd.formats.messages.tools import decode_tools, encode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
@@ -41,8 +41,8 @@ def read(data: bytes, shape: str) -> SessionFile:
     A message that cannot be read is skipped with a warning. Raise `InvalidParams` if there is no list of
     messages.
     """
-    session = Collected(shape)
-    about, raws = _opened(data, session.warn)
+    session = SessionBuilder(shape)
+    about, raws = _open(data, session.warn)
     session.model = text_field(about, "model")
     session.title = text_field(about, "title")
     session.session_id = text_field(about, "session_id") or text_field(about, "sessionId")
@@ -59,10 +59,10 @@ def read(data: bytes, shape: str) -> SessionFile:
             own = _without_claim(message)
             source = raw if shape == "neutral" and own is message else None
             _take(session, own, source, joins=shape == "openai_responses")
-    return session.finished()
+    return session.finish()
 
 
-def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
+def _tools(session: SessionBuilder, about: dict[str, Raw]) -> tuple[Raw, ...]:
     """Return the tools that were offered to the model, in neutral form."""
     if not is_list(about.get("tools", NULL)):
         return ()
@@ -91,7 +91,7 @@ def _without_claim(message: Message) -> Message:
     return replace(message, meta=meta, content=content)
 
 
-def _take(session: Collected, message: Message, source: Raw | None, joins: bool) -> None:
+def _take(session: SessionBuilder, message: Message, source: Raw | None, joins: bool) -> None:
     last = session.messages[-1][0] if session.messages else None
     if joins and last is not None and last.role == message.role == "assistant":
         # An answer consists of several items: reasoning, text, calls.
@@ -111,7 +111,7 @@ def shape_of(data: bytes) -> str | None:
     Messages that are valid in every format count as `openai`.
     """
     try:
-        about, raws = _opened(data, lambda _: None)
+        about, raws = _open(data, lambda _: None)
         messages = [fields(raw, "$", "a message") for raw in raws]
     except CompactdError:
         return None
@@ -131,13 +131,13 @@ def shape_of(data: bytes) -> str | None:
     return "openai"
 
 
-def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
+def _open(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
     """Return (the other fields of the document, its messages)."""
     whole = _message_alone(data)
     if whole is not None:
         return {}, [whole]
     try:
-        return opened(data, warn, "messages", "contents", "input", "history")
+        return open_document(data, warn, "messages", "contents", "input", "history")
     except InvalidParams as error:
         lines = [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
         if not lines and error.data.get("path") != "$":

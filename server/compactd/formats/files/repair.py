@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from compactd.core.authors.authors import is_typed
 from compactd.core.history.pins import is_pinned
 from compactd.core.tokens.usage import normalise
-from compactd.formats.files.session_file import Line, SessionFile
+from compactd.formats.files.session_file import MessageLine, SessionFile
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message, Text, Usage
 
 
-def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
+def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[MessageLine]]:
     """Return (system prompt, the messages after it). System messages at the beginning are the prompt."""
     count = 0
     texts: list[str] = []
@@ -35,12 +35,12 @@ Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
 """(message, the same in neutral form, its usage report as `core.tokens.usage.normalise` returns it)."""
 
 
-def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
+def repair(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[MessageLine]:
     """Yield the repaired messages as `with_reports` does, without their usage reports."""
     return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
 
 
-def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reported]:
+def with_reports(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[Reported]:
     """Yield the messages without repeated ids, broken usage reports, and pins on text that no person typed,
     each with its usage report. Append a sentence to `warnings` for each broken report, and one for all
     removed pins.

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from compactd.core.budget.recorded_window import Evidence, Kind
+from compactd.core.budget.recorded_window import Evidence, EvidenceKind
 from compactd.core.history.entries import is_summary
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import Block, Image, Message, Meta, Role, Text, Thinking
@@ -19,7 +19,7 @@ _TRUE = Raw(b"true")
 
 _decode_string = msgspec.json.Decoder(str).decode
 
-Line = tuple[Message, Raw]
+MessageLine = tuple[Message, Raw]
 """(message, the same in neutral form as bytes)."""
 
 
@@ -31,7 +31,7 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """A recorded session."""
 
     format: str
-    messages: tuple[Line, ...]
+    messages: tuple[MessageLine, ...]
     """The messages, oldest first. Summaries that the other program wrote are at their original places."""
     session_id: str | None = None
     title: str | None = None
@@ -58,12 +58,12 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """Sentences that say what could not be read."""
 
 
-class Collected:
+class SessionBuilder:
     """A session that is being read."""
 
     def __init__(self, format: str) -> None:
         self.format = format
-        self.messages: list[Line] = []
+        self.messages: list[MessageLine] = []
         self.warnings: list[str] = []
         self.session_id: str | None = None
         self.title: str | None = None
@@ -88,14 +88,14 @@ class Collected:
         """Add a warning about something that could not be read."""
         self.warnings.append(text)
 
-    def names_model(self, model: str) -> None:
+    def set_model(self, model: str) -> None:
         """Set the model of the next answers. Discard what the file showed about another model's window."""
         if self.model is not None and model != self.model:
             self.evidence.clear()
             self.model_from = len(self.messages)
         self.model = model
 
-    def tells_window(self, kind: Kind, tokens: int) -> None:
+    def add_window_evidence(self, kind: EvidenceKind, tokens: int) -> None:
         """Add a number that shows how large the current model's context window is; `kind` says how. 0 is
         ignored.
         """
@@ -175,11 +175,11 @@ class Collected:
             while kept and (place := next(reversed(kept))) >= start:
                 del kept[place]
 
-    def pass_over(self, what: str) -> None:
+    def count_skipped(self, what: str) -> None:
         """Count something that is not part of the conversation. It is reported once, at the end."""
         self.left_out[what] += 1
 
-    def finished(self) -> SessionFile:
+    def finish(self) -> SessionFile:
         """Return the session as read so far."""
         return SessionFile(
             format=self.format,
@@ -228,7 +228,7 @@ def has_content(content: Sequence[Block]) -> bool:
     )
 
 
-def numbered(id: str | None, at: int) -> str | None:
+def message_id(id: str | None, at: int) -> str | None:
     """Return the id of the message at index `at` among the messages that were made from one record.
 
     The first has the record's `id`, the second `<id>-2`. None if the record has no id.

@@ -19,7 +19,7 @@ wait for its other end.
 """
 
 
-def bytes_of(path: Path, limit: int = FILE_BYTES) -> bytes:
+def read_source(path: Path, limit: int = FILE_BYTES) -> bytes:
     """Return the contents of a file. O(bytes).
 
     Raise `InvalidParams` if it is not a regular file, does not exist, may not be read, or is a circular link.
@@ -35,14 +35,14 @@ def bytes_of(path: Path, limit: int = FILE_BYTES) -> bytes:
             raise InvalidParams(f"{path} is not a regular file", "$.path")
         if facts.st_size > limit:
             raise too_large(str(path), facts.st_size, limit)
-        return _whole(fd, str(path), limit)
+        return _read_whole(fd, str(path), limit)
     except OSError as refused:
         raise InvalidParams(f"{path} cannot be read: {_why(refused)}", "$.path") from None
     finally:
         os.close(fd)
 
 
-def _whole(fd: int, path: str, limit: int) -> bytes:
+def _read_whole(fd: int, path: str, limit: int) -> bytes:
     """Return the contents of the open file `fd`. Raise `LimitExceeded` if it grows beyond `limit` bytes while
     it is read.
     """

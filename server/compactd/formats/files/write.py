@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from compactd.core.history.entries import number_of
 from compactd.formats.files.detect import reader_of
 from compactd.formats.files.losses import Loss, losses
-from compactd.formats.files.outgoing import in_pieces
 from compactd.formats.files.repair import split_prompt
 from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.writer_parts import split_messages
 from compactd.protocol.errors import FormatNotSupported
 
 _WRITERS = {
@@ -79,16 +79,16 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
     prompt, messages = split_prompt(file)
     lifted = len(file.messages) - len(messages)
     called = (names or [str(at + 1) for at in range(len(file.messages))])[lifted:]
-    pieces, origins = in_pieces(
-        _without(file, lifted, prompt), by_author=format in _MARK_MESSAGES, joined=format in _JOIN_TEXTS
+    pieces, origins = split_messages(
+        _without_first(file, lifted, prompt), by_author=format in _MARK_MESSAGES, joined=format in _JOIN_TEXTS
     )
     data = writer(pieces)
-    warnings = told(losses(pieces, reader(data)), origins, called)
+    warnings = describe_losses(losses(pieces, reader(data)), origins, called)
     tools = ("not kept: the declarations of the tools",) if file.tools else ()
     return Written(data=data, warnings=(*tools, *warnings))
 
 
-def _without(file: SessionFile, lifted: int, prompt: str | None) -> SessionFile:
+def _without_first(file: SessionFile, lifted: int, prompt: str | None) -> SessionFile:
     """Return the session without its first `lifted` messages, which became the system prompt `prompt`."""
     if not lifted:
         return file
@@ -127,7 +127,7 @@ def _writer(format: str) -> Callable[[SessionFile], bytes] | None:
     return writer
 
 
-def told(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+def describe_losses(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
     """Return the losses as sentences, one per kind of loss with the messages it affects.
 
     `origins`: for each position in `lost`, the index of the message's name in `names`.

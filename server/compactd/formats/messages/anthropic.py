@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.formats.messages.neutral import encode_message, has_type, kept_block, message_of
-from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.neutral import encode_message, has_type, keep_block, message_of
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     Block,
@@ -84,11 +84,11 @@ def read_block(raw: Raw, path: str) -> Block:
                 is_error=given.raw("is_error") == Raw(b"true"),
             )
         case "image":
-            return _image(given) or kept_block(tag, raw, "anthropic")
+            return _image(given) or keep_block(tag, raw, "anthropic")
         case "document":
-            return _document(given) or kept_block(tag, raw, "anthropic")
+            return _document(given) or keep_block(tag, raw, "anthropic")
         case _:
-            return kept_block(tag, raw, "anthropic")
+            return keep_block(tag, raw, "anthropic")
 
 
 class _Fields:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.formats.messages.parts import fields, first_byte
+from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.formats.messages.rendering import (
     Json,
+    block_text,
     data_url,
-    own_block,
     picture,
+    provider_block,
     string_field,
-    text_of,
     web_url,
 )
 from compactd.protocol.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
@@ -33,7 +33,7 @@ ASSISTANT_BLOCKS = {
 }
 # An image or document of the Files API has no neutral equivalent and is sent back unchanged.
 _FILES = {"search_result": ("source", "title", "content"), "image": ("source",), "document": ("source",)}
-_OURS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
+_NEUTRAL_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
 USER_BLOCKS = {**_FILES, "container_upload": ("file_id",)}
 RESULT_BLOCKS = {**_FILES, "tool_reference": ("tool_name",)}
 
@@ -45,7 +45,7 @@ def text_block(text: str) -> Json:
 
 def text_blocks(block: Block) -> list[Json | Raw]:
     """Return `block` as text; empty if it has no text form."""
-    text = text_of(block)
+    text = block_text(block)
     return [text_block(text)] if text and not text.isspace() else []
 
 
@@ -84,7 +84,7 @@ def opaque_block(block: Opaque) -> Raw | None:
     given = fields(block.raw, "$", "a block")
     tag = string_field(given, "type")
     is_whole = all(name in given for name in ASSISTANT_BLOCKS.get(tag, ()))
-    return block.raw if tag and tag not in _OURS and is_whole else None
+    return block.raw if tag and tag not in _NEUTRAL_BLOCKS and is_whole else None
 
 
 def user_blocks(block: Block) -> list[Json | Raw]:
@@ -95,11 +95,11 @@ def user_blocks(block: Block) -> list[Json | Raw]:
         case ToolResult():
             return []
         case Image():
-            return [_image(block) or text_block(text_of(block))]
+            return [_image(block) or text_block(block_text(block))]
         case Document():
-            return [_document(block) or text_block(text_of(block))]
+            return [_document(block) or text_block(block_text(block))]
         case Opaque() | Unknown():
-            own = own_block(block, ANTHROPIC, USER_BLOCKS)
+            own = provider_block(block, ANTHROPIC, USER_BLOCKS)
             return [own] if own is not None else text_blocks(block)
         case _:
             return text_blocks(block)
@@ -112,7 +112,7 @@ def result_blocks(block: Block, is_error: bool = False) -> list[Json | Raw]:
     if is_error and isinstance(block, Opaque | Unknown):
         return text_blocks(block)
     if isinstance(block, Opaque | Unknown):
-        own = own_block(block, ANTHROPIC, RESULT_BLOCKS)
+        own = provider_block(block, ANTHROPIC, RESULT_BLOCKS)
         return [own] if own is not None else text_blocks(block)
     return user_blocks(block)
 

@@ -31,8 +31,8 @@ from compactd.formats.messages.anthropic_blocks import (
     thinking_blocks,
     user_blocks,
 )
-from compactd.formats.messages.parts import fields
-from compactd.formats.messages.provenance import ANTHROPIC, goes_back, refuses_prefill
+from compactd.formats.messages.json_parts import fields
+from compactd.formats.messages.provenance import ANTHROPIC, may_send_back, refuses_prefill
 from compactd.formats.messages.rendering import (
     CONTINUES,
     ERROR_WITHOUT_OUTPUT,
@@ -45,7 +45,7 @@ from compactd.formats.messages.rendering import (
     joined_prompts,
     leading_system,
     object_schema,
-    own_block,
+    provider_block,
     string_field,
     system_message_text,
 )
@@ -61,8 +61,8 @@ from compactd.protocol.messages import (
     Unknown,
 )
 
-_LONGEST_ID = 64
-_LONGEST_NAME = 128
+_MAX_ID_CHARS = 64
+_MAX_NAME_CHARS = 128
 
 _THINKING = ("thinking", "redacted_thinking")
 
@@ -71,8 +71,8 @@ def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
     """Return the request in Anthropic's format, for `model` if it is known. O(bytes)."""
-    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
-    written = _Written(names, model)
+    names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
+    written = _RequestBuilder(names, model)
     leading = leading_system([projected.message for projected in projection.messages])
     for projected in projection.messages[len(leading) :]:
         written.add(projected)
@@ -80,7 +80,7 @@ def render(
         system=joined_prompts(system, leading),
         messages=written.messages(),
         tools=[_tool(tool, names) for tool in tools] or None,
-        names=names.made(),
+        names=names.made_names(),
     )
 
 
@@ -107,20 +107,20 @@ class _Turn:
         return _without_trailing_space(blocks) if is_last else blocks
 
 
-class _Written:
+class _RequestBuilder:
     """The turns so far, and images of an assistant's message that wait for a user message."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self._turns: list[_Turn] = []
         self._names = names
         self._model = model
-        self._ids = SafeNames(_LONGEST_ID)
+        self._ids = SafeNames(_MAX_ID_CHARS)
         self._waiting: list[Json | Raw] = []
 
     def add(self, projected: Projected) -> None:
         message = projected.message
         if message.role == "assistant":
-            is_own = goes_back(ANTHROPIC, projected.model, self._model)
+            is_own = may_send_back(ANTHROPIC, projected.model, self._model)
             blocks = [block for each in message.content for block in self._assistant_blocks(each, is_own)]
             if blocks:
                 self._turn("assistant").blocks.extend(blocks)
@@ -151,12 +151,12 @@ class _Written:
             else:
                 merged.append(turn)
         if merged and merged[0].role == "assistant":
-            merged.insert(0, _continuing())
+            merged.insert(0, _continue_turn())
         last = merged[-1] if merged else None
         if last is not None and last.role == "assistant" and refuses_prefill(self._model):
             # An answer that paused inside Anthropic's own tools is sent back unchanged and continues.
             is_paused = isinstance(last.blocks[-1], Raw)
-            merged += [] if is_paused else [_continuing()]
+            merged += [] if is_paused else [_continue_turn()]
         return [
             Raw(encode({"role": turn.role, "content": turn.content(is_last=turn is merged[-1])}))
             for turn in merged
@@ -194,7 +194,7 @@ class _Written:
                 own = opaque_block(block)
                 return [] if own is None else [own]
             case Unknown():
-                own = own_block(block, ANTHROPIC, ASSISTANT_BLOCKS)
+                own = provider_block(block, ANTHROPIC, ASSISTANT_BLOCKS)
                 return [own] if own is not None else text_blocks(block)
             case _:
                 return text_blocks(block)
@@ -226,7 +226,7 @@ class _Written:
         return given, beside
 
 
-def _continuing() -> _Turn:
+def _continue_turn() -> _Turn:
     turn = _Turn("user")
     turn.blocks.append(text_block(CONTINUES))
     return turn

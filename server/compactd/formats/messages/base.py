@@ -52,7 +52,7 @@ def read_messages(
 
             return gemini.read_messages(raws, path)
         case _:
-            raise _unsupported(format, READABLE)
+            raise _unsupported_format(format, READABLE)
 
 
 def render(
@@ -97,10 +97,10 @@ def render(
 
             return gemini_request.render(system, tools, projection, model)
         case _:
-            raise _unsupported(format, RENDERABLE)
+            raise _unsupported_format(format, RENDERABLE)
 
 
-def _unsupported(format: str | None, supported: Sequence[str]) -> FormatNotSupported:
+def _unsupported_format(format: str | None, supported: Sequence[str]) -> FormatNotSupported:
     names = ", ".join(supported)
     return FormatNotSupported(
         f"the format {format!r} is not supported here; use one of {names}",

@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from compactd.formats.messages import neutral
 from compactd.formats.messages.base import read_messages
+from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import objects_in, text_in
-from compactd.formats.messages.parts import fields
 from compactd.formats.messages.shapes import NAMES, shape_in
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Document, Image, Message, Thinking, ToolCall, Unknown
@@ -71,7 +71,7 @@ def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
     except CompactdError:
         return None
     if shape in NAMES:
-        return shape if read is None or _loses(read, raw, shape) else None
+        return shape if read is None or _loses_content(read, raw, shape) else None
     for block in blocks:
         tag = text_in(block, "type")
         if tag in _OTHER_CALLS:
@@ -83,7 +83,7 @@ def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
     return None
 
 
-def _loses(read: Message, raw: Raw, shape: str) -> bool:
+def _loses_content(read: Message, raw: Raw, shape: str) -> bool:
     """Return whether the reader of the format `shape` finds other content in `raw` than `read` contains."""
     try:
         other = read_messages((raw,), shape)[0][0]

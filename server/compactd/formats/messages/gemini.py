@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import TOOL
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
 from compactd.formats.messages.neutral import encode_message, message_of
-from compactd.formats.messages.parts import elements, fields, first_byte, string
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     Block,
@@ -85,7 +85,7 @@ def _part(raw: Raw, path: str) -> list[Block]:
             # A thought with a signature is also kept unchanged, so that it can be sent back to Gemini.
             kept = () if signature is None else (Opaque(provider="gemini", raw=raw),)
             return [Thinking(text=text), *kept]
-        return [*_signed(signature), Text(text=text)]
+        return [*_signature_blocks(signature), Text(text=text)]
     for names, read in (
         (("functionCall", "function_call"), _call),
         (("functionResponse", "function_response"), _response),
@@ -95,7 +95,7 @@ def _part(raw: Raw, path: str) -> list[Block]:
         value = _either(given, *names)
         if value is not None:
             place = f"{path}.{names[0]}"
-            return [*_signed(signature), read(fields(value, place, names[0]), place)]
+            return [*_signature_blocks(signature), read(fields(value, place, names[0]), place)]
     return [Opaque(provider="gemini", raw=raw)]
 
 
@@ -103,7 +103,7 @@ def _either(given: dict[str, Raw], camel: str, snake: str) -> Raw | None:
     return given.get(camel, given.get(snake))
 
 
-def _signed(signature: Raw | None) -> list[Block]:
+def _signature_blocks(signature: Raw | None) -> list[Block]:
     if signature is None:
         return []
     return [Opaque(provider="gemini", raw=Raw(msgspec.json.encode({"thoughtSignature": signature})))]

@@ -7,15 +7,15 @@ import re
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.messages.parts import fields, first_byte
+from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.provenance import GEMINI
 from compactd.formats.messages.rendering import (
     ERROR_WITHOUT_OUTPUT,
     Json,
+    block_text,
     data_url,
     string_field,
     system_message_text,
-    text_of,
 )
 from compactd.protocol.messages import Block, Document, Image, Opaque, ToolResult
 
@@ -35,7 +35,7 @@ def response_of(text: str, is_error: bool) -> Json | Raw:
     """Return the text of a tool result as the object that Gemini requires. If the text is JSON of an object,
     it stays unchanged; otherwise it is the value of `output` or `error`.
     """
-    given = _decoded(text)
+    given = _decode(text)
     if given is not None and ("error" in given) == is_error:
         return Raw(text.encode())
     if is_error:
@@ -43,7 +43,7 @@ def response_of(text: str, is_error: bool) -> Json | Raw:
     return {"output": text}
 
 
-def _decoded(text: str) -> dict[str, Raw] | None:
+def _decode(text: str) -> dict[str, Raw] | None:
     if text.lstrip()[:1] != "{":
         return None
     try:
@@ -68,7 +68,7 @@ def is_signature(signature: str) -> bool:
     return _BASE64.fullmatch(signature) is not None and len(signature.rstrip("=")) % 4 != 1
 
 
-def own_part(block: Opaque) -> Raw | None:
+def gemini_part(block: Opaque) -> Raw | None:
     """Return the unchanged JSON of `block` if only Gemini has such a part: a signed thought, or code that
     Gemini ran. Return None for any other block.
     """
@@ -90,7 +90,7 @@ def user_parts(block: Block) -> list[Json | Raw]:
     media = media_of(block)
     if media is not None:
         return [media]
-    text = text_of(block)
+    text = block_text(block)
     return [{"text": text}] if text else []
 
 
@@ -135,7 +135,7 @@ def in_system_tags(parts: list[Json | Raw]) -> list[Json | Raw]:
     return [{"text": system_message_text(texts)}, *others] if texts else others
 
 
-def stands_in_result(part: Json | Raw) -> bool:
+def may_be_in_result(part: Json | Raw) -> bool:
     """Return whether Gemini 3 accepts the part inside a `functionResponse` (guide, seen 2026-11)."""
     inline = part.get("inlineData") if isinstance(part, dict) else None
     return isinstance(inline, dict) and inline.get("mimeType") in _IN_RESULT

@@ -24,28 +24,28 @@ from msgspec import Raw
 
 from compactd.core.history.projection import Projected, Projection
 from compactd.formats.messages.gemini_parts import (
+    gemini_part,
     in_system_tags,
     is_signature,
+    may_be_in_result,
     media_of,
-    own_part,
     response_of,
     signature_of,
-    stands_in_result,
     user_parts,
 )
 from compactd.formats.messages.gemini_schema import parameters
-from compactd.formats.messages.provenance import GEMINI, goes_back, is_third_generation, maker
+from compactd.formats.messages.provenance import GEMINI, is_third_generation, maker, may_send_back
 from compactd.formats.messages.rendering import (
     CONTINUES,
     Json,
     Rendered,
     SafeNames,
     arguments_object,
+    block_text,
     encode,
     from_result,
     joined_prompts,
     leading_system,
-    text_of,
 )
 from compactd.protocol.messages import (
     Block,
@@ -65,15 +65,15 @@ SIGNATURE_OF_ANOTHER = "skip_thought_signature_validator"
 Gemini's guide to thought signatures (FAQ, seen 2026-11) says to send this one.
 """
 
-_LONGEST_NAME = 64
+_MAX_NAME_CHARS = 64
 
 
 def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
     """Return the request in Gemini's format, for `model` if it is known. O(bytes)."""
-    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools), dotted=True)
-    written = _Written(names, model)
+    names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools), dotted=True)
+    written = _RequestBuilder(names, model)
     leading = leading_system([projected.message for projected in projection.messages])
     for projected in projection.messages[len(leading) :]:
         written.add(projected)
@@ -81,7 +81,7 @@ def render(
         system=joined_prompts(system, leading),
         messages=written.contents(),
         tools=[_tools(tools, names)] if tools else None,
-        names=names.made(),
+        names=names.made_names(),
     )
 
 
@@ -117,7 +117,7 @@ class _Content:
         return [self.results[call_id] for call_id in self.order if call_id in self.results]
 
 
-class _Written:
+class _RequestBuilder:
     """The contents that were added so far, and images that wait for the next content of the user."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
@@ -140,7 +140,7 @@ class _Written:
                 self._result(block)
         rest = [block for block in message.content if not isinstance(block, ToolResult)]
         if message.role == "assistant":
-            is_own = maker(projected.model) == GEMINI and goes_back(GEMINI, projected.model, self._model)
+            is_own = maker(projected.model) == GEMINI and may_send_back(GEMINI, projected.model, self._model)
             self._model_parts(rest, is_own)
             return
         parts = [part for block in rest for part in user_parts(block)]
@@ -155,9 +155,9 @@ class _Written:
         self._flush()
         contents = self._contents
         if contents and contents[0].role == "model":
-            contents.insert(0, _continuing())
+            contents.insert(0, _continue_turn())
         if contents and contents[-1].role == "model":
-            contents.append(_continuing())
+            contents.append(_continue_turn())
         if self._is_third:
             _sign_current_turn(contents)
         return [Raw(encode({"role": content.role, "parts": content.written})) for content in contents]
@@ -188,7 +188,7 @@ class _Written:
                     calls.append(block.call_id)
                     args = arguments_object(block.arguments)
                     part = {"functionCall": {**self._id(block.call_id), "name": name, "args": args}}
-                case Text() if signature is not None or text_of(block):
+                case Text() if signature is not None or block_text(block):
                     # A signature may come with an empty text and is sent back with it.
                     part = {"text": block.text}
                 case Thinking(text=text, signature=str(signed)) if is_own and is_signature(signed):
@@ -196,7 +196,7 @@ class _Written:
                 case Opaque() if (found := signature_of(block)) is not None:
                     signature = found
                 case Opaque():
-                    part = own_part(block)
+                    part = gemini_part(block)
                 case Image() | Document() if signature is None:
                     pictures.extend(user_parts(block))
                 case Image() | Document() | Unknown():
@@ -228,14 +228,14 @@ class _Written:
             text = content
         else:
             found = [(block, media_of(block)) for block in content]
-            text = "\n".join(text for block, part in found if part is None and (text := text_of(block)))
+            text = "\n".join(text for block, part in found if part is None and (text := block_text(block)))
             media = [part for _, part in found if part is not None]
         given: Json = {
             **self._id(call_id),
             "name": self._named.get(call_id) or self._names.of(result.name or "tool"),
             "response": response_of(text, result.is_error),
         }
-        inside = [part for part in media if self._is_third and stands_in_result(part)]
+        inside = [part for part in media if self._is_third and may_be_in_result(part)]
         if inside:
             given["parts"] = inside
         beside = [part for part in media if part not in inside]
@@ -250,7 +250,7 @@ class _Written:
         last.results[call_id] = {"functionResponse": given}
 
 
-def _continuing() -> _Content:
+def _continue_turn() -> _Content:
     content = _Content("user")
     content.parts.append({"text": CONTINUES})
     return content

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.messages.parts import first_byte
+from compactd.formats.messages.json_parts import first_byte
 from compactd.formats.messages.rendering import Json
 
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
@@ -33,20 +33,20 @@ _FORMATS = {
     "integer": ("int32", "int64"),
 }
 
-_DEEPEST = 24
+_MAX_DEPTH = 24
 """The most levels of a schema after following its references. A schema may contain itself."""
-_LARGEST = 4000
+_MAX_NODES = 4000
 """The most nodes of a schema after following its references."""
 
 
 def parameters(schema: Raw) -> Json | None:
     """Return `schema` as Gemini's `parameters`; None for a tool without parameters. O(nodes), at most
-    `_LARGEST`.
+    `_MAX_NODES`.
     """
     given = _object(schema)
     if given is None:
         return None
-    node = _Converting(given).whole()
+    node = _SchemaConverter(given).convert_root()
     return node if node.get("properties") else None
 
 
@@ -64,7 +64,7 @@ def _json(value: object) -> Json | None:
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None
 
 
-class _Converting:
+class _SchemaConverter:
     """The conversion of one schema: its root, for references, and the number of nodes written."""
 
     def __init__(self, root: Json) -> None:
@@ -72,33 +72,33 @@ class _Converting:
         self._nodes = 0
         self._open: list[str] = []
 
-    def whole(self) -> Json:
+    def convert_root(self) -> Json:
         """Return the root schema as one object schema. If the root has alternatives, the result has the
         properties of all of them.
         """
-        given, _ = self._merged(self._root)
+        given, _ = self._merge_references(self._root)
         branches = _alternatives(given)
         if "properties" not in given and branches:
-            parts = [self._merged(one)[0] for one in branches]
+            parts = [self._merge_references(one)[0] for one in branches]
             wanted = [_names(one.get("required")) for one in parts]
             for part in parts:
                 given = _together(given, part)
             given["required"] = [name for name in wanted[0] if all(name in names for names in wanted)]
-        return self.node({**given, "type": "object"}, 0)
+        return self.convert_node({**given, "type": "object"}, 0)
 
-    def node(self, given: Json, depth: int) -> Json:
+    def convert_node(self, given: Json, depth: int) -> Json:
         """Return the schema `given` in Gemini's form. It is never empty and always has a type or `anyOf`."""
         self._nodes += 1
-        given, references = self._merged(given)
+        given, references = self._merge_references(given)
         is_again = any(reference in self._open for reference in references)
-        if is_again or depth > _DEEPEST or self._nodes > _LARGEST:
+        if is_again or depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
             return {"type": "object"}
         self._open.extend(references)
-        node = self._opened(given, depth)
+        node = self._convert_members(given, depth)
         del self._open[len(self._open) - len(references) :]
         return node
 
-    def _opened(self, given: Json, depth: int) -> Json:
+    def _convert_members(self, given: Json, depth: int) -> Json:
         node: Json = {
             name: given[name] for name, kind in _ANY if isinstance(given.get(name), kind) and given[name]
         }
@@ -113,22 +113,22 @@ class _Converting:
             elif converted:
                 node["anyOf"] = converted
         elif len(types) > 1:
-            node["anyOf"] = [self._typed(given, kind, depth) for kind in types]
+            node["anyOf"] = [self._convert_type(given, kind, depth) for kind in types]
         else:
-            node.update(self._typed(given, types[0], depth))
+            node.update(self._convert_type(given, types[0], depth))
         if "type" not in node and "anyOf" not in node:
             node["type"] = "string"
         if nullable:
             node["nullable"] = True
         return node
 
-    def _merged(self, given: Json) -> tuple[Json, list[str]]:
+    def _merge_references(self, given: Json) -> tuple[Json, list[str]]:
         """Return (`given` merged with the schemas that it refers to and with all parts of its `allOf`, the
         references that were followed).
         """
         seen: list[str] = []
         while isinstance(reference := given.get("$ref"), str):
-            found = None if reference in seen else self._referred(reference)
+            found = None if reference in seen else self._resolve_reference(reference)
             seen.append(reference)
             given = {**(found or {}), **{name: value for name, value in given.items() if name != "$ref"}}
         parts = given.get("allOf")
@@ -141,12 +141,12 @@ class _Converting:
                 reference = one.get("$ref")
                 if isinstance(reference, str):
                     seen.append(reference)
-                    one = {**(self._referred(reference) or {}), **one}
+                    one = {**(self._resolve_reference(reference) or {}), **one}
                 merged = _together(merged, one)
             given = {name: value for name, value in merged.items() if name not in ("$ref", "allOf")}
         return given, seen
 
-    def _referred(self, reference: str) -> Json | None:
+    def _resolve_reference(self, reference: str) -> Json | None:
         """Return the schema that a reference such as `#/$defs/name` means; None for an external reference."""
         at: object = self._root
         if not reference.startswith("#"):
@@ -160,9 +160,9 @@ class _Converting:
     def _branches(self, branches: list[Json], depth: int) -> tuple[list[Json], bool]:
         """Return (the converted branches without those of the type null, whether there was one)."""
         kept = [one for one in branches if one.get("type") != "null"]
-        return [self.node(one, depth + 1) for one in kept], len(kept) < len(branches)
+        return [self.convert_node(one, depth + 1) for one in kept], len(kept) < len(branches)
 
-    def _typed(self, given: Json, kind: str, depth: int) -> Json:
+    def _convert_type(self, given: Json, kind: str, depth: int) -> Json:
         """Return the part of the schema `given` that applies to values of the type `kind`, in
         Gemini's form.
         """
@@ -182,7 +182,7 @@ class _Converting:
                 node[name] = value
         if kind == "array":
             items = _json(given.get("items"))
-            node["items"] = {"type": "string"} if items is None else self.node(items, depth + 1)
+            node["items"] = {"type": "string"} if items is None else self.convert_node(items, depth + 1)
         if kind == "object":
             properties = self._properties(given, depth)
             if properties:
@@ -195,7 +195,7 @@ class _Converting:
     def _properties(self, given: Json, depth: int) -> Json:
         properties = _json(given.get("properties")) or {}
         converted = {name: _json(value) for name, value in properties.items()}
-        return {name: self.node(value or {}, depth + 1) for name, value in converted.items()}
+        return {name: self.convert_node(value or {}, depth + 1) for name, value in converted.items()}
 
 
 def _types(given: Json) -> tuple[list[str], bool]:

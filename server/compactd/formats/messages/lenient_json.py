@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.formats.files.session_file import text_field
-from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
 
 Given = dict[str, Raw]
 
@@ -72,7 +72,7 @@ def is_text(raw: Raw) -> bool:
     return first_byte(raw) == b'"'
 
 
-def usage_of(
+def read_usage(
     input_tokens: int, output_tokens: int, *, read: int = 0, written: int = 0, reasoning: int = 0
 ) -> Raw | None:
     """Return a usage report in neutral form; None if all counts are 0. `input_tokens` must not include the

@@ -11,8 +11,16 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.formats.messages.json_parts import (
+    NULL,
+    decode_part,
+    elements,
+    fields,
+    first_byte,
+    refuse,
+    string,
+)
 from compactd.formats.messages.neutral_out import encode_message, render_neutral
-from compactd.formats.messages.parts import NULL, decoded, elements, fields, first_byte, refuse, string
 from compactd.formats.messages.tools import decode_tool, decode_tools
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
@@ -114,7 +122,7 @@ _encode = msgspec.json.Encoder().encode
 
 _TAGS = frozenset(("text", "thinking", "image", "document", "tool_call", "tool_result", "opaque"))
 _ROLES = frozenset((b'"user"', b'"assistant"', b'"tool"', b'"system"'))
-_OURS = frozenset(("id", "created_at", "usage", "stop_reason", "meta"))
+_NEUTRAL_FIELDS = frozenset(("id", "created_at", "usage", "stop_reason", "meta"))
 _IN_RESULTS = frozenset(("text", "thinking", "image", "document", "opaque"))
 
 
@@ -174,14 +182,14 @@ def _of_typed(wire: _Typed) -> Message | None:
         return None
     content: tuple[Block, ...]
     if isinstance(wire, _Tool):
-        content = tuple([_given_back(block) for block in wire.content if isinstance(block, _TypedResult)])
+        content = tuple([_read_result(block) for block in wire.content if isinstance(block, _TypedResult)])
         if len(content) != len(wire.content):
             return None
     elif isinstance(wire.content, str):
         content = (Text(text=wire.content),)
     elif isinstance(wire, _User):
         content = tuple(
-            [_given_back(block) if isinstance(block, _TypedResult) else block for block in wire.content]
+            [_read_result(block) if isinstance(block, _TypedResult) else block for block in wire.content]
         )
     else:
         content = wire.content
@@ -199,7 +207,7 @@ def _of_typed(wire: _Typed) -> Message | None:
     )
 
 
-def _given_back(wire: _TypedResult) -> ToolResult:
+def _read_result(wire: _TypedResult) -> ToolResult:
     return ToolResult(call_id=wire.call_id, content=wire.content, name=wire.name, is_error=wire.is_error)
 
 
@@ -214,7 +222,7 @@ def _of_wire(wire: _Wire, path: str) -> Message:
         content = tuple(
             _of_known(block, f"{path}.content[{index}]") for index, block in enumerate(wire.content)
         )
-    return _whole(wire, content, path)
+    return _build_message(wire, content, path)
 
 
 def _of_known(block: _Known, path: str) -> Block:
@@ -233,7 +241,7 @@ def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
     return (Text(text=text),)
 
 
-def _whole(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
+def _build_message(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
     usage = None if rest.usage == NULL else rest.usage
     if usage is not None and first_byte(usage) != b"{":
         raise InvalidParams("usage must be an object", f"{path}.usage")
@@ -259,13 +267,13 @@ def _of_parts(raw: bytes | Raw, path: str) -> Message:
     rest = _rest(given, path)
     if content is None:
         raise InvalidParams("content is missing: give a string or a list of blocks", f"{path}.content")
-    return _whole(rest, _content(rest.role, content, f"{path}.content"), path)
+    return _build_message(rest, _content(rest.role, content, f"{path}.content"), path)
 
 
 def _rest(given: dict[str, Raw], path: str) -> _RoleAndRest:
     if bytes(given.get("role", NULL)) not in _ROLES:
         raise InvalidParams("role must be one of user, assistant, tool, system", f"{path}.role")
-    return decoded(_decode_rest, _encode(given), path)
+    return decode_part(_decode_rest, _encode(given), path)
 
 
 def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], path: str) -> Message:
@@ -274,11 +282,11 @@ def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], pa
 
     `given`: the fields of the message at `path`, without nulls. Raise like `decode_message`.
     """
-    ours = {name: value for name, value in given.items() if name in _OURS}
+    ours = {name: value for name, value in given.items() if name in _NEUTRAL_FIELDS}
     if "meta" in ours:
         ours["meta"] = Raw(_encode(fields(ours["meta"], f"{path}.meta", "meta")))
     ours["role"] = Raw(_encode(role))
-    message = _whole(_rest(ours, path), content, path)
+    message = _build_message(_rest(ours, path), content, path)
     _check_blocks(message, path)
     return message
 
@@ -299,7 +307,7 @@ def _block(raw: Raw, path: str) -> Block:
     tag = string(given["type"], f"{path}.type")
     if tag not in _TAGS:
         return Unknown(type=tag, raw=raw)
-    return _of_known(decoded(_decode_known, _encode(given), path), path)
+    return _of_known(decode_part(_decode_known, _encode(given), path), path)
 
 
 def _result(wire: _Result, path: str) -> ToolResult:
@@ -338,7 +346,7 @@ def result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
     )
 
 
-def kept_block(tag: str, raw: Raw, provider: str) -> Opaque | Unknown:
+def keep_block(tag: str, raw: Raw, provider: str) -> Opaque | Unknown:
     """Return a block of another format without a neutral equivalent, unchanged.
 
     If its type is a name that the neutral format uses for something else, it becomes an `opaque` block, so

@@ -78,10 +78,10 @@ def render_neutral(projection: Projection) -> list[Raw]:
     A result that compactd added for a call has no `entry_id`. A message that was projected unchanged keeps
     the client's bytes.
     """
-    return [_rendered(projected) for projected in projection.messages]
+    return [_render(projected) for projected in projection.messages]
 
 
-def _rendered(projected: Projected) -> Raw:
+def _render(projected: Projected) -> Raw:
     if projected.source is None:
         data = encode_message(projected.message)
     else:

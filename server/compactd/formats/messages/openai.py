@@ -9,8 +9,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN
-from compactd.formats.messages.neutral import encode_message, kept_block, message_of, result_content
-from compactd.formats.messages.parts import elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
+from compactd.formats.messages.neutral import encode_message, keep_block, message_of, result_content
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
@@ -141,7 +141,7 @@ def _part(raw: Raw, path: str) -> Block:
         case "file" if "file" in given:
             return _file(raw, fields(given["file"], f"{path}.file", "a file"), path)
         case _:
-            return kept_block(tag, raw, "openai")
+            return keep_block(tag, raw, "openai")
 
 
 def _image(raw: Raw, path: str) -> Image:

@@ -25,12 +25,12 @@ from compactd.formats.messages.rendering import (
     Rendered,
     SafeNames,
     arguments_text,
+    block_text,
     encode,
     from_result,
     object_schema,
-    own_block,
     picture,
-    text_of,
+    provider_block,
     web_url,
 )
 from compactd.protocol.messages import (
@@ -50,8 +50,8 @@ from compactd.protocol.messages import (
 _USER_PARTS = {"input_audio": ("input_audio",), "file": ("file",)}
 """Parts of a user message that are kept unchanged."""
 
-_LONGEST_ID = 40
-_LONGEST_NAME = 64
+_MAX_ID_CHARS = 40
+_MAX_NAME_CHARS = 64
 
 
 def render(
@@ -67,8 +67,8 @@ def render(
     Thinking is left out. If `with_reasoning` is set, for endpoints that want thinking back, the thinking of
     the same model is sent next to its answer.
     """
-    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
-    written = _Written(names)
+    names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
+    written = _RequestBuilder(names)
     if system and not system.isspace():
         written.put({"role": "system", "content": system})
     for projected in projection.messages:
@@ -81,7 +81,7 @@ def render(
         system=None,
         messages=written.messages,
         tools=[_tool(tool, names) for tool in tools] or None,
-        names=names.made(),
+        names=names.made_names(),
     )
 
 
@@ -93,13 +93,13 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
     return Raw(encode({"type": "function", "function": function}))
 
 
-class _Written:
+class _RequestBuilder:
     """The messages so far, and images that wait for a user message."""
 
     def __init__(self, names: SafeNames) -> None:
         self.messages: list[Raw] = []
         self._names = names
-        self._ids = SafeNames(_LONGEST_ID, any_character=True)
+        self._ids = SafeNames(_MAX_ID_CHARS, any_character=True)
         self._waiting: list[object] = []
 
     def put(self, message: dict[str, object]) -> None:
@@ -180,7 +180,7 @@ def _is_picture(block: Block) -> bool:
 
 
 def _text(blocks: Iterable[Block]) -> str:
-    return "\n".join(text for text in map(text_of, blocks) if text)
+    return "\n".join(text for text in map(block_text, blocks) if text)
 
 
 def _parts(blocks: Iterable[Block]) -> list[object]:
@@ -190,7 +190,7 @@ def _parts(blocks: Iterable[Block]) -> list[object]:
         part = _part(block)
         if part is not None:
             parts.append(part)
-        elif text := text_of(block):
+        elif text := block_text(block):
             parts.append({"type": "text", "text": text})
     return parts
 
@@ -212,6 +212,6 @@ def _part(block: Block) -> object | None:
             }
             return {"type": "file", "file": file}
         case Opaque() | Unknown():
-            return own_block(block, "openai", _USER_PARTS)
+            return provider_block(block, "openai", _USER_PARTS)
         case _:
             return None

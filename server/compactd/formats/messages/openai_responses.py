@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.formats.messages.neutral import encode_message, kept_block, message_of, result_content
-from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.neutral import encode_message, keep_block, message_of, result_content
 from compactd.formats.messages.provenance import RESPONSES
 from compactd.formats.messages.rendering import data_url, string_field
 from compactd.protocol.errors import InvalidParams
@@ -82,7 +82,7 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
         case "function_call" | "custom_tool_call":
             return "assistant", (_call(given, path, _CALLS[tag]),)
         case "function_call_output" | "custom_tool_call_output":
-            call_id = _required(given, "call_id", path)
+            call_id = _require(given, "call_id", path)
             content = _result(given.get("output", NULL), f"{path}.output")
             return "tool", (ToolResult(call_id=call_id, content=content),)
         case "reasoning":
@@ -97,10 +97,10 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
                 "compactd cannot look up an item_reference; send the item itself", f"{path}.type"
             )
         case _:
-            return ("user" if tag.endswith("_output") else "assistant"), (kept_block(tag, raw, RESPONSES),)
+            return ("user" if tag.endswith("_output") else "assistant"), (keep_block(tag, raw, RESPONSES),)
 
 
-def _required(given: dict[str, Raw], name: str, path: str) -> str:
+def _require(given: dict[str, Raw], name: str, path: str) -> str:
     if name not in given:
         raise InvalidParams(f"{name} is missing", f"{path}.{name}")
     return string(given[name], f"{path}.{name}")
@@ -126,8 +126,8 @@ def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
 
 def _call(given: dict[str, Raw], path: str, field: str) -> ToolCall:
     return ToolCall(
-        call_id=_required(given, "call_id", path),
-        name=_required(given, "name", path),
+        call_id=_require(given, "call_id", path),
+        name=_require(given, "name", path),
         arguments=given.get(field, Raw(b'"{}"')),
     )
 
@@ -166,7 +166,7 @@ def _part(raw: Raw, path: str) -> Block:
         raise InvalidParams("a part needs a type", f"{path}.type")
     tag = string(given["type"], f"{path}.type")
     if tag in _TEXTS:
-        return Text(text=_required(given, _TEXTS[tag], path))
+        return Text(text=_require(given, _TEXTS[tag], path))
     if tag == "input_image" and "image_url" in given:
         url = string(given["image_url"], f"{path}.image_url")
         inline = data_url(url)
@@ -178,4 +178,4 @@ def _part(raw: Raw, path: str) -> Block:
         inline = data_url(string_field(given, "file_data"))
         if inline is not None:
             return Document(media_type=inline[0], data=inline[1], title=title)
-    return kept_block(tag, raw, RESPONSES)
+    return keep_block(tag, raw, RESPONSES)

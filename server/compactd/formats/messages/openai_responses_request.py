@@ -28,20 +28,20 @@ from msgspec import Raw
 
 from compactd.core.history.projection import Projected, Projection
 from compactd.core.history.tool_pairs import is_blank
-from compactd.formats.messages.parts import elements, fields, first_byte
-from compactd.formats.messages.provenance import OPENAI, RESPONSES, goes_back
+from compactd.formats.messages.json_parts import elements, fields, first_byte
+from compactd.formats.messages.provenance import OPENAI, RESPONSES, may_send_back
 from compactd.formats.messages.rendering import (
     ERROR_WITHOUT_OUTPUT,
     Json,
     Rendered,
     SafeNames,
     arguments_text,
+    block_text,
     encode,
     object_schema,
-    own_block,
     picture,
+    provider_block,
     string_field,
-    text_of,
     web_url,
 )
 from compactd.protocol.messages import (
@@ -57,7 +57,7 @@ from compactd.protocol.messages import (
     Unknown,
 )
 
-_OWN = (RESPONSES, OPENAI)
+_OPENAI_PROVIDERS = (RESPONSES, OPENAI)
 _PARTS = {"input_image": ("file_id",), "input_file": ("file_id",)}
 """Parts of a user's message that are kept unchanged."""
 _ITEMS = {"compaction": ("encrypted_content",)}
@@ -72,8 +72,8 @@ _FILES = {
     f"{_OFFICE}spreadsheetml.sheet": "xlsx",
 }
 
-_LONGEST_ID = 64
-_LONGEST_NAME = 64
+_MAX_ID_CHARS = 64
+_MAX_NAME_CHARS = 64
 
 
 def render(
@@ -82,8 +82,8 @@ def render(
     """Return the request in the format of the Responses API; `system` becomes its `instructions`.
     O(bytes).
     """
-    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
-    written = _Written(names, model)
+    names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
+    written = _RequestBuilder(names, model)
     for projected in projection.messages:
         written.add(projected)
     written.flush()
@@ -91,7 +91,7 @@ def render(
         system=system if system and not system.isspace() else None,
         messages=written.items,
         tools=[_tool(tool, names) for tool in tools] or None,
-        names=names.made(),
+        names=names.made_names(),
     )
 
 
@@ -103,7 +103,7 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
     return Raw(encode({**given, "parameters": object_schema(tool.input_schema), "strict": False}))
 
 
-class _Written:
+class _RequestBuilder:
     """The items so far, reasoning that waits for the item it led to, and images that wait for a user's
     message.
     """
@@ -112,7 +112,7 @@ class _Written:
         self.items: list[Raw] = []
         self._names = names
         self._model = model
-        self._ids = SafeNames(_LONGEST_ID, any_character=True)
+        self._ids = SafeNames(_MAX_ID_CHARS, any_character=True)
         self._reasoning: list[Raw] = []
         self._reasoned: set[str] = set()
         self._said: list[Json] = []
@@ -130,10 +130,10 @@ class _Written:
             return
         self.flush()
         if message.role == "assistant":
-            is_own = goes_back(OPENAI, projected.model, self._model)
+            is_own = may_send_back(OPENAI, projected.model, self._model)
             for block in rest:
                 self._assistant(block, is_own)
-            self._say()
+            self._flush_text()
         else:
             self._user(message.role, rest)
 
@@ -149,7 +149,7 @@ class _Written:
         self._reasoning = []
         self.items.append(Raw(encode(item)))
 
-    def _say(self) -> None:
+    def _flush_text(self) -> None:
         """Write the assistant's texts that were collected so far as one message."""
         if self._said:
             parts, self._said = self._said, []
@@ -158,7 +158,7 @@ class _Written:
     def _assistant(self, block: Block, is_own: bool) -> None:
         match block:
             case ToolCall():
-                self._say()
+                self._flush_text()
                 self._put(
                     {
                         "type": "function_call",
@@ -171,24 +171,24 @@ class _Written:
             case Thinking(signature=str(signature)) if is_own and signature[:1] == "{":
                 # pi stores the complete item as the signature.
                 self._reason(Raw(signature.encode()))
-            case Opaque() if block.provider in _OWN:
-                own = own_block(block, block.provider, _ITEMS)
+            case Opaque() if block.provider in _OPENAI_PROVIDERS:
+                own = provider_block(block, block.provider, _ITEMS)
                 if own is None:
                     self._reason(block.raw)
                 else:
-                    self._say()
+                    self._flush_text()
                     self._reasoning = []
                     self.items.append(own)
             case Image() | Document() if (part := _part(block)) is not None:
                 self._pictures.append(part)
             case _:
-                if text := text_of(block):
+                if text := block_text(block):
                     self._said.append({"type": "output_text", "text": text})
 
     def _reason(self, raw: Raw) -> None:
         item = reasoning_item(raw)
         if item is not None and item[0] not in self._reasoned:
-            self._say()
+            self._flush_text()
             self._reasoned.add(item[0])
             self._reasoning.append(item[1])
 
@@ -245,7 +245,7 @@ def _parts(blocks: Iterable[Block]) -> list[Json | Raw]:
         part = _part(block)
         if part is not None:
             parts.append(part)
-        elif text := text_of(block):
+        elif text := block_text(block):
             parts.append({"type": "input_text", "text": text})
     return parts
 
@@ -260,8 +260,12 @@ def _part(block: Block) -> Json | Raw | None:
         case Document():
             return _file(block)
         case Opaque() | Unknown():
-            own = block.provider if isinstance(block, Opaque) and block.provider in _OWN else RESPONSES
-            return own_block(block, own, _PARTS)
+            own = (
+                block.provider
+                if isinstance(block, Opaque) and block.provider in _OPENAI_PROVIDERS
+                else RESPONSES
+            )
+            return provider_block(block, own, _PARTS)
         case _:
             return None
 

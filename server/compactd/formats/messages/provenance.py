@@ -33,7 +33,7 @@ def maker(model: str | None) -> str | None:
     return OPENAI if _OPENAIS.search(name) else name
 
 
-def goes_back(shape: str, wrote: str | None, now: str | None) -> bool:
+def may_send_back(shape: str, wrote: str | None, now: str | None) -> bool:
     """Return whether signed reasoning of the model `wrote` may be sent to the model `now` in the format
     `shape`.
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.tool_pairs import is_blank
-from compactd.formats.messages.parts import fields, first_byte, string
+from compactd.formats.messages.json_parts import fields, first_byte, string
 from compactd.formats.messages.tools import NO_PARAMETERS
 from compactd.protocol.messages import Block, Document, Image, Message, Opaque, Text, Unknown
 
@@ -71,12 +71,12 @@ class SafeNames:
         """Return the accepted form of `name`."""
         safe = self._safe.get(name)
         if safe is None:
-            safe = name if self._is_safe(name) and name not in self._used else self._made(name)
+            safe = name if self._is_safe(name) and name not in self._used else self._make(name)
             self._safe[name] = safe
             self._used.add(safe)
         return safe
 
-    def made(self) -> dict[str, str]:
+    def made_names(self) -> dict[str, str]:
         """Return accepted name -> original name, for all names that were changed so far."""
         return {safe: name for name, safe in self._safe.items() if safe != name}
 
@@ -87,7 +87,7 @@ class SafeNames:
             return _DOTTED.fullmatch(name) is not None
         return self._any_character or _NOT_SAFE.search(name) is None
 
-    def _made(self, name: str) -> str:
+    def _make(self, name: str) -> str:
         seed = name.encode("utf-8", "replace")
         while True:
             mark = f"_{crc32(seed):08x}"
@@ -137,7 +137,7 @@ def arguments_object(arguments: Raw) -> Raw:
     return Raw(encode({"_raw": text}))
 
 
-def text_of(block: Block) -> str:
+def block_text(block: Block) -> str:
     """Return the text form of `block`; empty if it has none."""
     match block:
         case Text():
@@ -164,7 +164,9 @@ def _document_text(document: Document) -> str:
     return f"[document: {document.title or web_url(document.url) or document.media_type}]"
 
 
-def own_block(block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[str, ...]]) -> Raw | None:
+def provider_block(
+    block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[str, ...]]
+) -> Raw | None:
     """Return the unchanged JSON of `block` if `provider` accepts it; otherwise None.
 
     `known`: the provider's block types that are allowed at this place, and the required fields of each. The
@@ -198,7 +200,7 @@ def leading_system(messages: Sequence[Message]) -> list[str]:
     for message in messages:
         if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
             break
-        texts.append("\n".join(text_of(block) for block in message.content))
+        texts.append("\n".join(block_text(block) for block in message.content))
     return texts
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.files.documents import opened
-from compactd.formats.files.lines import records
+from compactd.formats.files.documents import open_document
+from compactd.formats.files.json_lines import records
+from compactd.formats.messages.json_parts import NULL, elements, fields
 from compactd.formats.messages.lenient_json import Given, is_list, is_object, text_in
-from compactd.formats.messages.parts import NULL, elements, fields
 from compactd.protocol.errors import CompactdError
 
 NAMES = {
@@ -30,37 +30,37 @@ messages.
 _CALLS = ("tool_use", "tool_call")
 _RESULTS = ("tool_result",)
 
-Changed = tuple[int, str]
+RoleChange = tuple[int, str]
 """(the message's number, what is wrong with its role)."""
 
 
-def with_roles(data: bytes) -> tuple[bytes, tuple[Changed, ...]]:
+def with_roles(data: bytes) -> tuple[bytes, tuple[RoleChange, ...]]:
     """Return (the list of messages with valid roles, what was changed). O(bytes).
 
     Raise `InvalidParams` if there is no list.
     """
-    about, messages = _opened(data)
-    changed: list[Changed] = []
+    about, messages = _open(data)
+    changed: list[RoleChange] = []
     rows: list[Raw] = []
     for number, raw in enumerate(messages, start=1):
-        made = list(_mended(fields(raw, "$", "a message"), number, changed)) if is_object(raw) else []
+        made = list(_mend(fields(raw, "$", "a message"), number, changed)) if is_object(raw) else []
         rows += made if changed and changed[-1][0] == number else [raw]
     return msgspec.json.encode({**about, "messages": rows}), tuple(changed)
 
 
-def _opened(data: bytes) -> tuple[Given, list[Raw]]:
+def _open(data: bytes) -> tuple[Given, list[Raw]]:
     try:
-        about, listed = opened(data, _unsaid, "messages")
+        about, listed = open_document(data, _ignore, "messages")
         return about, list(listed)
     except CompactdError:
-        return {}, [Raw(msgspec.json.encode(record)) for _, record in records(data, _unsaid)]
+        return {}, [Raw(msgspec.json.encode(record)) for _, record in records(data, _ignore)]
 
 
-def _unsaid(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignore a warning, because the file's reader has already reported it."""
 
 
-def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
+def _mend(given: Given, number: int, changed: list[RoleChange]) -> Iterator[Raw]:
     name = text_in(given, "role")
     role = NAMES.get(name.lower(), name.lower())
     if role != name:
@@ -68,7 +68,7 @@ def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
     content = given.get("content", NULL)
     runs: list[tuple[str, list[Raw]]] = []
     for block in elements(content, "$.content") if is_list(content) else ():
-        needed = _needed(block, role)
+        needed = _needed_role(block, role)
         if not runs or runs[-1][0] != needed:
             runs.append((needed, []))
         runs[-1][1].append(block)
@@ -80,7 +80,7 @@ def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
         yield Raw(msgspec.json.encode({**given, "role": needed, "content": blocks}))
 
 
-def _needed(block: Raw, role: str) -> str:
+def _needed_role(block: Raw, role: str) -> str:
     tag = text_in(fields(block, "$", "a block"), "type") if is_object(block) else ""
     if tag in _CALLS:
         return "assistant"

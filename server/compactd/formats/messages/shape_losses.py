@@ -19,9 +19,9 @@ def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) 
 
     Repairs by the projection are not included; the projection reports them itself.
     """
-    left = _held(made, format)
+    left = _count_blocks(made, format)
     for place, message in enumerate(messages):
-        yield from ((place, what) for what in _beside(message))
+        yield from ((place, what) for what in _unsendable_fields(message))
         for block in message.content:
             key = _key(block)
             if key is None:
@@ -35,7 +35,7 @@ def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) 
 _NAMES: dict[type[Block], str] = {Thinking: "the thinking", Image: "an image", Document: "a document"}
 
 
-def _held(made: Sequence[Raw], format: str) -> Counter[str]:
+def _count_blocks(made: Sequence[Raw], format: str) -> Counter[str]:
     """Return how often the request `made` contains each thought, image and document, by `_key`."""
     try:
         read = [message for message, _ in read_messages(made, format)]
@@ -57,7 +57,7 @@ def _key(block: Block) -> str | None:
             return None
 
 
-def _beside(message: Message) -> Iterator[str]:
+def _unsendable_fields(message: Message) -> Iterator[str]:
     """Yield the fields next to a message's content that no provider's request can contain."""
     if message.id is not None:
         yield "the message's id"

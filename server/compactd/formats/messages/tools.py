@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.messages.parts import elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Tool
 

@@ -12,13 +12,13 @@ from compactd import __version__
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.events import Event
 from compactd.client.frames import Json
-from compactd.core.text.quoting import quoted_line
+from compactd.core.text.quoting import quote_line
 from compactd.formats.messages.neutral import decode_message
-from compactd.integrations.acp import commands, wire
+from compactd.integrations.acp import acp_lines, commands
+from compactd.integrations.acp.acp_lines import RequestRefused
 from compactd.integrations.acp.peer import Peer
-from compactd.integrations.acp.tools import Tools, offered
-from compactd.integrations.acp.turns import prompt_content, typed_text
-from compactd.integrations.acp.wire import Refused
+from compactd.integrations.acp.tools import Tools, offered_tools
+from compactd.integrations.acp.turn_messages import prompt_content, typed_text
 from compactd.protocol.messages import Document, Text, TokenUsage, ToolCall
 from compactd.protocol.wire import StartResult
 
@@ -76,29 +76,29 @@ class OwnAgent:
 
     def _lines(self, event: Event) -> tuple[bytes, ...]:
         name, fields = event.session_id, event.fields
-        takes = wire.takes_compactions(self._initialize)
+        takes = acp_lines.accepts_compactions(self._initialize)
         match event.type:
             case "message_delta":
-                return (wire.said(name, str(fields["delta"])),)
+                return (acp_lines.text_update(name, str(fields["delta"])),)
             case "thinking_delta":
-                return (wire.said(name, str(fields["delta"]), "agent_thought_chunk"),)
+                return (acp_lines.text_update(name, str(fields["delta"]), "agent_thought_chunk"),)
             case "usage_update":
                 return _gauge(name, msgspec.convert(fields["usage"], TokenUsage))
             case "compaction_start" if takes:
-                return (wire.compaction(name, str(fields["compaction_id"]), "in_progress"),)
+                return (acp_lines.compaction_line(name, str(fields["compaction_id"]), "in_progress"),)
             case "compaction_end" if takes:
                 return (_compaction_end(name, fields),)
             case _:
                 return ()
 
     async def handle(self, method: str, params: dict[str, Json]) -> object:
-        """Return the answer to a request or notification of the editor. Raise `Refused`, and what the
+        """Return the answer to a request or notification of the editor. Raise `RequestRefused`, and what the
         daemon's client raises.
         """
         match method:
             case "initialize":
                 self._initialize = params
-                return _initialized()
+                return _initialize_result()
             case "authenticate":
                 return {}
             case "session/new":
@@ -106,62 +106,69 @@ class OwnAgent:
             case "session/load":
                 return await self._load(params)
             case "session/prompt":
-                return await self._prompted(self._known(params), params.get("prompt"))
+                return await self._prompt(self._require_session(params), params.get("prompt"))
             case "session/cancel":
-                await self._client.agent_abort(session_id=self._known(params))
+                await self._client.agent_abort(session_id=self._require_session(params))
                 return None
             case "session/close":
-                name = self._known(params)
+                name = self._require_session(params)
                 self._tools.pop(name)
                 await self._client.session_close(session_id=name)
                 return {}
             case _:
-                raise Refused(wire.METHOD_NOT_FOUND, f"compactd does not support {method}")
+                raise RequestRefused(acp_lines.METHOD_NOT_FOUND, f"compactd does not support {method}")
 
     async def _new(self, params: dict[str, Json]) -> object:
-        started = await self._opened(params, None)
+        started = await self._open(params, None)
         return {"sessionId": started.session_id}
 
     async def _load(self, params: dict[str, Json]) -> object:
         name = params.get("sessionId")
         if not isinstance(name, str):
-            raise Refused(wire.INVALID_PARAMS, "session/load needs the param sessionId")
-        await self._opened(params, name)
+            raise RequestRefused(acp_lines.INVALID_PARAMS, "session/load needs the param sessionId")
+        await self._open(params, name)
         await self._replay(name)
         return {}
 
-    async def _opened(self, params: dict[str, Json], session_id: str | None) -> StartResult:
+    async def _open(self, params: dict[str, Json], session_id: str | None) -> StartResult:
         folder = params.get("cwd")
         if not isinstance(folder, str):
-            raise Refused(wire.INVALID_PARAMS, "the param cwd must be an absolute path")
-        given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
+            raise RequestRefused(acp_lines.INVALID_PARAMS, "the param cwd must be an absolute path")
+        given: dict[str, object] = {"tools": offered_tools(self._initialize), "working_dir": folder}
         if session_id is None:
             given |= self._start
             # The folder's name may come from a repository, so it is quoted on one line.
-            given["system_prompt"] = self._system or SYSTEM.format(folder=quoted_line(folder, "assistant"))
+            given["system_prompt"] = self._system or SYSTEM.format(folder=quote_line(folder, "assistant"))
         else:
             given = {"session_id": session_id, "tools": given["tools"]}
             stored = {one.session_id for one in (await self._client.session_list()).sessions}
             if session_id not in stored:
-                raise Refused(wire.INVALID_PARAMS, f"there is no stored session with the id {session_id!r}")
+                raise RequestRefused(
+                    acp_lines.INVALID_PARAMS, f"there is no stored session with the id {session_id!r}"
+                )
         started = await self._client.ask("session/start", given, StartResult)
         peer = self._peer()
         self._tools[started.session_id] = Tools(peer, started.session_id, folder)
         name, ours = started.session_id, {"availableCommands": commands.COMMANDS}
         # Sent after the answer, because the editor learns the session's id from the answer.
-        peer.after((wire.update(name, "available_commands_update", ours), *_gauge(name, started.token_usage)))
+        peer.after(
+            (
+                acp_lines.update_line(name, "available_commands_update", ours),
+                *_gauge(name, started.token_usage),
+            )
+        )
         return started
 
-    async def _prompted(self, name: str, prompt: Json) -> object:
-        blocks = wire.elements(Raw(msgspec.json.encode(prompt))) or []
+    async def _prompt(self, name: str, prompt: Json) -> object:
+        blocks = acp_lines.elements(Raw(msgspec.json.encode(prompt))) or []
         found = commands.command_of(typed_text(blocks))
         if found is not None:
-            await self._peer().send(wire.said(name, await self._commanded(name, *found)))
+            await self._peer().send(acp_lines.text_update(name, await self._run_command(name, *found)))
             return {"stopReason": "end_turn"}
         content = prompt_content(blocks)
         if not any(str(block["text"]).strip() for block in content):
-            raise Refused(
-                wire.INVALID_PARAMS,
+            raise RequestRefused(
+                acp_lines.INVALID_PARAMS,
                 "the prompt contains no text; write some in addition to files or pictures",
             )
         prompted = await self._client.agent_prompt(session_id=name, content=content)
@@ -171,13 +178,15 @@ class OwnAgent:
             self._ends.pop((name, prompted.turn_id), None)
         if event.type == "error":
             code = event.fields.get("code")
-            raise Refused(code if isinstance(code, int) else wire.INTERNAL, str(event.fields.get("message")))
+            raise RequestRefused(
+                code if isinstance(code, int) else acp_lines.INTERNAL, str(event.fields.get("message"))
+            )
         return {"stopReason": STOPS.get(str(event.fields.get("stop_reason")), "end_turn")}
 
-    async def _commanded(self, name: str, command: commands.Name, rest: str) -> str:
+    async def _run_command(self, name: str, command: commands.CommandName, rest: str) -> str:
         match command:
             case "compact":
-                return commands.told(await commands.compacted(self._client, name, rest))
+                return commands.describe_compaction(await commands.compact_session(self._client, name, rest))
             case "context":
                 return await commands.context(self._client, name)
             case "sessions":
@@ -190,7 +199,7 @@ class OwnAgent:
             page = await self._client.session_history(session_id=name, from_=start, limit=PAGE)
             for entry in page.entries:
                 if isinstance(entry.message, Raw):
-                    for line in _replayed(name, entry.message):
+                    for line in _replay(name, entry.message):
                         await self._peer().send(line)
             start = page.next
             if start is None:
@@ -202,17 +211,18 @@ class OwnAgent:
             self._ends[key] = asyncio.get_running_loop().create_future()
         return self._ends[key]
 
-    def _known(self, params: dict[str, Json]) -> str:
+    def _require_session(self, params: dict[str, Json]) -> str:
         name = params.get("sessionId")
         if not isinstance(name, str) or name not in self._tools:
-            raise Refused(
-                wire.INVALID_PARAMS, f"session {name!r} is not open; open it with session/new or session/load"
+            raise RequestRefused(
+                acp_lines.INVALID_PARAMS,
+                f"session {name!r} is not open; open it with session/new or session/load",
             )
         return name
 
     def _peer(self) -> Peer:
         if self.peer is None:
-            raise Refused(wire.INTERNAL, "no editor is connected to compactd")
+            raise RequestRefused(acp_lines.INTERNAL, "no editor is connected to compactd")
         return self.peer
 
 
@@ -223,12 +233,12 @@ def _arguments(given: Json) -> dict[str, Json] | None:
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given)
-        except wire.UNREADABLE:
+        except acp_lines.UNREADABLE:
             return None
     return given if isinstance(given, dict) else None
 
 
-def _initialized() -> dict[str, object]:
+def _initialize_result() -> dict[str, object]:
     return {
         "protocolVersion": PROTOCOL,
         "agentInfo": {"name": "compactd", "title": "compactd", "version": __version__},
@@ -244,7 +254,7 @@ def _initialized() -> dict[str, object]:
 def _gauge(name: str, usage: TokenUsage) -> tuple[bytes, ...]:
     if not usage.context_window:
         return ()
-    return (wire.usage(name, usage.current_context_tokens or 0, usage.context_window),)
+    return (acp_lines.usage_line(name, usage.current_context_tokens or 0, usage.context_window),)
 
 
 def _compaction_end(name: str, fields: Mapping[str, Json]) -> bytes:
@@ -252,23 +262,25 @@ def _compaction_end(name: str, fields: Mapping[str, Json]) -> bytes:
     result, error = fields.get("result"), fields.get("error")
     if status == "completed" and isinstance(result, dict):
         summary = [{"type": "text", "text": str(result.get("summary", ""))}]
-        return wire.compaction(name, compaction_id, "completed", summary=summary)
+        return acp_lines.compaction_line(name, compaction_id, "completed", summary=summary)
     if status == "failed" and isinstance(error, dict):
-        return wire.compaction(name, compaction_id, "failed", error=str(error.get("message", "")))
-    return wire.compaction(name, compaction_id, "cancelled")
+        return acp_lines.compaction_line(name, compaction_id, "failed", error=str(error.get("message", "")))
+    return acp_lines.compaction_line(name, compaction_id, "cancelled")
 
 
-def _replayed(name: str, raw: Raw) -> list[bytes]:
+def _replay(name: str, raw: Raw) -> list[bytes]:
     message = decode_message(bytes(raw))
     lines: list[bytes] = []
     kind = "user_message_chunk" if message.role == "user" else "agent_message_chunk"
     for block in message.content:
         if isinstance(block, Text) and message.role in ("user", "assistant"):
-            lines.append(wire.said(name, block.text, kind))
+            lines.append(acp_lines.text_update(name, block.text, kind))
         elif isinstance(block, Document) and message.role == "user" and block.text:
             file = {"uri": block.title or "file", "text": block.text}
-            lines.append(wire.update(name, kind, {"content": {"type": "resource", "resource": file}}))
+            lines.append(
+                acp_lines.update_line(name, kind, {"content": {"type": "resource", "resource": file}})
+            )
         elif isinstance(block, ToolCall):
             call = {"toolCallId": block.call_id, "title": block.name, "status": "completed"}
-            lines.append(wire.update(name, "tool_call", call))
+            lines.append(acp_lines.update_line(name, "tool_call", call))
     return lines

@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.frames import Json
-from compactd.integrations.mcp.recall_text import plain
+from compactd.integrations.mcp.recall_text import mark_controls
 from compactd.protocol.messages import CompactionResult
 
-Name = Literal["compact", "context", "sessions"]
+CommandName = Literal["compact", "context", "sessions"]
 COMPACT_S = 600.0
 """Timeout of a compaction in seconds: a model on this machine may write the summary."""
 LISTED = 20
@@ -27,7 +27,7 @@ COMMANDS: Final[tuple[dict[str, Json], ...]] = (
 """The commands in the form of `available_commands_update`."""
 
 
-def command_of(text: str) -> tuple[Name, str] | None:
+def command_of(text: str) -> tuple[CommandName, str] | None:
     """Return (command, the text after it) if the prompt `text` starts with one of `COMMANDS`;
     otherwise None.
     """
@@ -43,7 +43,7 @@ def command_of(text: str) -> tuple[Name, str] | None:
             return None
 
 
-async def compacted(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
+async def compact_session(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
     """Compact the session and return the result. `focus` is what the summary should focus on; it may be
     empty."""
     if not focus:
@@ -51,7 +51,7 @@ async def compacted(client: AsyncClient, session_id: str, focus: str) -> Compact
     return await client.session_compact(session_id=session_id, instructions=focus, timeout_s=COMPACT_S)
 
 
-def told(result: CompactionResult) -> str:
+def describe_compaction(result: CompactionResult) -> str:
     """Return the text that answers `/compact`."""
     if not result.compacted:
         return f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}"
@@ -77,7 +77,7 @@ async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] |
     lines.append(f"Messages: {state.message_count:,} · model: {state.model or 'unknown'}")
     saved = f", {state.compaction.tokens_saved:,} tokens saved" if state.compaction.count else ""
     lines.append(f"Compactions: {state.compaction.count}{saved}")
-    return plain("\n\n".join(lines))
+    return mark_controls("\n\n".join(lines))
 
 
 async def sessions(client: AsyncClient, here: str) -> str:
@@ -90,4 +90,6 @@ async def sessions(client: AsyncClient, here: str) -> str:
         title = f" · {one.title[:60]}" if one.title else ""
         rows.append(f"- `{one.session_id}`{mark} · {one.message_count:,} messages · {when}{title}")
     left = len(stored) - len(rows)
-    return plain("\n".join((*rows, *((f"- {left:,} more: `compactd sessions`",) if left > 0 else ()))))
+    return mark_controls(
+        "\n".join((*rows, *((f"- {left:,} more: `compactd sessions`",) if left > 0 else ())))
+    )

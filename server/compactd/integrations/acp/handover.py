@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compactd.core.authors.authors import SUMMARY, UNKNOWN, USER, author_of, stretches, stretches_of
-from compactd.core.text.quoting import quote, quoted_line, without_frames
+from compactd.core.text.quoting import quote, quote_line, without_frames
 from compactd.protocol.messages import Message, ToolCall
 
 BEGIN: Final = """\
@@ -59,7 +59,7 @@ def _lines(message: Message) -> Iterator[str]:
     for block in message.content:
         if isinstance(block, ToolCall):
             arguments = bytes(block.arguments).decode("utf-8", "replace")
-            yield quoted_line(f"{block.name} {arguments}", "assistant")
+            yield quote_line(f"{block.name} {arguments}", "assistant")
             continue
         for stretch in stretches_of(message, block):
             # A summary inside a user's message belongs to another conversation, so its author is unknown.

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.integrations.hooks.state import mirror_id
+from compactd.integrations.hooks.hook_state import mirror_id
 from compactd.integrations.mcp.recall_sessions import stored_folder
 from compactd.storage import files
 from compactd.storage.paths import data_folder, file_stem, real_folder
@@ -74,7 +74,7 @@ def write(environ: Mapping[str, str], mirror: str, link: Link) -> None:
     """
     path = _file(environ, mirror)
     files.make_folder(path.parent)
-    files.write_beside(path, (msgspec.json.encode(link),), durable=False)
+    files.replace_file(path, (msgspec.json.encode(link),), durable=False)
 
 
 def _file(environ: Mapping[str, str], mirror: str) -> Path:

@@ -12,23 +12,23 @@ from msgspec import UNSET, Raw
 
 from compactd.client.events import DaemonGone, RpcError
 from compactd.client.frames import Json
-from compactd.integrations.acp import wire
-from compactd.integrations.acp.wire import Line, Refused
+from compactd.integrations.acp import acp_lines
+from compactd.integrations.acp.acp_lines import RequestRefused, RpcMessage
 
-Handler = Callable[[str, dict[str, Json]], Awaitable[object]]
+PeerHandler = Callable[[str, dict[str, Json]], Awaitable[object]]
 
 
 class Peer:
     """An ACP client on the other end of two pipes."""
 
-    def __init__(self, reader: asyncio.StreamReader, out: wire.Out, handler: Handler) -> None:
+    def __init__(self, reader: asyncio.StreamReader, out: acp_lines.Out, handler: PeerHandler) -> None:
         self._reader = reader
         self._out = out
         self._handler = handler
-        self._waiting: dict[wire.Id, asyncio.Future[Line]] = {}
+        self._waiting: dict[acp_lines.Id, asyncio.Future[RpcMessage]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_id = 0
-        self._log = wire.Log()
+        self._log = acp_lines.Log()
         self._behind: dict[asyncio.Task[None] | None, list[bytes]] = {}
 
     async def send(self, line: bytes) -> None:
@@ -40,24 +40,25 @@ class Peer:
         self._behind.setdefault(asyncio.current_task(), []).extend(lines)
 
     async def ask(self, method: str, params: object) -> dict[str, Json]:
-        """Send a request and return the answer. Raise `Refused` if the client answers with an error."""
+        """Send a request and return the answer. Raise `RequestRefused` if the client answers with an
+        error."""
         self._last_id += 1
-        waiting: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[RpcMessage] = asyncio.get_running_loop().create_future()
         self._waiting[self._last_id] = waiting
-        await self.send(wire.request(self._last_id, method, params))
+        await self.send(acp_lines.request_line(self._last_id, method, params))
         line = await waiting
         if line.error is not UNSET:
-            failure = wire.table(line.error)
-            raise Refused(
-                wire.INTERNAL, str(failure.get("message", f"the editor refused the request {method}"))
+            failure = acp_lines.decode_object(line.error)
+            raise RequestRefused(
+                acp_lines.INTERNAL, str(failure.get("message", f"the editor refused the request {method}"))
             )
-        return wire.table(line.result)
+        return acp_lines.decode_object(line.result)
 
     async def serve(self) -> None:
         """Read and handle messages until the client closes its output or stops reading."""
         try:
-            while data := await wire.next_line(self._reader):
-                line, _ = wire.read_line(data)
+            while data := await acp_lines.next_line(self._reader):
+                line, _ = acp_lines.read_line(data)
                 if line is None:
                     self._log.write(
                         f"a line of {len(data):,} bytes from the editor is not a valid ACP message and is "
@@ -76,30 +77,30 @@ class Peer:
             for task in tuple(self._tasks):
                 task.cancel()
 
-    async def _handle(self, line: Line, method: str) -> None:
-        params = wire.table(line.params)
+    async def _handle(self, line: RpcMessage, method: str) -> None:
+        params = acp_lines.decode_object(line.params)
         try:
-            said: object | wire.Failure = await self._handler(method, params)
-        except Refused as refused:
+            said: object | acp_lines.ErrorObject = await self._handler(method, params)
+        except RequestRefused as refused:
             said = refused.failure
         except RpcError as error:
-            said = wire.Failure(error.code, error.message, Raw(msgspec.json.encode(error.data)))
+            said = acp_lines.ErrorObject(error.code, error.message, Raw(msgspec.json.encode(error.data)))
         except (DaemonGone, TimeoutError) as error:
-            said = wire.Failure(wire.INTERNAL, str(error))
+            said = acp_lines.ErrorObject(acp_lines.INTERNAL, str(error))
         except Exception as error:
             # Every request is answered, whatever its params contain.
             self._log.write(
                 f"{type(error).__name__} while handling a request of the editor; the request is answered "
                 "with an error"
             )
-            said = wire.Failure(wire.INTERNAL, f"compactd failed: {type(error).__name__}")
+            said = acp_lines.ErrorObject(acp_lines.INTERNAL, f"compactd failed: {type(error).__name__}")
         if not isinstance(line.id, int | str):
             return
         try:
             await self.send(
-                wire.refusal(line.id, said)
-                if isinstance(said, wire.Failure)
-                else wire.answer(line.id, {} if said is None else said)
+                acp_lines.refusal_line(line.id, said)
+                if isinstance(said, acp_lines.ErrorObject)
+                else acp_lines.answer_line(line.id, {} if said is None else said)
             )
             for behind in self._behind.pop(asyncio.current_task(), ()):
                 await self.send(behind)

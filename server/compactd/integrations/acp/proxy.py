@@ -18,16 +18,16 @@ from pathlib import Path
 
 from msgspec import UNSET, Raw, Struct
 
-from compactd._runtime.programs import resolved_command
+from compactd._runtime.programs import resolve_command
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.events import DaemonGone, RpcError
 from compactd.client.frames import Json
-from compactd.integrations.acp import commands, wire
-from compactd.integrations.acp.session import DAEMON_S, Mirrored
-from compactd.integrations.acp.turns import prompt_content, typed_text
-from compactd.integrations.acp.updates import named, update_of, with_ours
-from compactd.integrations.acp.wire import Id, Line
-from compactd.integrations.mcp.recall_text import plain
+from compactd.integrations.acp import acp_lines, commands
+from compactd.integrations.acp.acp_lines import Id, RpcMessage
+from compactd.integrations.acp.mirrored_session import DAEMON_S, MirroredSession
+from compactd.integrations.acp.turn_messages import prompt_content, typed_text
+from compactd.integrations.acp.updates import add_commands, named_session, update_of
+from compactd.integrations.mcp.recall_text import mark_controls
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import TokenUsage
 
@@ -40,12 +40,12 @@ END_S = 10.0
 """Seconds that an agent may take to exit after its input is closed."""
 
 
-class _Asked(Struct, frozen=True):
+class _PendingRequest(Struct, frozen=True):
     """A request of the client that the agent has not answered yet."""
 
     method: str
     params: Raw
-    session: Mirrored | None
+    session: MirroredSession | None
 
 
 class Proxy:
@@ -56,7 +56,7 @@ class Proxy:
     def __init__(
         self,
         client: AsyncClient,
-        to_client: wire.Out,
+        to_client: acp_lines.Out,
         start: Mapping[str, object],
         environ: Mapping[str, str],
     ) -> None:
@@ -68,14 +68,14 @@ class Proxy:
         self._start = start
         self._environ = environ
         self._to_agent: asyncio.StreamWriter | None = None
-        self._asked: dict[Id, _Asked] = {}
-        self._own: dict[str, asyncio.Future[Line]] = {}
+        self._asked: dict[Id, _PendingRequest] = {}
+        self._own: dict[str, asyncio.Future[RpcMessage]] = {}
         self._last_own = 0
         # The random part ensures that no request of the client has the same id.
         self._own_id = f"compactd-{secrets.token_hex(8)}-"
-        self._log = wire.Log()
-        self._by_client: dict[str, Mirrored] = {}
-        self._by_agent: dict[str, Mirrored] = {}
+        self._log = acp_lines.Log()
+        self._by_client: dict[str, MirroredSession] = {}
+        self._by_agent: dict[str, MirroredSession] = {}
         self._takes_compactions = False
         self._closes_sessions = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,19 +84,19 @@ class Proxy:
         """Start the agent `command` and pass lines on until it exits. Return its exit code. Raise `OSError`
         if the agent cannot be started.
         """
-        program = resolved_command(command[0], self._environ.get("PATH"), Path.cwd())
+        program = resolve_command(command[0], self._environ.get("PATH"), Path.cwd())
         process = await asyncio.create_subprocess_exec(
             program,
             *command[1:],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            limit=wire.MOST_LINE,
+            limit=acp_lines.MAX_LINE_BYTES,
             env=dict(self._environ),
         )
         from_agent, self._to_agent = process.stdout, process.stdin
         assert from_agent is not None
-        up = asyncio.create_task(self._up(from_client))
-        down = asyncio.create_task(self._down(from_agent))
+        up = asyncio.create_task(self._forward_to_agent(from_client))
+        down = asyncio.create_task(self._forward_to_client(from_agent))
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
             if self._to_agent is not None:
@@ -115,10 +115,10 @@ class Proxy:
 
     # --- from the client to the agent -----------------------------------------------------------------
 
-    async def _up(self, reader: asyncio.StreamReader) -> None:
-        while data := await wire.next_line(reader):
+    async def _forward_to_agent(self, reader: asyncio.StreamReader) -> None:
+        while data := await acp_lines.next_line(reader):
             try:
-                passed = await self._looked_at(data)
+                passed = await self._on_client_line(data)
             except Exception as error:
                 # Whatever a line contains, the editor's session continues.
                 self._log.write(
@@ -127,13 +127,13 @@ class Proxy:
                 )
                 passed = data
             if passed:
-                await self._pass(passed)
+                await self._send_to_agent(passed)
 
-    async def _looked_at(self, data: bytes) -> bytes:
+    async def _on_client_line(self, data: bytes) -> bytes:
         """Return the line to send to the agent for `data`, a line of the client; empty if compactd answers
         the line itself.
         """
-        line, readable = wire.read_line(data)
+        line, readable = acp_lines.read_line(data)
         if line is None:
             self._log.write(
                 f"a line of {len(data):,} bytes from the editor is not a valid ACP message; it is passed on "
@@ -145,49 +145,53 @@ class Proxy:
         passed = await self._from_client(line, line.method, line.params, readable)
         return data if passed is readable else passed
 
-    async def _from_client(self, line: Line, method: str, params: Raw, data: bytes) -> bytes:
+    async def _from_client(self, line: RpcMessage, method: str, params: Raw, data: bytes) -> bytes:
         """Return the line to send to the agent: `data` itself if nothing is changed."""
-        given = wire.fields(params)
-        name = wire.string(given.get("sessionId"))
+        given = acp_lines.fields(params)
+        name = acp_lines.string(given.get("sessionId"))
         session = None if name is None else self._by_client.get(name)
         if method in OPENING and name is not None and session is None and method != "session/fork":
-            session = Mirrored(name, params, self._environ)
+            session = MirroredSession(name, params, self._environ)
         if isinstance(line.id, int | str):
-            self._asked[line.id] = _Asked(method, params, session)
+            self._asked[line.id] = _PendingRequest(method, params, session)
         if method == "initialize":
-            self._takes_compactions = wire.takes_compactions(wire.table(params))
+            self._takes_compactions = acp_lines.accepts_compactions(acp_lines.decode_object(params))
         if session is None:
             return data
-        self._know(session)
+        self._remember_session(session)
         if method == "session/prompt" and isinstance(line.id, int | str):
-            return await self._prompted(session, line.id, given, data)
+            return await self._on_prompt(session, line.id, given, data)
         if method in CHOICES:
-            session.choices[f"{method} {wire.string(given.get('configId')) or ''}"] = (method, given)
-        return wire.changed(data, {"sessionId": session.agent_id}) if session.agent_id != session.id else data
+            session.choices[f"{method} {acp_lines.string(given.get('configId')) or ''}"] = (method, given)
+        return (
+            acp_lines.replace_params(data, {"sessionId": session.agent_id})
+            if session.agent_id != session.id
+            else data
+        )
 
-    async def _prompted(
-        self, session: Mirrored, request_id: Id, given: Mapping[str, Raw], data: bytes
+    async def _on_prompt(
+        self, session: MirroredSession, request_id: Id, given: Mapping[str, Raw], data: bytes
     ) -> bytes:
-        blocks = wire.elements(given.get("prompt"))
+        blocks = acp_lines.elements(given.get("prompt"))
         found = commands.command_of(typed_text(blocks or ()))
         if found is not None:
             self._asked.pop(request_id, None)
-            self._soon(self._command(session, request_id, *found))
+            self._run_soon(self._command(session, request_id, *found))
             return b""
         if session.is_compacting:
             self._asked.pop(request_id, None)
-            busy = wire.Failure(
-                wire.INTERNAL,
+            busy = acp_lines.ErrorObject(
+                acp_lines.INTERNAL,
                 "a compaction of this session is running; send the prompt again when it has ended",
             )
-            self._soon(self._to_client.write(wire.refusal(request_id, busy)))
+            self._run_soon(self._to_client.write(acp_lines.refusal_line(request_id, busy)))
             return b""
-        session.asked(prompt_content(blocks or ()))
+        session.begin_turn(prompt_content(blocks or ()))
         if session.agent_id == session.id and not session.is_due:
             return data
         changes: dict[str, object] = {"sessionId": session.agent_id}
         if not session.is_due or blocks is None:
-            return wire.changed(data, changes)
+            return acp_lines.replace_params(data, changes)
         try:
             before = {"type": "text", "text": await session.handover(self._client)}
         except FAILURES as error:
@@ -195,18 +199,18 @@ class Proxy:
                 f"{type(error).__name__} while reading the session's summary; it will be sent to the agent "
                 "with the next prompt"
             )
-            return wire.changed(data, changes)
-        passed = wire.changed(data, {**changes, "prompt": [before, *blocks]})
+            return acp_lines.replace_params(data, changes)
+        passed = acp_lines.replace_params(data, {**changes, "prompt": [before, *blocks]})
         with contextlib.suppress(OSError):
-            session.delivered()
+            session.note_delivered()
         return passed
 
     # --- from the agent to the client -----------------------------------------------------------------
 
-    async def _down(self, reader: asyncio.StreamReader) -> None:
-        while data := await wire.next_line(reader):
+    async def _forward_to_client(self, reader: asyncio.StreamReader) -> None:
+        while data := await acp_lines.next_line(reader):
             try:
-                passed = await self._heard(data)
+                passed = await self._on_agent_line(data)
             except Exception as error:
                 # Whatever a line contains, the editor's session continues.
                 self._log.write(
@@ -217,11 +221,11 @@ class Proxy:
             for line in passed:
                 await self._to_client.write(line)
 
-    async def _heard(self, data: bytes) -> tuple[bytes, ...]:
+    async def _on_agent_line(self, data: bytes) -> tuple[bytes, ...]:
         """Return the lines to send to the client for `data`, a line of the agent; none if the line answers
         one of the proxy's own requests.
         """
-        line, readable = wire.read_line(data)
+        line, readable = acp_lines.read_line(data)
         if line is None:
             self._log.write(
                 f"a line of {len(data):,} bytes from the agent is not a valid ACP message; it is passed on "
@@ -236,13 +240,13 @@ class Proxy:
             if not waiting.done():
                 waiting.set_result(line)
             return ()
-        return await self._answered(line, data)
+        return await self._on_answer(line, data)
 
-    def _from_agent(self, line: Line, method: str, data: bytes) -> bytes:
+    def _from_agent(self, line: RpcMessage, method: str, data: bytes) -> bytes:
         """Return the line to send to the client: `data` itself if nothing is changed."""
         if not isinstance(line.params, Raw):
             return data
-        given = named(line.params)
+        given = named_session(line.params)
         session = self._by_agent.get(given.session_id)
         if session is None:
             return data
@@ -259,52 +263,52 @@ class Proxy:
             else:
                 session.take(update)
                 if update.session_update == "available_commands_update":
-                    changes["update"] = with_ours(given.update)
-        return wire.changed(data, changes) if changes else data
+                    changes["update"] = add_commands(given.update)
+        return acp_lines.replace_params(data, changes) if changes else data
 
-    async def _answered(self, line: Line, data: bytes) -> tuple[bytes, ...]:
+    async def _on_answer(self, line: RpcMessage, data: bytes) -> tuple[bytes, ...]:
         """Return the lines to send to the client for `data`, an answer of the agent. `data` is
         one of them.
         """
         asked = self._asked.pop(line.id, None) if isinstance(line.id, int | str) else None
         if asked is None or line.error is not UNSET:
             if asked is not None and asked.session is not None and asked.method == "session/prompt":
-                await self._ended(asked.session)
+                await self._end_turn(asked.session)
             return (data,)
         match asked.method:
             case "initialize":
-                capabilities = wire.table(line.result).get("agentCapabilities")
+                capabilities = acp_lines.decode_object(line.result).get("agentCapabilities")
                 inner = capabilities.get("sessionCapabilities") if isinstance(capabilities, dict) else None
                 self._closes_sessions = isinstance(inner, dict) and isinstance(inner.get("close"), dict)
                 return (data,)
             case "session/new" | "session/fork":
-                name = wire.string(wire.fields(line.result).get("sessionId"))
-                session = None if name is None else Mirrored(name, asked.params, self._environ)
-                return (data,) if session is None else await self._opened(session, data)
+                name = acp_lines.string(acp_lines.fields(line.result).get("sessionId"))
+                session = None if name is None else MirroredSession(name, asked.params, self._environ)
+                return (data,) if session is None else await self._on_opened(session, data)
             case "session/load" | "session/resume":
-                return (data,) if asked.session is None else await self._opened(asked.session, data)
+                return (data,) if asked.session is None else await self._on_opened(asked.session, data)
             case "session/prompt" if asked.session is not None:
-                return (*self._gauge(asked.session, await self._ended(asked.session)), data)
+                return (*self._gauge(asked.session, await self._end_turn(asked.session)), data)
             case _:
                 return (data,)
 
-    async def _ended(self, session: Mirrored) -> TokenUsage | None:
+    async def _end_turn(self, session: MirroredSession) -> TokenUsage | None:
         """Store the turn that ended in the session's mirror, and return the mirror's token usage. If that
         fails or takes too long, write a log line and return None.
         """
         try:
-            return await session.ended(self._client, self._start)
+            return await session.end_turn(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
             fate = (
                 "the turn is stored in compactd's copy of the session after the next turn"
-                if session.holds_turn
+                if session.has_unstored_turn
                 else "the turn may be missing in compactd's copy of the session"
             )
             self._log.write(f"{type(error).__name__} at the end of a turn; {fate}")
             return None
 
-    async def _opened(self, session: Mirrored, data: bytes) -> tuple[bytes, ...]:
-        self._know(session)
+    async def _on_opened(self, session: MirroredSession, data: bytes) -> tuple[bytes, ...]:
+        self._remember_session(session)
         usage: TokenUsage | None = None
         try:
             async with asyncio.timeout(DAEMON_S):
@@ -315,12 +319,14 @@ class Proxy:
                 "stored from its next turn on"
             )
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
-        told = wire.update(session.id, "available_commands_update", ours)
+        told = acp_lines.update_line(session.id, "available_commands_update", ours)
         return (data, told, *self._gauge(session, usage))
 
     # --- commands and requests of compactd ------------------------------------------------------------
 
-    async def _command(self, session: Mirrored, request_id: Id, name: commands.Name, rest: str) -> None:
+    async def _command(
+        self, session: MirroredSession, request_id: Id, name: commands.CommandName, rest: str
+    ) -> None:
         try:
             match name:
                 case "compact":
@@ -329,22 +335,22 @@ class Proxy:
                     text = await commands.context(self._client, session.mirror, session.gauge)
                 case "sessions":
                     text = await commands.sessions(self._client, session.mirror)
-        except (*FAILURES, ValueError, wire.Refused) as error:
-            text = f"compactd failed: {plain(str(error))}"
-        await self._to_client.write(wire.said(session.id, text))
-        await self._to_client.write(wire.answer(request_id, {"stopReason": "end_turn"}))
+        except (*FAILURES, ValueError, acp_lines.RequestRefused) as error:
+            text = f"compactd failed: {mark_controls(str(error))}"
+        await self._to_client.write(acp_lines.text_update(session.id, text))
+        await self._to_client.write(acp_lines.answer_line(request_id, {"stopReason": "end_turn"}))
 
-    async def _compact(self, session: Mirrored, focus: str) -> str:
+    async def _compact(self, session: MirroredSession, focus: str) -> str:
         if session.is_running or session.is_compacting:
             return "The agent is working. Use /compact again when it has finished."
         session.is_compacting = True
         try:
-            result = await commands.compacted(self._client, session.mirror, focus)
+            result = await commands.compact_session(self._client, session.mirror, focus)
             if not result.compacted:
-                return commands.told(result)
+                return commands.describe_compaction(result)
             try:
                 await self._move(session)
-            except (wire.Refused, TimeoutError, OSError):
+            except (acp_lines.RequestRefused, TimeoutError, OSError):
                 await self._client.session_undo(session_id=session.mirror)
                 raise
         finally:
@@ -352,71 +358,73 @@ class Proxy:
         if self._takes_compactions:
             summary = [{"type": "text", "text": result.summary}]
             name = result.compaction_id or "compaction"
-            await self._to_client.write(wire.compaction(session.id, name, "completed", summary=summary))
+            await self._to_client.write(
+                acp_lines.compaction_line(session.id, name, "completed", summary=summary)
+            )
         state = await self._client.agent_state(session_id=session.mirror)
         if session.gauge is not None:
             size = session.gauge[1]
             session.gauge = None
-            await self._to_client.write(wire.usage(session.id, result.tokens_after, size))
+            await self._to_client.write(acp_lines.usage_line(session.id, result.tokens_after, size))
         else:
             for line in self._gauge(session, state.token_usage):
                 await self._to_client.write(line)
-        return commands.told(result)
+        return commands.describe_compaction(result)
 
-    async def _move(self, session: Mirrored) -> None:
+    async def _move(self, session: MirroredSession) -> None:
         """Continue `session` in a new session of the agent, with the same modes and settings."""
-        opened = wire.fields(session.opened)
+        opened = acp_lines.fields(session.opened)
         opened.pop("sessionId", None)
         answer = await self._ask_agent("session/new", opened)
         agent_id = answer.get("sessionId")
         if not isinstance(agent_id, str):
-            raise wire.Refused(
-                wire.INTERNAL,
+            raise acp_lines.RequestRefused(
+                acp_lines.INTERNAL,
                 "the agent did not open the new session into which the compacted conversation should move",
             )
         old = session.agent_id
-        session.moved(agent_id, is_due=True)
-        self._know(session)
+        session.move_to(agent_id, is_due=True)
+        self._remember_session(session)
         for method, params in session.choices.values():
-            with contextlib.suppress(wire.Refused):
+            with contextlib.suppress(acp_lines.RequestRefused):
                 await self._ask_agent(method, {**params, "sessionId": agent_id})
         if self._closes_sessions:
-            with contextlib.suppress(wire.Refused):
+            with contextlib.suppress(acp_lines.RequestRefused):
                 await self._ask_agent("session/close", {"sessionId": old})
 
     async def _ask_agent(self, method: str, params: Mapping[str, object]) -> dict[str, Json]:
         self._last_own += 1
         request_id = f"{self._own_id}{self._last_own}"
-        waiting: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[RpcMessage] = asyncio.get_running_loop().create_future()
         self._own[request_id] = waiting
         try:
-            await self._pass(wire.request(request_id, method, params))
+            await self._send_to_agent(acp_lines.request_line(request_id, method, params))
             async with asyncio.timeout(NEW_SESSION_S):
                 line = await waiting
         finally:
             self._own.pop(request_id, None)
         if line.error is not UNSET:
-            message = wire.table(line.error).get("message")
-            raise wire.Refused(wire.INTERNAL, f"the agent refused {method}: {message}")
-        return wire.table(line.result)
+            message = acp_lines.decode_object(line.error).get("message")
+            raise acp_lines.RequestRefused(acp_lines.INTERNAL, f"the agent refused {method}: {message}")
+        return acp_lines.decode_object(line.result)
 
-    def _gauge(self, session: Mirrored, usage: TokenUsage | None) -> tuple[bytes, ...]:
+    def _gauge(self, session: MirroredSession, usage: TokenUsage | None) -> tuple[bytes, ...]:
         """Return an update that shows how full the context is; empty if the agent itself reports that."""
         if session.gauge is not None or usage is None or not usage.context_window:
             return ()
-        return (wire.usage(session.id, usage.current_context_tokens or 0, usage.context_window),)
+        return (acp_lines.usage_line(session.id, usage.current_context_tokens or 0, usage.context_window),)
 
-    async def _pass(self, line: bytes) -> None:
+    async def _send_to_agent(self, line: bytes) -> None:
         if self._to_agent is not None:
             self._to_agent.write(line)
             with contextlib.suppress(OSError):
                 await self._to_agent.drain()
 
-    def _know(self, session: Mirrored) -> None:
+    def _remember_session(self, session: MirroredSession) -> None:
         self._by_client[session.id] = session
         self._by_agent[session.agent_id] = session
 
-    def _soon(self, work: Coroutine[object, object, None]) -> None:
+    def _run_soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from compactd.client.asynchronous import AsyncClient
+from compactd.integrations.acp.acp_lines import standard_streams
 from compactd.integrations.acp.agent import OwnAgent
 from compactd.integrations.acp.peer import Peer
 from compactd.integrations.acp.proxy import Proxy
-from compactd.integrations.acp.wire import standard_streams
 
 
-async def proxied(command: Sequence[str], start: Mapping[str, object], environ: Mapping[str, str]) -> int:
+async def run_proxy(command: Sequence[str], start: Mapping[str, object], environ: Mapping[str, str]) -> int:
     """Run the proxy between the client on stdin and stdout and the agent `command`. Return the agent's exit
     code.
 
@@ -23,7 +23,7 @@ async def proxied(command: Sequence[str], start: Mapping[str, object], environ: 
         return await Proxy(client, out, start, environ).run(command, reader)
 
 
-async def served(start: Mapping[str, object], system: str | None, environ: Mapping[str, str]) -> None:
+async def serve_agent(start: Mapping[str, object], system: str | None, environ: Mapping[str, str]) -> None:
     """Run compactd's own agent until the client closes the connection. Raise `DaemonGone` if the daemon
     cannot be started.
     """

@@ -14,10 +14,10 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from compactd.client.frames import Json
-from compactd.integrations.acp import wire
+from compactd.integrations.acp import acp_lines
+from compactd.integrations.acp.acp_lines import RequestRefused
 from compactd.integrations.acp.peer import Peer
-from compactd.integrations.acp.wire import Refused
-from compactd.integrations.mcp.recall_text import plain
+from compactd.integrations.mcp.recall_text import mark_controls
 
 OUTPUT_BYTES = 100_000
 """The most bytes of a command's output; only the end is kept."""
@@ -60,7 +60,7 @@ _ALWAYS = {
 }
 
 
-class Read(Struct, frozen=True):
+class FileRead(Struct, frozen=True):
     """A file to read."""
 
     name = "read_file"
@@ -71,7 +71,7 @@ class Read(Struct, frozen=True):
     """The fields `line` (the first line) and `limit` (the number of lines), if the model gave them."""
 
 
-class Write(Struct, frozen=True):
+class FileWrite(Struct, frozen=True):
     """A file to write."""
 
     name = "write_file"
@@ -79,17 +79,17 @@ class Write(Struct, frozen=True):
     content: str
 
 
-class Run(Struct, frozen=True):
+class CommandRun(Struct, frozen=True):
     """A command to run."""
 
     name = "run_command"
     command: str
 
 
-Work = Read | Write | Run
+ToolWork = FileRead | FileWrite | CommandRun
 
 
-def offered(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
+def offered_tools(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
     """Return the tools that an editor can run. `initialize`: its params of that request, which contain its
     capabilities.
     """
@@ -104,12 +104,12 @@ def offered(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
     )
 
 
-def place_of(folder: str, path: str) -> tuple[str, bool]:
+def resolve_path(folder: str, path: str) -> tuple[str, bool]:
     """Return (the path to which `path` leads after following links, whether that is in `folder`). The call
     reads the file system, so it may block.
 
     A path in the folder keeps the spelling of `folder`, which may itself be a link: the editor knows its
-    files by it. Raise `Refused` if `path` is not a path or its links form a circle.
+    files by it. Raise `RequestRefused` if `path` is not a path or its links form a circle.
     """
     try:
         root = Path(folder).resolve()
@@ -117,7 +117,7 @@ def place_of(folder: str, path: str) -> tuple[str, bool]:
         if place.resolve() != place:
             raise OSError("links in a circle")
     except (OSError, ValueError, RuntimeError):
-        raise Refused(wire.INVALID_PARAMS, "that is no path of a file") from None
+        raise RequestRefused(acp_lines.INVALID_PARAMS, "that is no path of a file") from None
     if not place.is_relative_to(root):
         return str(place), False
     return str(Path(folder, place.relative_to(root))), True
@@ -138,67 +138,69 @@ class Tools:
         given = str(arguments.get("command" if name == "run_command" else "path", ""))
         call: dict[str, object] = {
             "toolCallId": call_id,
-            "title": plain(f"{name.replace('_', ' ')}: {given}"),
+            "title": mark_controls(f"{name.replace('_', ' ')}: {given}"),
             "kind": _KINDS.get(name, "other"),
             "rawInput": arguments,
         }
-        failure: Refused | None = None
-        work: Work | None = None
+        failure: RequestRefused | None = None
+        work: ToolWork | None = None
         try:
             work = await self._work(name, arguments)
-        except Refused as refused:
+        except RequestRefused as refused:
             failure = refused
-        if isinstance(work, Read | Write):
+        if isinstance(work, FileRead | FileWrite):
             call["locations"] = [{"path": work.path}]
             if work.path != given:
-                call["title"] = plain(f"{call['title']} → {work.path}")
-        await self._peer.send(wire.update(self._id, "tool_call", {**call, "status": "pending"}))
+                call["title"] = mark_controls(f"{call['title']} → {work.path}")
+        await self._peer.send(acp_lines.update_line(self._id, "tool_call", {**call, "status": "pending"}))
         try:
             if work is None:
-                raise failure or Refused(wire.INTERNAL, f"{name} could not be run")
+                raise failure or RequestRefused(acp_lines.INTERNAL, f"{name} could not be run")
             await self._ask(work, call)
-            await self._told(call_id, "in_progress")
-            text = await self._done(work)
-        except Refused as refused:
-            await self._told(call_id, "failed", str(refused))
+            await self._report(call_id, "in_progress")
+            text = await self._run_work(work)
+        except RequestRefused as refused:
+            await self._report(call_id, "failed", str(refused))
             return {"content": str(refused), "is_error": True}
-        await self._told(call_id, "completed", text)
+        await self._report(call_id, "completed", text)
         return {"content": text}
 
-    async def _work(self, name: str, arguments: Mapping[str, Json]) -> Work:
-        """Return the work that a tool call asks for. Raise `Refused` if its arguments are wrong."""
+    async def _work(self, name: str, arguments: Mapping[str, Json]) -> ToolWork:
+        """Return the work that a tool call asks for. Raise `RequestRefused` if its arguments are wrong."""
         match name, arguments:
             case "read_file", {"path": str(path)}:
-                place, is_inside = await asyncio.to_thread(place_of, self._folder, path)
+                place, is_inside = await asyncio.to_thread(resolve_path, self._folder, path)
                 part = {each: arguments[each] for each in ("line", "limit") if each in arguments}
-                return Read(place, is_inside, part)
+                return FileRead(place, is_inside, part)
             case "write_file", {"path": str(path), "content": str(content)}:
-                place, _ = await asyncio.to_thread(place_of, self._folder, path)
-                return Write(place, content)
+                place, _ = await asyncio.to_thread(resolve_path, self._folder, path)
+                return FileWrite(place, content)
             case "run_command", {"command": str(command)}:
-                return Run(command)
+                return CommandRun(command)
             case _:
-                raise Refused(wire.INVALID_PARAMS, f"{name} does not take these arguments")
+                raise RequestRefused(acp_lines.INVALID_PARAMS, f"{name} does not take these arguments")
 
-    async def _done(self, work: Work) -> str:
+    async def _run_work(self, work: ToolWork) -> str:
         match work:
-            case Read(path=path, part=part):
-                read = await self._peer.ask("fs/read_text_file", self._named(path=path, **part))
+            case FileRead(path=path, part=part):
+                read = await self._peer.ask("fs/read_text_file", self._session_field(path=path, **part))
                 return str(read.get("content", ""))
-            case Write(path=path, content=content):
-                await self._peer.ask("fs/write_text_file", self._named(path=path, content=content))
+            case FileWrite(path=path, content=content):
+                await self._peer.ask("fs/write_text_file", self._session_field(path=path, content=content))
                 return f"{path} is written."
-            case Run(command=command):
-                return await self._ran(command)
+            case CommandRun(command=command):
+                return await self._run_command(command)
             case _:
                 assert_never(work)
 
-    async def _ran(self, command: str) -> str:
+    async def _run_command(self, command: str) -> str:
         created = await self._peer.ask(
             "terminal/create",
-            self._named(command="sh", args=["-c", command], cwd=self._folder, outputByteLimit=OUTPUT_BYTES),
+            self._session_field(
+                command="sh", args=["-c", command], cwd=self._folder, outputByteLimit=OUTPUT_BYTES
+            ),
         )
-        terminal = self._named(terminalId=created.get("terminalId"))
+        terminal = self._session_field(terminalId=created.get("terminalId"))
         try:
             ended = await self._peer.ask("terminal/wait_for_exit", terminal)
             output = await self._peer.ask("terminal/output", terminal)
@@ -208,11 +210,12 @@ class Tools:
         cut = "(only the end)\n" if output.get("truncated") is True else ""
         return f"{cut}{output.get('output', '')}\n[{f'signal {signal}' if signal else f'exit code {code}'}]"
 
-    async def _ask(self, work: Work, call: Mapping[str, object]) -> None:
-        """Ask the user for permission if `work` needs it. Raise `Refused` if the user does not allow it."""
-        if isinstance(work, Read) and work.is_inside:
+    async def _ask(self, work: ToolWork, call: Mapping[str, object]) -> None:
+        """Ask the user for permission if `work` needs it. Raise `RequestRefused` if the user does not allow
+        it."""
+        if isinstance(work, FileRead) and work.is_inside:
             return
-        allowed = (work.name, work.command if isinstance(work, Run) else work.path)
+        allowed = (work.name, work.command if isinstance(work, CommandRun) else work.path)
         if allowed in self._allowed:
             return
         options = (
@@ -220,20 +223,20 @@ class Tools:
             {"optionId": "always", "name": _ALWAYS[work.name], "kind": "allow_always"},
             {"optionId": "no", "name": "Reject", "kind": "reject_once"},
         )
-        params = self._named(toolCall=call, options=options)
+        params = self._session_field(toolCall=call, options=options)
         outcome = (await self._peer.ask("session/request_permission", params)).get("outcome")
         chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
         if chosen == "always":
             self._allowed.add(allowed)
         elif chosen != "once":
-            raise Refused(wire.INTERNAL, "the person did not allow it")
+            raise RequestRefused(acp_lines.INTERNAL, "the person did not allow it")
 
-    async def _told(self, call_id: str, status: str, text: str = "") -> None:
+    async def _report(self, call_id: str, status: str, text: str = "") -> None:
         content = (
             {"content": [{"type": "content", "content": {"type": "text", "text": text}}]} if text else {}
         )
         fields = {"toolCallId": call_id, "status": status, **content}
-        await self._peer.send(wire.update(self._id, "tool_call_update", fields))
+        await self._peer.send(acp_lines.update_line(self._id, "tool_call_update", fields))
 
-    def _named(self, **fields: object) -> dict[str, object]:
+    def _session_field(self, **fields: object) -> dict[str, object]:
         return {"sessionId": self._id, **fields}

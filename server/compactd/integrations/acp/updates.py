@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.integrations.acp import commands, wire
+from compactd.integrations.acp import acp_lines, commands
 
 
 class Update(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -23,7 +23,7 @@ class Update(Struct, frozen=True, kw_only=True, rename="camel"):
     size: int | None = None
 
 
-class Named(Struct, frozen=True, rename="camel"):
+class NamedSession(Struct, frozen=True, rename="camel"):
     """The params of a request or notification, as far as they name the session."""
 
     session_id: str = ""
@@ -34,29 +34,29 @@ class _Command(Struct, frozen=True):
     name: str = ""
 
 
-def named(params: Raw) -> Named:
+def named_session(params: Raw) -> NamedSession:
     """Return the fields of `params` that are used. The session's id is empty if they name no session."""
     try:
-        return msgspec.json.decode(params, type=Named)
-    except wire.UNREADABLE:
-        return Named()
+        return msgspec.json.decode(params, type=NamedSession)
+    except acp_lines.UNREADABLE:
+        return NamedSession()
 
 
 def update_of(raw: Raw) -> Update | None:
     """Return the decoded update; None if it cannot be read."""
     try:
         return msgspec.json.decode(raw, type=Update)
-    except wire.UNREADABLE:
+    except acp_lines.UNREADABLE:
         return None
 
 
-def with_ours(update: Raw) -> dict[str, object]:
+def add_commands(update: Raw) -> dict[str, object]:
     """Return the fields of an `available_commands_update`, with compactd's commands added at the end of its
     list. If the agent has a command of the same name, that command is left out.
     """
     ours = [one["name"] for one in commands.COMMANDS]
-    found: dict[str, object] = {**wire.fields(update)}
-    theirs = wire.elements(wire.fields(update).get("availableCommands")) or ()
+    found: dict[str, object] = {**acp_lines.fields(update)}
+    theirs = acp_lines.elements(acp_lines.fields(update).get("availableCommands")) or ()
     kept = (one for one in theirs if _command_name(one) not in ours)
     found["availableCommands"] = (*kept, *commands.COMMANDS)
     return found
@@ -65,5 +65,5 @@ def with_ours(update: Raw) -> dict[str, object]:
 def _command_name(raw: Raw) -> str:
     try:
         return msgspec.json.decode(raw, type=_Command).name
-    except wire.UNREADABLE:
+    except acp_lines.UNREADABLE:
         return ""

@@ -10,12 +10,12 @@ import sys
 def hook(arguments: list[str]) -> int:
     """Run `compactd hook AGENT [--limit CHARS] [--deadline SECONDS]`. Always return 0."""
     _load_msgspec()
-    from compactd.integrations.hooks.hook import DEADLINE_S, MOST_CHARS, Options, main
+    from compactd.integrations.hooks.hook import DEADLINE_S, MAX_PAYLOAD_CHARS, Options, main
 
     agent, given = _read(arguments)
     options = Options(
         deadline_s=min(60.0, max(0.1, given.get("--deadline", DEADLINE_S))),
-        most_chars=int(min(1_000_000, max(0, given.get("--limit", MOST_CHARS)))),
+        most_chars=int(min(1_000_000, max(0, given.get("--limit", MAX_PAYLOAD_CHARS)))),
     )
     return main(agent, options)
 

@@ -12,15 +12,15 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-Agent = Literal["claude-code", "codex", "gemini-cli"]
-AGENTS: Final[tuple[Agent, ...]] = ("claude-code", "codex", "gemini-cli")
+AgentName = Literal["claude-code", "codex", "gemini-cli"]
+AGENTS: Final[tuple[AgentName, ...]] = ("claude-code", "codex", "gemini-cli")
 
-Kind = Literal["start", "prompt", "before", "after", "end", "other"]
+HookEventKind = Literal["start", "prompt", "before", "after", "end", "other"]
 """What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, or
 the `end` of a turn or session.
 """
 
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, HookEventKind]] = {
     "sessionstart": "start",
     "userpromptsubmit": "prompt",
     "beforeagent": "prompt",
@@ -39,22 +39,22 @@ _NAMES: Final = {
 }
 """Events whose answer may contain context, spelled as the agents spell them."""
 
-MOST_ID_CHARS: Final = 256
+MAX_EVENT_ID_CHARS: Final = 256
 
 
-def agent_of(name: str) -> Agent | None:
+def agent_of(name: str) -> AgentName | None:
     """Return the agent with this name; None if there is none."""
     return _BY_NAME.get(name)
 
 
-_BY_NAME: Final[dict[str, Agent]] = {agent: agent for agent in AGENTS}
+_BY_NAME: Final[dict[str, AgentName]] = {agent: agent for agent in AGENTS}
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class HookEvent(Struct, frozen=True, kw_only=True):
     """One event of an agent."""
 
-    agent: Agent
-    kind: Kind
+    agent: AgentName
+    kind: HookEventKind
     name: str = ""
     """The event's name in the answer; empty if the agent takes no context from the answer."""
     session_id: str = ""
@@ -69,12 +69,12 @@ class Event(Struct, frozen=True, kw_only=True):
     """Whether the event is a sub-agent's, whose messages are not part of the session."""
 
     @property
-    def takes_context(self) -> bool:
+    def accepts_context(self) -> bool:
         """Whether the agent adds context from the answer to this event."""
         return bool(self.name)
 
 
-def event_of(agent: Agent, data: bytes) -> Event | None:
+def event_of(agent: AgentName, data: bytes) -> HookEvent | None:
     """Return the event in `data`; None if it is not a JSON object. O(bytes)."""
     given = _fields(data)
     if given is None:
@@ -83,7 +83,7 @@ def event_of(agent: Agent, data: bytes) -> Event | None:
     key = said.replace("_", "").replace("-", "").lower()
     session_id = _text(given, "session_id", "sessionId", "thread_id", "thread-id", "conversation_id")
     transcript = _text(given, "transcript_path", "transcriptPath", "rollout_path")
-    return Event(
+    return HookEvent(
         agent=agent,
         kind=_KINDS.get(key, "other"),
         name=_NAMES.get(key, ""),
@@ -97,7 +97,7 @@ def event_of(agent: Agent, data: bytes) -> Event | None:
 
 
 def _is_id(text: str) -> bool:
-    return 0 < len(text) <= MOST_ID_CHARS and text.isprintable()
+    return 0 < len(text) <= MAX_EVENT_ID_CHARS and text.isprintable()
 
 
 def _is_place(text: str) -> bool:
@@ -113,10 +113,10 @@ def _fields(data: bytes) -> dict[str, Raw] | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     # The JSON contains a lone surrogate or invalid UTF-8. These are replaced, and the JSON is read again.
-    from compactd.formats.files.lines import mend_surrogates
+    from compactd.formats.files.json_lines import repair_surrogates
 
     try:
-        mended = mend_surrogates(bare.decode("utf-8", "replace").encode())
+        mended = repair_surrogates(bare.decode("utf-8", "replace").encode())
         return msgspec.json.decode(mended, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError):
         return None

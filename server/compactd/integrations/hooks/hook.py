@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from compactd.integrations.hooks.events import Event
+    from compactd.integrations.hooks.events import HookEvent
+    from compactd.integrations.hooks.hook_state import HookStateFiles
     from compactd.integrations.hooks.mirror import Mirror
-    from compactd.integrations.hooks.state import Files
     from compactd.integrations.hooks.transcripts import Transcript
 
 DEADLINE_S: Final = 2.0
-MOST_CHARS: Final = 9_500
-"""The most characters of a restored text. Equal to `lost_facts.MOST_CHARS`, but that module is imported only
-when facts are restored.
+MAX_PAYLOAD_CHARS: Final = 9_500
+"""The most characters of a restored text. Equal to `lost_facts.MAX_PAYLOAD_CHARS`, but that module is
+imported only when facts are restored.
 """
 READING_SHARE: Final = 0.5
 """The share of the deadline for reading new lines of the transcript. Further lines are read at the next
@@ -33,14 +33,14 @@ event.
 """
 LAG_SHARE: Final = 0.25
 """The share of the deadline for waiting until the transcript contains the compaction."""
-MOST_TOKENS: Final = 600_000
+MAX_MIRRORED_TOKENS: Final = 600_000
 """The most tokens of removed messages that are examined, about half a second of work. If a run takes too
 long, the next one examines half as many.
 """
-MOST_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 LAG_STEP_S: Final = 0.02
 LOCK_STEP_S: Final = 0.01
-MOST_EVENT: Final = 1 << 24
+MAX_EVENT_BYTES: Final = 1 << 24
 """The most bytes of an event. A larger event is read from stdin, but ignored."""
 
 
@@ -48,7 +48,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """The options of a hook."""
 
     deadline_s: float = DEADLINE_S
-    most_chars: int = MOST_CHARS
+    most_chars: int = MAX_PAYLOAD_CHARS
 
 
 class Done(Struct, kw_only=True):
@@ -75,7 +75,7 @@ def main(agent: str, options: Options | None = None) -> int:
             done.instead.clear()
         except Exception as error:  # The agent must not see an error, so it is logged.
             done.failed = f"{type(error).__name__}: {_place_of(error)}"
-            answer = _instead(done)
+            answer = _take_fallback(done)
         _write(answer)
     except OSError as error:
         done.failed = f"{type(error).__name__}: {_place_of(error)}"
@@ -94,7 +94,7 @@ def _write(answer: bytes) -> None:
         answer = answer[os.write(1, answer) :]
 
 
-def _instead(done: Done) -> bytes:
+def _take_fallback(done: Done) -> bytes:
     """Return the answer of a run that failed or took too long: the user's constraints, if they are known by
     then; otherwise empty. A second call returns nothing.
     """
@@ -129,9 +129,9 @@ def run(
     done.event, done.session = event.kind, event.session_id[:8]
     if event.kind == "other" or event.is_inner or not event.session_id:
         return b""
-    from compactd.integrations.hooks.state import files_of
-    from compactd.storage.exposure import exposure
+    from compactd.integrations.hooks.hook_state import files_of
     from compactd.storage.files import make_folder
+    from compactd.storage.write_access import exposure
 
     files = files_of(environ, agent, event.session_id)
     make_folder(files.folder)
@@ -139,13 +139,15 @@ def run(
         # What is stored here is later shown to an agent as the user's words, so nobody else may write it.
         done.failed = f"not used: {exposed}"
         return b""
-    return _locked(event, files, options, began, done)
+    return _answer_locked(event, files, options, began, done)
 
 
-def _locked(event: Event, files: Files, options: Options, began: float, done: Done) -> bytes:
-    from compactd.storage.locks import Lock, take
+def _answer_locked(
+    event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done
+) -> bytes:
+    from compactd.storage.locks import Lock, take_lock
 
-    while not isinstance(lock := take(files.path(".lock")), Lock):
+    while not isinstance(lock := take_lock(files.path(".lock")), Lock):
         if time.monotonic() - began > options.deadline_s * READING_SHARE:
             done.failed = "another hook of this session is still running"
             return b""
@@ -156,40 +158,40 @@ def _locked(event: Event, files: Files, options: Options, began: float, done: Do
         lock.release()
 
 
-def _answer(event: Event, files: Files, options: Options, began: float, done: Done) -> bytes:
+def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done) -> bytes:
+    from compactd.integrations.hooks.hook_state import forget_old, load, save
     from compactd.integrations.hooks.mirror import Mirror
-    from compactd.integrations.hooks.state import forget_old, load, save
 
     state = load(files)
     if not state.session_id:
         state.session_id, state.folder = event.session_id, event.cwd
         forget_old(files.folder, time.time())
     mirror = Mirror(event.agent, files, state)
-    _mirrored(mirror, event, options, began, done)
+    _mirror(mirror, event, options, began, done)
     if event.kind == "prompt":
         state.turns += 1
     text = ""
-    if event.takes_context and state.is_pending and event.source != "clear":
+    if event.accepts_context and state.is_pending and event.source != "clear":
         state.attempts += 1
         mirror.write()
         save(files, state)
-        if state.attempts <= MOST_ATTEMPTS:
-            text = _put_back(mirror, files, event, options, done)
+        if state.attempts <= MAX_ATTEMPTS:
+            text = _restore(mirror, files, event, options, done)
             done.did = f"restored {len(text):,} characters" if text else "the agent's summary lost no facts"
         else:
             done.failed = "the facts that the agent's summary lost could not be determined in time"
-        mirror.given_back(text)
+        mirror.note_given_back(text)
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
     return _with_context(event, text) if text else b""
 
 
-def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done: Done) -> None:
+def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, done: Done) -> None:
     """Store new messages of the transcript in the mirror, and what the event itself says about a
     compaction.
     """
-    from compactd.integrations.hooks.transcripts import Refused, Transcript
+    from compactd.integrations.hooks.transcripts import Transcript, TranscriptRefused
 
     until = began + options.deadline_s * READING_SHARE
     transcript: Transcript | None = None
@@ -198,19 +200,21 @@ def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done
             transcript = Transcript(event.transcript, mirror.state.place)
         except FileNotFoundError:
             pass  # An agent may name the file before it writes it.
-        except (OSError, Refused) as error:
-            done.failed = str(error) if isinstance(error, Refused) else f"transcript: {error.strerror}"
+        except (OSError, TranscriptRefused) as error:
+            done.failed = (
+                str(error) if isinstance(error, TranscriptRefused) else f"transcript: {error.strerror}"
+            )
     try:
         if transcript is not None:
             mirror.catch_up(
                 transcript, until, is_open=event.kind in ("before", "after"), is_over=event.kind == "end"
             )
         if event.kind == "start" and event.source == "clear":
-            mirror.cleared()
+            mirror.clear()
         if event.kind == "after":
-            mirror.told_after(event.summary)
+            mirror.note_compaction(event.summary)
         if event.kind == "start" and event.source == "compact":
-            mirror.told_at_start()
+            mirror.note_start()
             if transcript is not None:
                 _wait_for(mirror, transcript, options, began)
     finally:
@@ -224,18 +228,18 @@ def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: f
     """
     stop = time.monotonic() + options.deadline_s * LAG_SHARE
     while mirror.state.is_pending and not mirror.state.is_told and time.monotonic() < stop:
-        if transcript.grown():
+        if transcript.has_grown():
             mirror.catch_up(transcript, began + options.deadline_s * READING_SHARE, is_open=True)
         else:
             time.sleep(LAG_STEP_S)
 
 
-def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done: Done) -> str:
-    from compactd.integrations.hooks.state import read_held, save
+def _restore(mirror: Mirror, files: HookStateFiles, event: HookEvent, options: Options, done: Done) -> str:
+    from compactd.integrations.hooks.hook_state import read_messages_file, save
 
     # Starting OpenBLAS's thread pool (numpy 2) takes 40 ms and does not pay off here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from compactd.integrations.hooks.lost_facts import characters, newest, size_bytes, what_was_lost
+    from compactd.integrations.hooks.lost_facts import characters, find_lost, newest_messages, size_bytes
 
     state = mirror.state
 
@@ -245,8 +249,11 @@ def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done
             state.are_limits_given = True
             save(files, state)
 
-    lost = what_was_lost(
-        newest(read_held(files.path(".gone"), state.gone_bytes), MOST_TOKENS >> (state.attempts - 1)),
+    lost = find_lost(
+        newest_messages(
+            read_messages_file(files.path(".gone"), state.gone_bytes),
+            MAX_MIRRORED_TOKENS >> (state.attempts - 1),
+        ),
         state.summary,
         state.stays,
         stayed=state.stayed,
@@ -259,7 +266,7 @@ def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done
     return lost.text
 
 
-def _with_context(event: Event, text: str) -> bytes:
+def _with_context(event: HookEvent, text: str) -> bytes:
     import msgspec
 
     inner = {"hookEventName": event.name, "additionalContext": text}
@@ -267,16 +274,16 @@ def _with_context(event: Event, text: str) -> bytes:
 
 
 def _stdin() -> bytes:
-    """Return the bytes of stdin; empty if there are more than `MOST_EVENT`. All are read in any case, because
-    an agent may fail if its pipe breaks.
+    """Return the bytes of stdin; empty if there are more than `MAX_EVENT_BYTES`. All are read in any case,
+    because an agent may fail if its pipe breaks.
     """
     pieces: list[bytes] = []
     size = 0
     while data := os.read(0, 1 << 16):
         size += len(data)
-        if size <= MOST_EVENT:
+        if size <= MAX_EVENT_BYTES:
             pieces.append(data)
-    return b"".join(pieces) if size <= MOST_EVENT else b""
+    return b"".join(pieces) if size <= MAX_EVENT_BYTES else b""
 
 
 def _end_at(deadline_s: float, agent: str, done: Done) -> None:
@@ -286,7 +293,7 @@ def _end_at(deadline_s: float, agent: str, done: Done) -> None:
     def stop() -> None:
         done.failed = "the hook was ended because its deadline passed"
         try:
-            _write(_instead(done))
+            _write(_take_fallback(done))
             _log(agent, done, time.monotonic() - deadline_s)
         finally:
             os._exit(0)
@@ -307,11 +314,11 @@ def _end_at(deadline_s: float, agent: str, done: Done) -> None:
 def _log(agent: str, done: Done, began: float) -> None:
     if not done.failed and not done.did:
         return
-    from compactd.integrations.hooks.log import Line, write
+    from compactd.integrations.hooks.hook_log import HookLogLine, append_log
 
-    write(
+    append_log(
         os.environ,
-        Line(
+        HookLogLine(
             at=time.time(),
             agent=agent[:32],
             event=done.event,

@@ -25,12 +25,19 @@ from msgspec import Struct
 
 import compactd
 from compactd._runtime.programs import MARKS, project_root
-from compactd.integrations.hooks.events import Agent
-from compactd.integrations.hooks.settings_change import Edit, Wanted, changed, events_in, taken_out, upgraded
+from compactd.integrations.hooks.events import AgentName
+from compactd.integrations.hooks.hook_state import hooks_folder
+from compactd.integrations.hooks.settings_change import (
+    Edit,
+    WantedHooks,
+    add_hooks,
+    events_in,
+    upgrade_commands,
+    without_hooks,
+)
 from compactd.integrations.hooks.settings_text import NotSettings
-from compactd.integrations.hooks.state import hooks_folder
 from compactd.storage import files
-from compactd.storage.exposure import exposure
+from compactd.storage.write_access import exposure
 
 ISOLATION_S = 30.0
 """Seconds that Python may take to show whether it can import compactd with the option `-I`."""
@@ -40,7 +47,7 @@ class CannotChange(Exception):
     """The settings cannot be read or written. The message says why."""
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InstallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an installation changed."""
 
     path: str
@@ -67,11 +74,11 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return False
         return data == base64.b64decode(self.after) if self.after else _digest(data) == self.digest
 
-    def taken_back(self, data: bytes) -> bytes | None:
+    def original_settings(self, data: bytes) -> bytes | None:
         """Return the settings before the installation; None for no file. `is_of(data)` must be true."""
         if self.after:
             return None if self.before is None else base64.b64decode(self.before)
-        return _without_ours(data, self.ours, self.commands) if self.was_there else None
+        return _without_hooks(data, self.ours, self.commands) if self.was_there else None
 
     def outline(self) -> str | None:
         """Return the previous settings as JSON, or as much of them as decides which additions may be removed;
@@ -83,16 +90,16 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def _record_of(
-    path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: Wanted
-) -> Record:
+    path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: WantedHooks
+) -> InstallRecord:
     """Return the record of an installation that changes the settings from `before` to `after`. `folders`:
     those that it creates. Raise `NotSettings` and `UnicodeDecodeError`.
     """
     text = "" if before is None else before.decode()
-    middle, commands = upgraded(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
-    ours = _put_in(middle.encode(), after)
-    is_exact = _without_ours(after, ours, commands) == (before or b"")
-    return Record(
+    middle, commands = upgrade_commands(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
+    ours = _added_ranges(middle.encode(), after)
+    is_exact = _without_hooks(after, ours, commands) == (before or b"")
+    return InstallRecord(
         path=str(path),
         folders=folders,
         was_there=before is not None,
@@ -103,7 +110,7 @@ def _record_of(
     )
 
 
-def _put_in(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
+def _added_ranges(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
     """Return the ranges of `after` that are not in `before`. All bytes of `before` occur in `after` in the
     same order.
     """
@@ -119,7 +126,7 @@ def _put_in(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
     return tuple(stretches)
 
 
-def _without_ours(data: bytes, ours: tuple[tuple[int, int], ...], commands: tuple[Edit, ...]) -> bytes:
+def _without_hooks(data: bytes, ours: tuple[tuple[int, int], ...], commands: tuple[Edit, ...]) -> bytes:
     ends = (0, *(end for _, end in ours))
     begins = (*(begin for begin, _ in ours), len(data))
     text = b"".join(data[end:begin] for end, begin in zip(ends, begins, strict=True)).decode()
@@ -132,7 +139,7 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class FileChange(Struct, frozen=True, kw_only=True):
     """A planned or finished change of a file."""
 
     path: Path
@@ -211,19 +218,19 @@ def exposed_program() -> str | None:
     return exposure(program)
 
 
-def installation(path: Path, wanted: Wanted) -> Change:
+def installation(path: Path, wanted: WantedHooks) -> FileChange:
     """Return the change that installing would make, without making it. Raise `CannotChange`."""
     place = _place(path)
     before = _read(place)
     text = _text(before, place)
     try:
-        after, notes = changed(text, wanted)
+        after, notes = add_hooks(text, wanted)
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
-    return Change(path=place, before=before, after=after.encode(), notes=notes)
+    return FileChange(path=place, before=before, after=after.encode(), notes=notes)
 
 
-def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
+def install(path: Path, wanted: WantedHooks, environ: Mapping[str, str]) -> FileChange:
     """Add the hooks to the settings at `path`, after storing how to undo that. Return the change. Raise
     `CannotChange`.
     """
@@ -236,40 +243,40 @@ def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
     keeps = old is not None and old.path == str(change.path) and old.is_of(change.before)
     before, folders = change.before, missing
     if keeps and old is not None and change.before is not None:
-        before, folders = old.taken_back(change.before), old.folders
+        before, folders = old.original_settings(change.before), old.folders
     try:
         record = _record_of(change.path, folders, before, change.after, wanted)
     except (NotSettings, UnicodeDecodeError) as error:
         raise CannotChange(f"{change.path} cannot be changed: {error}") from None
     try:
         files.make_folder(hooks_folder(environ))
-        files.write_beside(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
+        files.replace_file(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
         _write(change)
     except OSError as error:
         raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
     return change
 
 
-def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+def removal(path: Path, agent: AgentName, environ: Mapping[str, str]) -> FileChange:
     """Return the change that uninstalling would make, without making it. Raise `CannotChange`."""
     place = _place(path)
     before = _read(place)
     if before is None:
-        return Change(path=place, before=None, after=None)
+        return FileChange(path=place, before=None, after=None)
     record = _record(environ, agent)
     known = record if record is not None and record.path == str(place) else None
     if known is not None and known.is_of(before):
-        return Change(path=place, before=before, after=known.taken_back(before))
+        return FileChange(path=place, before=before, after=known.original_settings(before))
     try:
-        text = taken_out(_text(before, place), known.outline() if known is not None else None)
+        text = without_hooks(_text(before, place), known.outline() if known is not None else None)
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
     except UnicodeDecodeError:
         raise CannotChange(f"{place} is not UTF-8 text") from None
-    return Change(path=place, before=before, after=text.encode())
+    return FileChange(path=place, before=before, after=text.encode())
 
 
-def uninstall(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+def uninstall(path: Path, agent: AgentName, environ: Mapping[str, str]) -> FileChange:
     """Remove the hooks from the settings at `path`. If nothing else was changed since the installation,
     restore the original file. Return the change. Raise `CannotChange`.
     """
@@ -321,7 +328,7 @@ def _text(data: bytes | None, place: Path) -> str:
         raise CannotChange(f"{place} is not UTF-8 text") from None
 
 
-def _write(change: Change) -> None:
+def _write(change: FileChange) -> None:
     """Carry out a change: write the whole file or nothing, and keep its permissions. Raise `OSError`."""
     place = change.path
     if change.after is None:
@@ -344,12 +351,12 @@ def _write(change: Change) -> None:
         raise
 
 
-def _record_path(environ: Mapping[str, str], agent: Agent) -> Path:
+def _record_path(environ: Mapping[str, str], agent: AgentName) -> Path:
     return hooks_folder(environ) / f"{agent}.installed"
 
 
-def _record(environ: Mapping[str, str], agent: Agent) -> Record | None:
+def _record(environ: Mapping[str, str], agent: AgentName) -> InstallRecord | None:
     try:
-        return msgspec.json.decode(_record_path(environ, agent).read_bytes(), type=Record)
+        return msgspec.json.decode(_record_path(environ, agent).read_bytes(), type=InstallRecord)
     except (OSError, msgspec.DecodeError):
         return None

@@ -16,33 +16,33 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.tokens.counting import Chars4, message_tokens
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.integrations.hooks.events import Agent
-from compactd.integrations.hooks.mirror_journal import MirrorJournal
-from compactd.integrations.hooks.state import (
-    TELLERS,
-    Files,
-    Held,
-    State,
-    Teller,
+from compactd.integrations.hooks.events import AgentName
+from compactd.integrations.hooks.hook_state import (
+    REPORTERS,
+    CompactionReporter,
+    HookState,
+    HookStateFiles,
+    MirroredMessage,
     append,
     by_client_id,
-    framed,
-    read_held,
+    frame_message,
+    read_messages_file,
 )
+from compactd.integrations.hooks.mirror_journal import MirrorJournal
 from compactd.integrations.hooks.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
-    Compaction,
-    Said,
-    named,
+    CompactionStep,
+    MessageStep,
+    message_text,
     quotations,
     steps_of,
-    text_of,
-    without_ours,
+    with_call_names,
+    without_restored,
 )
-from compactd.integrations.hooks.transcripts import CHUNK, MOST_LINE, Piece, Transcript
+from compactd.integrations.hooks.transcripts import CHUNK, MAX_TRANSCRIPT_LINE, Transcript, TranscriptPiece
 from compactd.protocol.messages import Message, Meta, Text, ToolResult
-from compactd.storage.hook_files import REDACTED, hashed, key_of, of_all_sessions, with_key
+from compactd.storage.hook_files import REDACTED, message_key, of_all_sessions, read_hashed, with_key
 
 REPEATERS = ("claude-code", "gemini-cli")
 """Agents that write a message again with the same id (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its
@@ -52,18 +52,20 @@ HUGE = 4_000_000
 """The most bytes of a transcript, when it is first seen, for which all facts are collected. For a larger one,
 they are collected from `Mirror._worth_learning` on.
 """
-MOST_CARRIED = 65_536
+MAX_CARRIED_CHARS = 65_536
 """The most bytes of messages typed by the user that are kept in the new stretch after a compaction."""
-MOST_SUMMARY = 262_144
+MAX_SUMMARY_CHARS = 262_144
 
-Clock = Callable[[], float]
+ReadClock = Callable[[], float]
 
 
 class Mirror:
     """The mirror of one session, while its lock is held."""
 
-    def __init__(self, agent: Agent, files: Files, state: State, *, clock: Clock = time.monotonic) -> None:
-        self.agent: Agent = agent
+    def __init__(
+        self, agent: AgentName, files: HookStateFiles, state: HookState, *, clock: ReadClock = time.monotonic
+    ) -> None:
+        self.agent: AgentName = agent
         self.state = state
         self._files = files
         self._clock = clock
@@ -83,11 +85,11 @@ class Mirror:
         self._passed = 0
         """The number of known messages that were skipped; used to compute their entry ids."""
         lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
-        self._redacted = hashed(files.folder, *lists)
+        self._redacted = read_hashed(files.folder, *lists)
         """Keys of messages that were redacted in a mirror of this agent. The session's transcript, or that of
         a fork, may still contain them.
         """
-        self._left: dict[str, Held] = {}
+        self._left: dict[str, MirroredMessage] = {}
         """Messages before the newest compaction, by the agent's ids for them. Some may have stayed in the
         context.
         """
@@ -115,15 +117,15 @@ class Mirror:
             state.learn_from = 0
             state.between = None
         for piece in self._pieces(transcript):
-            data = self._settled(piece, transcript) if is_open else piece.data
+            data = self._without_unfinished(piece, transcript) if is_open else piece.data
             is_last = is_over and piece.end >= transcript.size
             said = steps_of(self.agent, data, state.between, is_last=is_last)
             state.between = said.between
             for step in said.steps:
-                if isinstance(step, Compaction):
-                    self._recorded(step)
+                if isinstance(step, CompactionStep):
+                    self._add_recorded(step)
                 else:
-                    self._said(step, learn=piece.end > state.learn_from)
+                    self._add_message(step, learn=piece.end > state.learn_from)
             if len(data) < len(piece.data):
                 state.is_caught_up = True
                 break
@@ -135,16 +137,16 @@ class Mirror:
         state.is_caught_up |= transcript.is_read
         state.place = transcript.place()
 
-    def _pieces(self, transcript: Transcript) -> Iterable[Piece]:
+    def _pieces(self, transcript: Transcript) -> Iterable[TranscriptPiece]:
         if self.agent != "gemini-cli":
             return transcript.pieces(CHUNK)
         if transcript.place().path.endswith(".json"):
             whole = transcript.whole()
             return () if whole is None else (whole,)
         # Gemini CLI writes an answer again after its calls are done. One read sees only the last version.
-        return transcript.pieces(MOST_LINE // 2)
+        return transcript.pieces(MAX_TRANSCRIPT_LINE // 2)
 
-    def _settled(self, piece: Piece, transcript: Transcript) -> bytes:
+    def _without_unfinished(self, piece: TranscriptPiece, transcript: Transcript) -> bytes:
         """Return the lines of `piece` up to the last answer, if Gemini CLI may still write that answer again.
         Then move the transcript's read position back to the answer.
         """
@@ -154,7 +156,7 @@ class Mirror:
         if at < 0:
             return piece.data
         begin = piece.data.rfind(b"\n", 0, at) + 1
-        transcript.back_to(piece.start + begin)
+        transcript.rewind_to(piece.start + begin)
         return piece.data[:begin]
 
     def _worth_learning(self, transcript: Transcript) -> int:
@@ -163,22 +165,22 @@ class Mirror:
         The next compaction removes the messages after the last one. If no answer followed the last
         compaction, its own facts may still have to be restored, so the messages before it count too.
         """
-        bounds = transcript.last_of(*BOUNDARIES[self.agent])
+        bounds = transcript.find_last_lines(*BOUNDARIES[self.agent])
         if not bounds:
             return 0
-        if transcript.holds(ANSWERS[self.agent], bounds[0]):
+        if transcript.contains(ANSWERS[self.agent], bounds[0]):
             return bounds[0]
         return bounds[1] if len(bounds) > 1 else 0
 
     # --- messages -------------------------------------------------------------------------------------
 
-    def _said(self, step: Said, *, learn: bool) -> None:
-        message = named(step.message, self.state.calls)
-        key = key_of(message.id or step.raw)
+    def _add_message(self, step: MessageStep, *, learn: bool) -> None:
+        message = with_call_names(step.message, self.state.calls)
+        key = message_key(message.id or step.raw)
         if self._redacted:
             message = self._without_redacted(message, step.raw)
         if self._is_behind and message.id is not None and message.id in self._left:
-            self._stayed(self._left.pop(message.id))
+            self._note_stayed(self._left.pop(message.id))
             return
         is_known = self._is_known(key)
         if self._is_met(key, message.id) or (is_known and not self._is_lost):
@@ -192,17 +194,17 @@ class Mirror:
             entry_id = self._journal.add(message, raw, tokens, message.id)
             self._ids.append(key)
         self._answers += message.role == "assistant"
-        said = without_ours(message) if learn and not _is_of_a_program(message) else None
+        said = without_restored(message) if learn and not _is_of_a_program(message) else None
         if said is not None:
             raw = raw if said is message else encode_message(said)
-            self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
+            self._stretch.append(frame_message(self._mirrored_message(entry_id, said, raw, tokens)))
 
     def _without_redacted(self, message: Message, raw: bytes) -> Message:
         """Return the message; if it was redacted, a copy with a mark instead of its content."""
-        from compactd.core.redaction.blank import blanked, content_of
+        from compactd.core.redaction.blank_message import blank, message_words
 
-        names = (message.id or raw, raw, encode_message(message), content_of(message))
-        return blanked(message) if any(map(self._redacted.holds, map(key_of, names))) else message
+        names = (message.id or raw, raw, encode_message(message), message_words(message))
+        return blank(message) if any(map(self._redacted.contains, map(message_key, names))) else message
 
     def _is_known(self, key: int) -> bool:
         """Return whether an earlier run stored the message or compaction with this key. For redacted
@@ -220,12 +222,12 @@ class Mirror:
             self._met.add(key)
         return is_met
 
-    def _held(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> Held:
+    def _mirrored_message(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> MirroredMessage:
         item = Item(entry_id=entry_id, body=message, tokens=tokens)
         facts = self._cache.learn(item)
         # The facts are needed only once, and a message that is read again may get the id of another entry.
         self._cache.forget(entry_id)
-        return Held(
+        return MirroredMessage(
             entry_id=entry_id,
             message=raw,
             tokens=tokens,
@@ -238,45 +240,45 @@ class Mirror:
 
     # --- compactions ----------------------------------------------------------------------------------
 
-    def _recorded(self, step: Compaction) -> None:
+    def _add_recorded(self, step: CompactionStep) -> None:
         """Handle a compaction that the transcript records."""
-        key = key_of(step.id or step.summary)
+        key = message_key(step.id or step.summary)
         if self._redacted:
             from compactd.core.redaction.scrub import MARK
 
             # What the agent kept word for word may contain what was redacted.
-            is_redacted = self._redacted.holds(key) or self._redacted.holds(key_of(step.summary))
+            is_redacted = self._redacted.contains(key) or self._redacted.contains(message_key(step.summary))
             step = replace(step, summary=MARK if is_redacted else step.summary, stays="")
         if self._is_met(key, step.id):
             return
         if not self._is_known(key):
             self._ids.append(key)
-            self._journal.compacted(step.summary, self._counter.count(step.summary))
+            self._journal.add_compaction(step.summary, self._counter.count(step.summary))
         elif self._is_lost:
             self._passed += 1
         else:
             return
-        is_new = self._announced("record")
+        is_new = self._note_announcement("record")
         if not is_new and self.state.is_pending:
             self._add_late()
         if is_new or (self.state.is_pending and not self.state.is_told):
-            self._tell(step.summary, step.stays)
+            self._set_summary(step.summary, step.stays)
         if self.state.is_pending:
-            self._kept(step)
+            self._kept_messages(step)
         self._is_behind = True
         # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
 
-    def told_after(self, summary: str) -> None:
+    def note_compaction(self, summary: str) -> None:
         """Handle an event that reports a compaction, with its summary if the agent passes it."""
-        if (self._announced("after") or not self.state.is_told) and summary:
-            self._tell(summary, "")
+        if (self._note_announcement("after") or not self.state.is_told) and summary:
+            self._set_summary(summary, "")
 
-    def told_at_start(self) -> None:
+    def note_start(self) -> None:
         """Handle the start event that an agent sends after a compaction."""
-        self._announced("start")
+        self._note_announcement("start")
 
-    def cleared(self) -> None:
+    def clear(self) -> None:
         """Handle the start event of an empty context: nothing of the previous messages has to be restored."""
         self._flush()
         state = self.state
@@ -284,7 +286,7 @@ class Mirror:
         state.stretch_bytes = state.carried_bytes = 0
         state.turns = 0
 
-    def _announced(self, by: Teller) -> bool:
+    def _note_announcement(self, by: CompactionReporter) -> bool:
         """Record that `by` (the transcript or an event) reported a compaction. Return True if it is the first
         report of that compaction.
         """
@@ -296,17 +298,17 @@ class Mirror:
         number = counts[by] = counts.get(by, 0) + 1
         if number <= state.compactions:
             return False
-        for other in TELLERS:
+        for other in REPORTERS:
             # A source that did not report the last compaction will not report it any more.
             counts[other] = max(counts.get(other, 0), number - 1)
         state.compactions = number
         self._rotate()
         return True
 
-    def _tell(self, summary: str, stays: str) -> None:
+    def _set_summary(self, summary: str, stays: str) -> None:
         state = self.state
-        state.summary, state.stays, state.is_told = summary[:MOST_SUMMARY], stays, True
-        self._carry(summary, "summary-")
+        state.summary, state.stays, state.is_told = summary[:MAX_SUMMARY_CHARS], stays, True
+        self._carry_over(summary, "summary-")
 
     def _rotate(self) -> None:
         """Move the stretch (the messages in the agent's context so far) to the file *gone*, because they were
@@ -314,7 +316,7 @@ class Mirror:
         """
         self._flush()
         state, files = self.state, self._files
-        held = read_held(files.path(".stretch"), state.stretch_bytes)
+        held = read_messages_file(files.path(".stretch"), state.stretch_bytes)
         if held:
             files.path(".stretch").replace(files.path(".gone"))
         else:
@@ -327,17 +329,17 @@ class Mirror:
         state.turns = 0
         self._is_behind = False
         self._left = by_client_id(held)
-        left = MOST_CARRIED
-        carried: list[Held] = []
+        left = MAX_CARRIED_CHARS
+        carried: list[MirroredMessage] = []
         for one in reversed(held):
             if one.is_typed and len(one.message) <= left:
                 left -= len(one.message)
                 carried.append(one)
-        data = b"".join(framed(one) for one in reversed(carried))
+        data = b"".join(frame_message(one) for one in reversed(carried))
         state.stretch_bytes = append(files.path(".stretch"), 0, data)
         state.carried_bytes = state.stretch_bytes
 
-    def _carry(self, summary: str, name: str) -> None:
+    def _carry_over(self, summary: str, name: str) -> None:
         """Add `summary`, which is the agent's summary or a restored text, to the new stretch, because the
         next compaction will remove it. `name`: the beginning of its entry id.
         """
@@ -349,16 +351,16 @@ class Mirror:
         raw = encode_message(message)
         tokens = self._counter.count(summary)
         entry_id = f"{name}{self.state.compactions}"
-        self._stretch.append(framed(self._held(entry_id, message, raw, tokens)))
+        self._stretch.append(frame_message(self._mirrored_message(entry_id, message, raw, tokens)))
         self._flush()
         self.state.carried_bytes = self.state.stretch_bytes
 
-    def _kept(self, step: Compaction) -> None:
+    def _kept_messages(self, step: CompactionStep) -> None:
         """Handle the messages of which the record of a compaction says that they stayed in the context."""
         state = self.state
         if not self._left and state.gone_bytes and self.agent in REPEATERS:
             # An earlier run handled the compaction.
-            self._left = by_client_id(read_held(self._files.path(".gone"), state.gone_bytes))
+            self._left = by_client_id(read_messages_file(self._files.path(".gone"), state.gone_bytes))
         names = list(self._left)
         kept = list(step.kept)
         if step.first_kept in self._left:
@@ -366,17 +368,17 @@ class Mirror:
             kept += names[names.index(step.first_kept) : end]
         for client_id in kept:
             if client_id in self._left:
-                self._stayed(self._left.pop(client_id))
+                self._note_stayed(self._left.pop(client_id))
 
-    def _stayed(self, held: Held) -> None:
+    def _note_stayed(self, held: MirroredMessage) -> None:
         """Add a message from before the compaction to the new stretch (the messages in the agent's context
         now), because it stayed there.
         """
         state = self.state
         state.stayed.append(held.entry_id)
-        self._stretch.append(framed(held))
-        text = text_of(_decoded(held))
-        state.stays = f"{state.stays}\n{text}"[:MOST_SUMMARY] if text else state.stays
+        self._stretch.append(frame_message(held))
+        text = message_text(_decode(held))
+        state.stays = f"{state.stays}\n{text}"[:MAX_SUMMARY_CHARS] if text else state.stays
 
     def _add_late(self) -> None:
         """Move messages from the stretch to *gone* (the removed messages): those that came before the
@@ -391,9 +393,9 @@ class Mirror:
             state.gone_bytes = append(files.path(".gone"), state.gone_bytes, late)
             state.stretch_bytes = append(files.path(".stretch"), state.carried_bytes, b"")
 
-    def given_back(self, text: str) -> None:
+    def note_given_back(self, text: str) -> None:
         """Record that the facts of the last compaction were restored as `text`, or that there were none."""
-        self._carry(quotations(text), "back-")
+        self._carry_over(quotations(text), "back-")
         self._settle()
 
     def _settle(self) -> None:
@@ -448,7 +450,7 @@ def _is_of_a_program(message: Message) -> bool:
     return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
 
 
-def _decoded(held: Held) -> Message:
+def _decode(held: MirroredMessage) -> Message:
     from compactd.formats.messages.neutral import decode_message
 
     return decode_message(held.message)

@@ -16,20 +16,20 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.core.history.entries import Appended, Compacted, Opened, number_of
-from compactd.integrations.hooks.state import Files, State, append, mirror_id
+from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, append, mirror_id
 from compactd.protocol.messages import CompactionResult, Message
 from compactd.storage import files
 from compactd.storage.journal_file import JournalFile
-from compactd.storage.locks import Lock, take
+from compactd.storage.journal_records import as_appended, scan
+from compactd.storage.locks import Lock, take_lock
 from compactd.storage.migrate import FORMAT
 from compactd.storage.paths import real_folder
-from compactd.storage.records import bare, scan
 
 SESSIONS = "sessions"
 ESTIMATOR = "chars4"
 
 
-_BACK = 64
+_MIN_COMPARED_RECORDS = 64
 """How many of the journal's last records, in addition to the number of new ones, are compared with the new
 ones to find those that are already written.
 """
@@ -50,7 +50,7 @@ _decode = msgspec.json.Decoder(_Entry).decode
 class MirrorJournal:
     """The new records of a mirror's journal, which are collected and written together."""
 
-    def __init__(self, files_: Files, agent: str, state: State, now: float) -> None:
+    def __init__(self, files_: HookStateFiles, agent: str, state: HookState, now: float) -> None:
         self._files = files_
         self._id = mirror_id(agent, state.session_id)
         self._state = state
@@ -76,7 +76,7 @@ class MirrorJournal:
         self._records.append(msgspec.json.encode(entry))
         return entry_id
 
-    def compacted(self, summary: str, tokens: int) -> str:
+    def add_compaction(self, summary: str, tokens: int) -> str:
         """Add a compaction by the agent. Return the id of its entry."""
         entry_id, parent = self._next()
         self._state.epoch += 1
@@ -98,7 +98,7 @@ class MirrorJournal:
         self._records.append(msgspec.json.encode(entry))
         return entry_id
 
-    def _opened(self) -> bytes:
+    def _open(self) -> bytes:
         folder = self._state.folder or None
         return msgspec.json.encode(
             Opened(
@@ -120,7 +120,7 @@ class MirrorJournal:
         if not self._records and not self._waiting_path.exists():
             return True
         files.make_folder(self.path.parent)
-        lock = take(self.path.with_suffix(".lock"))
+        lock = take_lock(self.path.with_suffix(".lock"))
         if not isinstance(lock, Lock):
             return self._wait()
         try:
@@ -139,14 +139,14 @@ class MirrorJournal:
         self._records.clear()
         return True
 
-    def _waiting(self) -> list[bytes]:
+    def _read_waiting(self) -> list[bytes]:
         try:
             return [line for line in self._waiting_path.read_bytes().split(b"\n") if line]
         except OSError:
             return []
 
     def _write(self) -> bool:
-        state, new = self._state, [*self._waiting(), *self._records]
+        state, new = self._state, [*self._read_waiting(), *self._records]
         fd = files.open_private(self.path, files.APPEND | os.O_CREAT)
         size = os.fstat(fd).st_size
         needs_newline = False
@@ -157,11 +157,11 @@ class MirrorJournal:
                 return False
             size, needs_newline = found.end, found.needs_newline
             state.journal_records = len(found.records)
-            there = [bare(record) for record in found.records]
-            new = _behind(new, there)
-            state.entries = max([0, *map(_number, there[-_BACK:]), *map(_number, new)])
+            there = [as_appended(record) for record in found.records]
+            new = _records_to_add(new, there)
+            state.entries = max([0, *map(_number, there[-_MIN_COMPARED_RECORDS:]), *map(_number, new)])
         if not state.journal_records:
-            new = [self._opened(), *new]
+            new = [self._open(), *new]
         journal = JournalFile(self.path, fd, size_bytes=size, needs_newline=needs_newline, sync=None)
         try:
             failure = journal.write(state.journal_records, new) if new else None
@@ -176,25 +176,25 @@ class MirrorJournal:
         return True
 
 
-def _behind(new: Sequence[bytes], there: Sequence[bytes]) -> list[bytes]:
+def _records_to_add(new: Sequence[bytes], there: Sequence[bytes]) -> list[bytes]:
     """Return the records `new` without those that are already in the journal `there`, numbered after its last
     entry. A killed run may have written some, and another process may have added others.
     """
     known = {
         (one.type, one.id, bytes(one.message), one.summary)
-        for one in map(_decode, there[-len(new) - _BACK :])
+        for one in map(_decode, there[-len(new) - _MIN_COMPARED_RECORDS :])
     }
-    last = max([0, *map(_number, there[-_BACK:])])
+    last = max([0, *map(_number, there[-_MIN_COMPARED_RECORDS:])])
     left: list[bytes] = []
     for record in new:
         entry = _decode(record)
         if (entry.type, entry.id, bytes(entry.message), entry.summary) not in known:
             last += 1
-            left.append(_renumbered(record, entry, last))
+            left.append(_renumber(record, entry, last))
     return left
 
 
-def _renumbered(record: bytes, entry: _Entry, number: int) -> bytes:
+def _renumber(record: bytes, entry: _Entry, number: int) -> bytes:
     if entry.id == f"e{number}":
         return record
     parent = f"e{number - 1}" if number > 1 else None

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.integrations.hooks.events import Agent
+from compactd.integrations.hooks.events import AgentName
 from compactd.integrations.hooks.settings_text import (
     Json,
     Member,
@@ -23,18 +23,18 @@ from compactd.integrations.hooks.settings_text import (
     at_path,
     parse,
     with_member,
-    without,
+    without_member,
 )
 
 TIMEOUT_S: Final = 10
 """Seconds after which the agent ends the hook. The hook ends itself long before."""
 
-EVENTS: Final[dict[Agent, tuple[str, ...]]] = {
+EVENTS: Final[dict[AgentName, tuple[str, ...]]] = {
     "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
     "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
     "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
 }
-_OURS = re.compile(
+_HOOK_COMMAND = re.compile(
     r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
 )
 _PY = r"py(?:thon)?[\d.]*(?:\.exe)?"
@@ -48,16 +48,16 @@ Python that imports from the folder in which the agent works, or a name that is 
 """
 
 
-class Wanted(Struct, frozen=True):
+class WantedHooks(Struct, frozen=True):
     """What an agent's settings should contain."""
 
-    agent: Agent
+    agent: AgentName
     program: str
     """The command that starts `compactd`, quoted for a shell."""
     with_statusline: bool = True
 
 
-def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
+def settings_path(agent: AgentName, environ: Mapping[str, str]) -> Path:
     """Return the user's settings file of an agent. It need not exist. Raise `KeyError` if there is no home
     folder.
     """
@@ -71,7 +71,7 @@ def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
             return home / ".gemini" / "settings.json"
 
 
-def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
+def add_hooks(text: str, wanted: WantedHooks) -> tuple[str, tuple[str, ...]]:
     """Return (the settings `text` with compactd's hooks, notes for the user about other changes, and about
     what was left unchanged). The text stays the same if it already has the hooks.
 
@@ -80,7 +80,7 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     if not text.strip("\ufeff \t\r\n"):
         text = text + "{}\n"
     notes: list[str] = []
-    text, edits = upgraded(text, wanted)
+    text, edits = upgrade_commands(text, wanted)
     if edits:
         notes.append(
             f"{len(edits)} of compactd's commands in it could have run a program from your working folder; "
@@ -93,7 +93,7 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
         if present is None:
             told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
             text = with_member(text, parse(text), "statusLine", told)
-        elif not _is_ours(text, present.node):
+        elif not _is_compactd_hook(text, present.node):
             notes.append("the settings already have a status line; it was not changed")
     return text, tuple(notes)
 
@@ -108,7 +108,7 @@ class Edit(Struct, frozen=True, array_like=True):
     """The text of the command before, as JSON."""
 
 
-def upgraded(text: str, wanted: Wanted) -> tuple[str, tuple[Edit, ...]]:
+def upgrade_commands(text: str, wanted: WantedHooks) -> tuple[str, tuple[Edit, ...]]:
     """Return (`text` with the unsafe programs in compactd's commands replaced, the commands that were
     changed).
 
@@ -137,7 +137,7 @@ def _string_nodes(node: Node) -> list[Node]:
     return found + [one for member in node.members for one in _string_nodes(member.node)]
 
 
-def _with_hook(text: str, event: str, wanted: Wanted) -> str:
+def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
     root = parse(text)
     hooks = at_path(root, ("hooks",))
     if hooks is None:
@@ -150,7 +150,7 @@ def _with_hook(text: str, event: str, wanted: Wanted) -> str:
         return with_member(text, hooks, event, [_group(wanted)])
     if groups.kind != "array":
         raise NotSettings(f"`hooks.{event}` is not a list")
-    if any(_is_ours(text, member.node) for member in groups.members):
+    if any(_is_compactd_hook(text, member.node) for member in groups.members):
         return text
     return with_member(text, groups, "", _group(wanted))
 
@@ -162,7 +162,7 @@ def _at(text: str, path: Sequence[str]) -> Node:
     return found
 
 
-def _group(wanted: Wanted) -> Json:
+def _group(wanted: WantedHooks) -> Json:
     command: dict[str, Json] = {
         "type": "command",
         "command": f"{wanted.program} hook {wanted.agent}",
@@ -173,7 +173,7 @@ def _group(wanted: Wanted) -> Json:
     return {"hooks": [command]}
 
 
-def _is_ours(text: str, node: Node) -> bool:
+def _is_compactd_hook(text: str, node: Node) -> bool:
     return any(_is_our_command(one) for one in _strings(node))
 
 
@@ -182,10 +182,10 @@ def _strings(node: Node) -> list[str]:
 
 
 def _is_our_command(text: str) -> bool:
-    return _OURS.search(text) is not None
+    return _HOOK_COMMAND.search(text) is not None
 
 
-def taken_out(text: str, before: str | None = None) -> str:
+def without_hooks(text: str, before: str | None = None) -> str:
     """Return the settings `text` without compactd's hooks. Lists and objects that are empty after that are
     removed too, unless the earlier settings `before` already contained them.
 
@@ -195,8 +195,8 @@ def taken_out(text: str, before: str | None = None) -> str:
     while True:
         root = parse(text)
         status = root.find("statusLine")
-        if status is not None and _is_ours(text, status.node):
-            text = without(text, root, status)
+        if status is not None and _is_compactd_hook(text, status.node):
+            text = without_member(text, root, status)
             continue
         found = _first_hook(root)
         if found is None:
@@ -242,15 +242,15 @@ def _first_hook(root: Node) -> _Found | None:
 
 def _without_hook(text: str, root: Node, found: _Found, before: Node | None) -> str:
     if len(found.handlers.members) > 1:
-        return without(text, found.handlers, found.handler)
-    if len(found.event.node.members) > 1 or _was(before, ("hooks", found.event.key)):
-        return without(text, found.event.node, found.group)
-    if len(found.hooks.members) > 1 or _was(before, ("hooks",)):
-        return without(text, found.hooks, found.event)
+        return without_member(text, found.handlers, found.handler)
+    if len(found.event.node.members) > 1 or _was_there(before, ("hooks", found.event.key)):
+        return without_member(text, found.event.node, found.group)
+    if len(found.hooks.members) > 1 or _was_there(before, ("hooks",)):
+        return without_member(text, found.hooks, found.event)
     member = root.find("hooks")
     assert member is not None
-    return without(text, root, member)
+    return without_member(text, root, member)
 
 
-def _was(before: Node | None, path: Sequence[str]) -> bool:
+def _was_there(before: Node | None, path: Sequence[str]) -> bool:
     return before is not None and at_path(before, path) is not None

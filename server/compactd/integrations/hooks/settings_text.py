@@ -196,12 +196,12 @@ def _after(text: str, parent: Node, added: str) -> str:
     last = parent.members[-1]
     value_end = last.node.end
     at = last.comma + 1 if last.comma >= 0 else value_end
-    place = _behind_comments(text, at, parent.end - 1)
+    place = _after_comments(text, at, parent.end - 1)
     comma = "" if last.comma >= 0 else ","
     return text[:value_end] + comma + text[value_end:place] + added + text[place:]
 
 
-def _behind_comments(text: str, at: int, stop: int) -> int:
+def _after_comments(text: str, at: int, stop: int) -> int:
     """Return the position after the comments that follow `at` on the same line, before `stop`."""
     place = at
     while at < stop:
@@ -230,7 +230,7 @@ def _indent_at(text: str, at: int) -> str:
     return text[begin:end]
 
 
-def without(text: str, parent: Node, member: Member) -> str:
+def without_member(text: str, parent: Node, member: Member) -> str:
     """Return `text` without a member of `parent`, the white space before it and one comma."""
     bare = _without(text, parent, member, with_space=True)
     try:

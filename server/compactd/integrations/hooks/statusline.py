@@ -26,7 +26,7 @@ before the window is full.
 NEAR: Final = 0.9
 """The share of the threshold from which on the line is yellow."""
 TAIL_BYTES: Final = 131_072
-MOST_STDIN: Final = 1 << 20
+MAX_STDIN_BYTES: Final = 1 << 20
 
 
 class _Usage(Struct, frozen=True):
@@ -46,7 +46,7 @@ class _Window(Struct, frozen=True):
     current_usage: _Usage | None = None
 
 
-class _Told(Struct, frozen=True):
+class _StatusInput(Struct, frozen=True):
     session_id: str = ""
     transcript_path: str = ""
     context_window: _Window | None = None
@@ -62,17 +62,17 @@ class _Record(Struct, frozen=True):
     message: _Message | None = None
 
 
-class _Kept(Struct, frozen=True, array_like=True):
+class _RetentionShares(Struct, frozen=True, array_like=True):
     summary: float
     together: float
 
 
 class _State(Struct, frozen=True):
-    """The parts of `state.State` that are shown."""
+    """The parts of `state.HookState` that are shown."""
 
     compactions: int = 0
     turns: int = 0
-    kept: _Kept | None = None
+    kept: _RetentionShares | None = None
     is_pending: bool = False
 
 
@@ -102,7 +102,7 @@ class Fill(Struct, frozen=True, kw_only=True):
 def main(agent: str) -> int:
     """Print the line for the JSON on stdin. Always return 0."""
     try:
-        data = sys.stdin.buffer.read(MOST_STDIN)
+        data = sys.stdin.buffer.read(MAX_STDIN_BYTES)
         text = line(agent, data, os.environ)
     except Exception:  # An error would show its traceback in the agent.
         text = ""
@@ -112,20 +112,22 @@ def main(agent: str) -> int:
 
 def line(agent: str, data: bytes, environ: Mapping[str, str]) -> str:
     """Return the status line for `data`, Claude Code's JSON; empty if that cannot be read."""
-    told = _told(data)
+    told = _decode_input(data)
     if told is None:
         return ""
     path = _state_file(agent, told.session_id, environ)
     state = _read(path, _State) if path is not None else None
     fill = _fill(told)
     if path is not None and state is not None and fill.used is not None:
-        fill = msgspec.structs.replace(fill, turns_left=_turns_left(fill, state, path.with_suffix(".line")))
+        fill = msgspec.structs.replace(
+            fill, turns_left=_count_turns_left(fill, state, path.with_suffix(".line"))
+        )
     if state is not None and state.kept is not None and state.compactions:
         fill = msgspec.structs.replace(fill, kept=(state.kept.summary, state.kept.together))
-    return drawn(fill, colour="NO_COLOR" not in environ)
+    return status_line(fill, colour="NO_COLOR" not in environ)
 
 
-def drawn(fill: Fill, *, colour: bool) -> str:
+def status_line(fill: Fill, *, colour: bool) -> str:
     """Return the status line, such as `ctx 41 % · 82k/200k · compacts in ~34 turns · kept 38 %, 61 % with
     what was put back`.
     """
@@ -153,9 +155,9 @@ def drawn(fill: Fill, *, colour: bool) -> str:
     return text
 
 
-def _told(data: bytes) -> _Told | None:
+def _decode_input(data: bytes) -> _StatusInput | None:
     try:
-        return msgspec.json.decode(data, type=_Told)
+        return msgspec.json.decode(data, type=_StatusInput)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
@@ -164,23 +166,23 @@ def _told(data: bytes) -> _Told | None:
         return None
 
 
-def _in_part(given: dict[str, msgspec.Raw]) -> _Told:
+def _in_part(given: dict[str, msgspec.Raw]) -> _StatusInput:
     """Return the readable fields of `given`, in which at least one field has an unexpected type."""
-    return _Told(
-        session_id=_decoded(given, "session_id", str) or "",
-        transcript_path=_decoded(given, "transcript_path", str) or "",
-        context_window=_decoded(given, "context_window", _Window),
+    return _StatusInput(
+        session_id=_decode_field(given, "session_id", str) or "",
+        transcript_path=_decode_field(given, "transcript_path", str) or "",
+        context_window=_decode_field(given, "context_window", _Window),
     )
 
 
-def _decoded(given: dict[str, msgspec.Raw], name: str, type_: type[T]) -> T | None:
+def _decode_field(given: dict[str, msgspec.Raw], name: str, type_: type[T]) -> T | None:
     try:
         return msgspec.json.decode(given[name], type=type_)
     except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def _fill(told: _Told) -> Fill:
+def _fill(told: _StatusInput) -> Fill:
     window = told.context_window
     size = window.context_window_size if window is not None else None
     usage = window.current_usage if window is not None else None
@@ -188,7 +190,7 @@ def _fill(told: _Told) -> Fill:
     if used is None and window is not None and window.used_percentage and size:
         used = round(size * window.used_percentage / 100)
     if used is None and window is None:
-        used = _last_used(told.transcript_path)
+        used = _last_used_tokens(told.transcript_path)
     return Fill(used=used, window=size or _window(told.transcript_path), is_guess=not size)
 
 
@@ -199,17 +201,17 @@ def _window(path: str) -> int:
         return WINDOW
     # These imports take long and are rarely needed.
     from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
-    from compactd.formats.agents.claude_code import Reading
+    from compactd.formats.agents.claude_code import ClaudeCodeReader
     from compactd.formats.files.incremental import read_lines
 
-    reading = Reading()
+    reading = ClaudeCodeReader()
     read_lines(reading, data[data.find(b"\n") + 1 :])
     session = reading.session
     accepted = accepted_sizes(message for message, _ in session.messages[session.model_from :])
     return window_by_file(session.evidence, accepted, None, WINDOW).window or WINDOW
 
 
-def _last_used(path: str) -> int | None:
+def _last_used_tokens(path: str) -> int | None:
     """Return the context tokens of the newest answer in the end of the transcript `path`; None if there is no
     answer.
     """
@@ -239,7 +241,7 @@ def _end_of(path: str) -> bytes:
         return b""
 
 
-def _turns_left(fill: Fill, state: _State, path: Path) -> int | None:
+def _count_turns_left(fill: Fill, state: _State, path: Path) -> int | None:
     """Return how many turns are left until the threshold, at the pace since the last compaction; None if the
     pace is unknown. `path`: the file in which the beginning of the count is stored.
     """
@@ -269,10 +271,10 @@ def _read(path: Path, type_: type[T]) -> T | None:
 
 
 def _write(path: Path, base: Base) -> None:
-    from compactd.storage.files import write_beside
+    from compactd.storage.files import replace_file
 
     try:
-        write_beside(path, (msgspec.json.encode(base),), durable=False)
+        replace_file(path, (msgspec.json.encode(base),), durable=False)
     except OSError:
         return
 

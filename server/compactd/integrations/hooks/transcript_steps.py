@@ -14,17 +14,17 @@ from msgspec import Raw, Struct
 from compactd.core.history.entries import is_summary
 from compactd.formats.agents.claude_code_queue import Between
 from compactd.formats.files.session_file import SessionFile
-from compactd.integrations.hooks.events import Agent
+from compactd.integrations.hooks.events import AgentName
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 
-MOST_STAYS: Final = 262_144
+MAX_KEPT_IDS: Final = 262_144
 """The most characters that are compared of what an agent keeps in addition to its summary."""
 
-MOST_CALLS: Final = 256
+MAX_NAMED_CALLS: Final = 256
 """The most calls that are remembered until their results arrive."""
 
-BOUNDARIES: dict[Agent, tuple[bytes, ...]] = {
+BOUNDARIES: dict[AgentName, tuple[bytes, ...]] = {
     "claude-code": (b'"isCompactSummary":true', b'"isCompactSummary": true'),
     "codex": (b'"type":"compacted"', b'"type": "compacted"'),
     "gemini-cli": (b"<state_snapshot>",),
@@ -32,7 +32,7 @@ BOUNDARIES: dict[Agent, tuple[bytes, ...]] = {
 """Bytes by which a line that records a compaction is found (Claude Code 2.1 and Codex 0.169, seen 2026-11;
 Gemini CLI 0.61, `chatCompressionService.ts`).
 """
-ANSWERS: dict[Agent, bytes] = {
+ANSWERS: dict[AgentName, bytes] = {
     "claude-code": b'"type":"assistant"',
     "codex": b'"role":"assistant"',
     "gemini-cli": b'"type":"gemini"',
@@ -44,7 +44,7 @@ _PREFACE: Final = "<session_context>"
 """The beginning of the message that Gemini CLI puts before every context (0.61, run 2026-11)."""
 
 
-class Said(Struct, frozen=True):
+class MessageStep(Struct, frozen=True):
     """A message in a transcript."""
 
     message: Message
@@ -52,7 +52,7 @@ class Said(Struct, frozen=True):
     """The message in neutral form."""
 
 
-class Compaction(Struct, frozen=True):
+class CompactionStep(Struct, frozen=True):
     """A compaction in a transcript. It replaced the messages before it by `summary`."""
 
     summary: str
@@ -69,18 +69,18 @@ class Compaction(Struct, frozen=True):
     """The compaction's id, if the agent gives it one."""
 
 
-Step = Said | Compaction
+TranscriptStep = MessageStep | CompactionStep
 
 
 class Steps(Struct, frozen=True):
     """The contents of a piece of a transcript."""
 
-    steps: list[Step]
+    steps: list[TranscriptStep]
     between: Between | None = None
     """What the next piece needs to know about this one."""
 
 
-def steps_of(agent: Agent, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
+def steps_of(agent: AgentName, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
     """Return the steps in `data` (whole lines, or one JSON document), oldest first. O(bytes).
 
     `between`: the value that the previous piece returned. `is_last`: the turn is over, so nothing more is
@@ -95,50 +95,52 @@ def steps_of(agent: Agent, data: bytes, between: Between | None, *, is_last: boo
         case "codex":
             from compactd.formats.agents import codex
 
-            return Steps(_with_stays(_plain(codex.read(data)), data))
+            return Steps(_with_kept_messages(_plain(codex.read(data)), data))
         case "gemini-cli":
             from compactd.formats.agents import gemini_cli
 
             return Steps(_with_kept(gemini_cli.read(data), data))
 
 
-def _plain(file: SessionFile) -> list[Step]:
+def _plain(file: SessionFile) -> list[TranscriptStep]:
     return [_step(message, raw) for message, raw in file.messages]
 
 
-def _step(message: Message, raw: Raw) -> Step:
+def _step(message: Message, raw: Raw) -> TranscriptStep:
     if is_summary(message):
-        return Compaction(text_of(message), id=message.id or "")
-    return Said(message, bytes(raw))
+        return CompactionStep(message_text(message), id=message.id or "")
+    return MessageStep(message, bytes(raw))
 
 
-def _with_kept(file: SessionFile, data: bytes) -> list[Step]:
+def _with_kept(file: SessionFile, data: bytes) -> list[TranscriptStep]:
     """Return the steps of Gemini CLI's `file`. Each compaction has the ids of the messages that stayed. The
     message that Gemini CLI puts before every context is left out.
     """
     steps = [_step(message, raw) for message, raw in file.messages if not _is_preface(message)]
-    if not any(isinstance(step, Compaction) for step in steps):
+    if not any(isinstance(step, CompactionStep) for step in steps):
         return steps
-    kept = _behind_snapshots(data)
+    kept = _ids_after_snapshots(data)
     return [
-        msgspec.structs.replace(step, kept=kept.get(step.id, ())) if isinstance(step, Compaction) else step
+        msgspec.structs.replace(step, kept=kept.get(step.id, ()))
+        if isinstance(step, CompactionStep)
+        else step
         for step in steps
     ]
 
 
 def _is_preface(message: Message) -> bool:
-    return message.role == "user" and text_of(message).startswith(_PREFACE)
+    return message.role == "user" and message_text(message).startswith(_PREFACE)
 
 
-def _behind_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
+def _ids_after_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
     """Return summary id -> ids of the messages after the summary, in the new history that Gemini CLI writes
     at a compaction.
     """
-    from compactd.formats.files.lines import records
+    from compactd.formats.files.json_lines import records
     from compactd.formats.messages.lenient_json import object_in, objects_in, text_in
 
     found: dict[str, tuple[str, ...]] = {}
-    for _, record in records(data, _pass_over):
+    for _, record in records(data, _ignore):
         if "$set" not in record or BOUNDARIES["gemini-cli"][0] not in bytes(record["$set"]):
             continue
         try:
@@ -155,27 +157,27 @@ def _behind_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
 _PRESERVED: Final = b'"preserved'
 
 
-def _with_preserved(steps: list[Step], data: bytes) -> list[Step]:
+def _with_preserved(steps: list[TranscriptStep], data: bytes) -> list[TranscriptStep]:
     """Return `steps`. Each compaction has the ids of the messages that Claude Code kept, from the
     `compact_boundary` record before its summary.
 
     The record names all of these messages, or the first and the last (`compactMetadata` of 2.1.205:
     meawoppl/rust-code-agent-sdks issue 188).
     """
-    if _PRESERVED not in data or not any(isinstance(step, Compaction) for step in steps):
+    if _PRESERVED not in data or not any(isinstance(step, CompactionStep) for step in steps):
         return steps
-    from compactd.formats.files.lines import records
+    from compactd.formats.files.json_lines import records
     from compactd.formats.files.session_file import is_true
     from compactd.formats.messages.lenient_json import object_in, text_in, texts_in
 
-    kept: dict[str, Compaction] = {}
-    told = Compaction("")
-    for _, record in records(data, _pass_over):
+    kept: dict[str, CompactionStep] = {}
+    told = CompactionStep("")
+    for _, record in records(data, _ignore):
         try:
             if text_in(record, "subtype") == "compact_boundary":
                 about = object_in(record, "compactMetadata")
                 segment = object_in(about, "preservedSegment")
-                told = Compaction(
+                told = CompactionStep(
                     "",
                     kept=texts_in(object_in(about, "preservedMessages"), "uuids"),
                     first_kept=text_in(segment, "headUuid"),
@@ -183,36 +185,36 @@ def _with_preserved(steps: list[Step], data: bytes) -> list[Step]:
                 )
             elif is_true(record, "isCompactSummary"):
                 kept[text_in(record, "uuid")] = told
-                told = Compaction("")
+                told = CompactionStep("")
         except CompactdError:
             continue
     return [
         msgspec.structs.replace(step, kept=own.kept, first_kept=own.first_kept, last_kept=own.last_kept)
-        if isinstance(step, Compaction) and (own := kept.get(step.id)) is not None
+        if isinstance(step, CompactionStep) and (own := kept.get(step.id)) is not None
         else step
         for step in steps
     ]
 
 
-def _with_stays(steps: list[Step], data: bytes) -> list[Step]:
+def _with_kept_messages(steps: list[TranscriptStep], data: bytes) -> list[TranscriptStep]:
     """Return `steps`. Each compaction has the text of the user messages that Codex's `compacted` record keeps
     word for word.
     """
-    stays = _histories(data) if any(isinstance(step, Compaction) for step in steps) else []
-    found: list[Step] = []
+    stays = _histories(data) if any(isinstance(step, CompactionStep) for step in steps) else []
+    found: list[TranscriptStep] = []
     for step in steps:
-        if isinstance(step, Compaction) and stays:
+        if isinstance(step, CompactionStep) and stays:
             step = msgspec.structs.replace(step, stays=stays.pop(0))
         found.append(step)
     return found
 
 
 def _histories(data: bytes) -> list[str]:
-    from compactd.formats.files.lines import records
+    from compactd.formats.files.json_lines import records
     from compactd.formats.messages.lenient_json import object_in, objects_in, text_in
 
     found: list[str] = []
-    for _, record in records(data, _pass_over):
+    for _, record in records(data, _ignore):
         if text_in(record, "type") != "compacted":
             continue
         try:
@@ -225,20 +227,20 @@ def _histories(data: bytes) -> list[str]:
             ]
         except CompactdError:
             texts = []
-        found.append("\n".join(texts)[:MOST_STAYS])
+        found.append("\n".join(texts)[:MAX_KEPT_IDS])
     return found
 
 
-def _pass_over(warning: str) -> None:
+def _ignore(warning: str) -> None:
     """Ignore a warning, because the reader of the messages gives the same one."""
 
 
-def named(message: Message, calls: dict[str, str]) -> Message:
+def with_call_names(message: Message, calls: dict[str, str]) -> Message:
     """Return `message`, in which tool results have the names of their calls from earlier pieces. Update
     `calls` (call id -> name).
     """
     for block in message.content:
-        if isinstance(block, ToolCall) and len(calls) < MOST_CALLS:
+        if isinstance(block, ToolCall) and len(calls) < MAX_NAMED_CALLS:
             calls[block.call_id] = block.name
     content = [_with_name(b, calls) if isinstance(b, ToolResult) else b for b in message.content]
     if all(new is old for new, old in zip(content, message.content, strict=True)):
@@ -253,27 +255,27 @@ def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
     return msgspec.structs.replace(result, name=name)
 
 
-def text_of(message: Message) -> str:
+def message_text(message: Message) -> str:
     """Return the text of a message."""
     return "\n".join(block.text for block in message.content if isinstance(block, Text))
 
 
-OURS: Final = "[compactd] Facts of this session"
+RESTORED_LEAD: Final = "[compactd] Facts of this session"
 """The beginning of a text that compactd restored. Agents write the restored text into their transcripts."""
 _CONTEXT, _CONTEXT_END = "<hook_context>", "</hook_context>"
 """The tags around the output of a hook in a user's message of Gemini CLI (0.61, run 2026-11)."""
 
 
-def without_ours(message: Message) -> Message | None:
+def without_restored(message: Message) -> Message | None:
     """Return `message` without text that compactd restored, because it is not new; None if nothing else
     remains. O(length).
     """
-    if not any(isinstance(block, Text) and OURS in block.text for block in message.content):
+    if not any(isinstance(block, Text) and RESTORED_LEAD in block.text for block in message.content):
         return message
     content: list[Block] = []
     for block in message.content:
-        if isinstance(block, Text) and OURS in block.text:
-            rest = _without_ours(block.text)
+        if isinstance(block, Text) and RESTORED_LEAD in block.text:
+            rest = _without_restored_lines(block.text)
             if rest:
                 content.append(Text(text=rest))
         else:
@@ -281,8 +283,8 @@ def without_ours(message: Message) -> Message | None:
     return msgspec.structs.replace(message, content=tuple(content)) if content else None
 
 
-def _without_ours(text: str) -> str:
-    at = text.index(OURS)
+def _without_restored_lines(text: str) -> str:
+    at = text.index(RESTORED_LEAD)
     begin = text.rfind(_CONTEXT, 0, at)
     end = text.find(_CONTEXT_END, at)
     if begin < 0:
@@ -292,4 +294,4 @@ def _without_ours(text: str) -> str:
 
 def quotations(back: str) -> str:
     """Return the quoted lines of the restored text `back`, without headings and compactd's first line."""
-    return "\n".join(line for line in back.split("\n") if not line.startswith(("## ", OURS)))
+    return "\n".join(line for line in back.split("\n") if not line.startswith(("## ", RESTORED_LEAD)))

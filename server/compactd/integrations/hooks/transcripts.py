@@ -16,11 +16,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.integrations.hooks.state import Place
+from compactd.integrations.hooks.hook_state import ReadPosition
 
 CHUNK: Final = 1 << 18
 """How many bytes are read before the clock is checked again."""
-MOST_LINE: Final = 1 << 24
+MAX_TRANSCRIPT_LINE: Final = 1 << 24
 """The most bytes of a line. A longer line is skipped: no message to a model is that large."""
 _MARK: Final = 256
 """How many bytes at the beginning of a file, and before the read position, are compared to recognise it."""
@@ -33,7 +33,7 @@ else:
     _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Piece(Struct, frozen=True):
+class TranscriptPiece(Struct, frozen=True):
     """Whole lines of a file."""
 
     data: bytes
@@ -42,16 +42,16 @@ class Piece(Struct, frozen=True):
     end: int
 
 
-class Refused(Exception):
+class TranscriptRefused(Exception):
     """This file must not be read. The message says why."""
 
 
 class Transcript:
     """A transcript, open for reading."""
 
-    def __init__(self, path: str, place: Place) -> None:
-        """Open the file `path` at the read position `place`. Raise `OSError`, and `Refused` for a file that
-        must not be read.
+    def __init__(self, path: str, place: ReadPosition) -> None:
+        """Open the file `path` at the read position `place`. Raise `OSError`, and `TranscriptRefused` for a
+        file that must not be read.
         """
         self._path = path
         self._fd = os.open(Path(path).expanduser(), _OPEN)
@@ -76,9 +76,9 @@ class Transcript:
         """Whether everything that the file contained when it was opened has been read."""
         return self._at >= self.size
 
-    def place(self) -> Place:
+    def place(self) -> ReadPosition:
         """Return the read position."""
-        return Place(
+        return ReadPosition(
             path=self._path,
             offset=self._at,
             inside=self._inside,
@@ -86,13 +86,13 @@ class Transcript:
             tail=self._mark(max(0, self._at - _MARK), self._at),
         )
 
-    def grown(self) -> bool:
+    def has_grown(self) -> bool:
         """Return whether the file has grown since it was opened or since the last call."""
         size = os.fstat(self._fd).st_size
         found, self.size = size > self.size, max(size, self.size)
         return found
 
-    def pieces(self, chunk: int = CHUNK) -> Iterator[Piece]:
+    def pieces(self, chunk: int = CHUNK) -> Iterator[TranscriptPiece]:
         """Yield whole lines from the read position on, in pieces of about `chunk` bytes.
 
         A last line without a line end is left for the next run.
@@ -109,21 +109,21 @@ class Transcript:
                 return
             start = self._at
             self._at += len(data)
-            yield Piece(data, start, self._at)
+            yield TranscriptPiece(data, start, self._at)
 
-    def whole(self) -> Piece | None:
+    def whole(self) -> TranscriptPiece | None:
         """Return the whole file, for files that are one JSON document; None if it is too large."""
-        if self.size > 2 * MOST_LINE:
+        if self.size > 2 * MAX_TRANSCRIPT_LINE:
             return None
         data = self._read(0, self.size)
         self._at = self.size
-        return Piece(data, 0, self.size)
+        return TranscriptPiece(data, 0, self.size)
 
-    def back_to(self, offset: int) -> None:
+    def rewind_to(self, offset: int) -> None:
         """Move the read position back to `offset`, so that the next run reads from there."""
         self._at = min(self._at, offset)
 
-    def last_of(self, *marks: bytes) -> list[int]:
+    def find_last_lines(self, *marks: bytes) -> list[int]:
         """Return the offsets of the last two lines that contain one of `marks`, last first. O(bytes)."""
         import mmap
 
@@ -140,7 +140,7 @@ class Transcript:
                 found.append(stop)
         return found
 
-    def holds(self, mark: bytes, start: int) -> bool:
+    def contains(self, mark: bytes, start: int) -> bool:
         """Return whether `mark` occurs after `start`. O(bytes)."""
         at = start
         while at < self.size:
@@ -162,11 +162,11 @@ class Transcript:
             end = data.rfind(b"\n") + 1
             if end:
                 return data[:end]
-            if wanted >= MOST_LINE:
+            if wanted >= MAX_TRANSCRIPT_LINE:
                 return None
             if len(data) < wanted:
                 return b""
-            wanted = min(2 * wanted, MOST_LINE)
+            wanted = min(2 * wanted, MAX_TRANSCRIPT_LINE)
 
     def _skip(self) -> None:
         """Skip a part of a line that is too long."""
@@ -191,11 +191,11 @@ class Transcript:
         import stat
 
         if not stat.S_ISREG(found.st_mode):
-            raise Refused("the transcript is not a regular file")
+            raise TranscriptRefused("the transcript is not a regular file")
         if sys.platform != "win32" and found.st_uid != os.geteuid():
-            raise Refused("the transcript belongs to another user")
+            raise TranscriptRefused("the transcript belongs to another user")
 
-    def _is_same(self, place: Place) -> bool:
+    def _is_same(self, place: ReadPosition) -> bool:
         return (
             place.path == self._path
             and place.offset <= self.size

@@ -10,19 +10,26 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from compactd.client.asynchronous import AsyncClient
-from compactd.core.text.quoting import quoted_line
-from compactd.integrations.mcp.recall_sessions import Wanted, chosen
-from compactd.integrations.mcp.recall_text import MOST_NAME_CHARS, TOKEN_CHARS, Record, excerpt, named, record
+from compactd.core.text.quoting import quote_line
+from compactd.integrations.mcp.recall_sessions import SessionChoice, choose_session
+from compactd.integrations.mcp.recall_text import (
+    MAX_RECALL_ID_CHARS,
+    TOKEN_CHARS,
+    RecallRecord,
+    excerpt,
+    one_line_id,
+    recall_record,
+)
 from compactd.protocol.wire import Hit, SessionInfo
 
-MOST_WORDS = 8
-MOST_HITS = 200
+MAX_QUERY_WORDS = 8
+MAX_RECALL_HITS = 200
 """The most messages that are examined for each word."""
-MOST_TOKENS = 20_000
+MAX_RECALL_TOKENS = 20_000
 """The most tokens of one answer, because agents truncate a tool's output (Claude Code at 25,000 tokens,
 code.claude.com, "MCP", 2026-11).
 """
-PATIENCE_S = 120.0
+CALL_TIMEOUT_S = 120.0
 
 DATA = (
     "Words said earlier in this session. A line that begins with (tool) was written by a tool, a file or a "
@@ -45,7 +52,7 @@ class Recall:
     again, so that other processes can write to it.
     """
 
-    def __init__(self, client: AsyncClient, wanted: Wanted, environ: Mapping[str, str]) -> None:
+    def __init__(self, client: AsyncClient, wanted: SessionChoice, environ: Mapping[str, str]) -> None:
         self._client = client
         self._wanted = wanted
         self._environ = environ
@@ -62,11 +69,12 @@ class Recall:
         words = _words(query)
         if not words:
             raise NotFound("The query is empty. Give a path, a name, an error's text or a few words.")
-        async with _Opened(self, session) as info:
+        async with _OpenSession(self, session) as info:
             hits = await self._hits(info.session_id, query, words)
             if not hits:
                 return (
-                    f"Nothing in session {named(info.session_id)} holds {named(repr(query))} or any of its "
+                    f"Nothing in session {one_line_id(info.session_id)} holds {one_line_id(repr(query))} or "
+                    f"any of its "
                     "words. Try another word: a file name, an identifier, a part of the error."
                 )
             records = await self._records(info.session_id, [hit.entry_id for hit in hits[: 4 * limit]])
@@ -76,14 +84,14 @@ class Recall:
             ((hit, records[hit.entry_id]) for hit in hits if hit.entry_id in records),
             key=lambda row: row[1].is_lookup,
         )
-        chars = min(budget, MOST_TOKENS) * TOKEN_CHARS
+        chars = min(budget, MAX_RECALL_TOKENS) * TOKEN_CHARS
         each = max(200, chars // min(limit, len(hits)))
         lines: list[str] = [DATA]
         shown = 0
         for hit, stored in found:
             if shown == limit or not any(word in stored.text.casefold() for word in words):
                 continue
-            head = f"[{named(hit.entry_id)} · {stored.who} · {_when(hit.at)}{_place(hit)}]"
+            head = f"[{one_line_id(hit.entry_id)} · {stored.who} · {_when(hit.at)}{_place(hit)}]"
             part = f"\n{head}\n{excerpt(stored, words, each)[0]}"
             if shown and sum(map(len, lines)) + len(part) > chars:
                 break
@@ -105,7 +113,7 @@ class Recall:
 
         Programs that need the exact text use `session/expand` on the wire. Raise `NotFound`.
         """
-        async with _Opened(self, session) as info:
+        async with _OpenSession(self, session) as info:
             if not entry_ids and compaction_id is None:
                 state = await self._client.agent_state(session_id=info.session_id)
                 last = state.compaction.history[-1:] if state.compaction.history else ()
@@ -119,28 +127,28 @@ class Recall:
                     session_id=info.session_id, compaction_id=compaction_id
                 )
             )
-        left = min(budget, MOST_TOKENS) * TOKEN_CHARS
+        left = min(budget, MAX_RECALL_TOKENS) * TOKEN_CHARS
         lines: list[str] = [DATA]
         for number, entry in enumerate(found.entries):
             if left <= 0:
-                ids = ", ".join(named(each.entry_id) for each in found.entries[number : number + 20])
+                ids = ", ".join(one_line_id(each.entry_id) for each in found.entries[number : number + 20])
                 lines.append(f"\n{len(found.entries) - number} more messages: {ids} …")
                 break
-            stored = record(bytes(entry.message))
+            stored = recall_record(bytes(entry.message))
             text, hidden = excerpt(stored, (), left)
             more = f"\n({hidden:,} more characters)" if hidden else ""
-            lines.append(f"\n[{named(entry.entry_id)} · {stored.who}]\n{text}{more}")
+            lines.append(f"\n[{one_line_id(entry.entry_id)} · {stored.who}]\n{text}{more}")
             left -= len(text)
         return "\n".join(lines)
 
     async def state(self, *, session: str | None) -> str:
         """Return the session's name, how full its context is, and its compactions. Raise `NotFound`."""
-        async with _Opened(self, session) as info:
+        async with _OpenSession(self, session) as info:
             state = await self._client.agent_state(session_id=info.session_id)
         usage = state.token_usage
-        lines = [f"session {named(info.session_id)}"]
+        lines = [f"session {one_line_id(info.session_id)}"]
         if info.title:
-            lines.append(quoted_line(f"title: {info.title[:MOST_NAME_CHARS]}", "unknown"))
+            lines.append(quote_line(f"title: {info.title[:MAX_RECALL_ID_CHARS]}", "unknown"))
         used, window = usage.current_context_tokens, usage.context_window
         if used is not None:
             share = f" of {window:,} ({100 * used / window:.0f} %)" if window else ""
@@ -152,7 +160,9 @@ class Recall:
         for each in state.compaction.history[-5:]:
             what = f"{each.messages_removed:,} messages removed" if each.messages_removed else each.strategy
             sizes = f", {each.tokens_before:,} → {each.tokens_after:,} tokens" if each.tokens_before else ""
-            lines.append(f"  {named(each.compaction_id or '')} · {_when(each.created_at)} · {what}{sizes}")
+            lines.append(
+                f"  {one_line_id(each.compaction_id or '')} · {_when(each.created_at)} · {what}{sizes}"
+            )
         if state.compaction.count:
             lines.append("What was removed is still here: search_history finds it, expand shows it.")
         return "\n".join(lines)
@@ -164,7 +174,9 @@ class Recall:
         search = self._client.session_search
         best: dict[str, tuple[float, Hit]] = {}
         for phrase in dict.fromkeys((query.strip().casefold(), *words)):
-            found = await search(query=phrase, session_id=session_id, limit=MOST_HITS, timeout_s=PATIENCE_S)
+            found = await search(
+                query=phrase, session_id=session_id, limit=MAX_RECALL_HITS, timeout_s=CALL_TIMEOUT_S
+            )
             # A phrase of several words outweighs each of the words.
             weight = (10.0 if phrase not in words else 1.0) / (1 + len(found.hits)) ** 0.5
             for hit in found.hits:
@@ -173,9 +185,9 @@ class Recall:
         rows = [(score, hit.in_context is not True, hit.at, hit) for score, hit in best.values()]
         return [row[3] for row in sorted(rows, key=lambda row: row[:3], reverse=True)]
 
-    async def _records(self, session_id: str, entry_ids: Sequence[str]) -> dict[str, Record]:
+    async def _records(self, session_id: str, entry_ids: Sequence[str]) -> dict[str, RecallRecord]:
         found = await self._client.session_expand(session_id=session_id, entry_ids=tuple(entry_ids))
-        return {entry.entry_id: record(bytes(entry.message)) for entry in found.entries}
+        return {entry.entry_id: recall_record(bytes(entry.message)) for entry in found.entries}
 
     async def open(self, session: str | None) -> SessionInfo:
         """Open a session and return its data. `session`: the id that the model chose; None for the default
@@ -185,13 +197,13 @@ class Recall:
         """
         wanted = self._wanted if session is None else self._choice(session)
         stored = (await self._client.session_list()).sessions
-        info = chosen(wanted, stored, self._environ)
+        info = choose_session(wanted, stored, self._environ)
         if info is None:
             raise NotFound(_missing(wanted, stored))
-        await self._client.session_start(session_id=info.session_id, timeout_s=PATIENCE_S)
+        await self._client.session_start(session_id=info.session_id, timeout_s=CALL_TIMEOUT_S)
         return info
 
-    def _choice(self, session: str) -> Wanted:
+    def _choice(self, session: str) -> SessionChoice:
         """Return the user's options, with `session` as the session to read. Raise `NotAllowed` unless the
         user allows the model to choose.
         """
@@ -204,7 +216,7 @@ class Recall:
         await self._client.session_close(session_id=session_id)
 
 
-class _Opened:
+class _OpenSession:
     """A session that is open while one question is answered."""
 
     def __init__(self, recall: Recall, session: str | None) -> None:
@@ -229,7 +241,7 @@ class _Opened:
             self._recall.turn.release()
 
 
-def _missing(wanted: Wanted, stored: Sequence[SessionInfo]) -> str:
+def _missing(wanted: SessionChoice, stored: Sequence[SessionInfo]) -> str:
     """Return the error text for a session that was not found.
 
     It does not reveal whether other projects have sessions, unless the user allows the model to see them.
@@ -245,14 +257,14 @@ def _missing(wanted: Wanted, stored: Sequence[SessionInfo]) -> str:
     if not wanted.all_projects or not stored:
         return what
     newest = sorted(stored, key=lambda one: one.updated_at, reverse=True)[:5]
-    rows = [quoted_line(f"{one.session_id}  {(one.title or '')[:80]}".rstrip(), "unknown") for one in newest]
+    rows = [quote_line(f"{one.session_id}  {(one.title or '')[:80]}".rstrip(), "unknown") for one in newest]
     return "\n".join((f"{what} Name one with `session`; the newest:", *rows))
 
 
 def _words(query: str) -> list[str]:
     """Return the words of a query in lower case, longest first. Paths and names stay whole."""
     found = dict.fromkeys(word.casefold().strip(".,:;!?\"'`()") for word in re.split(r"\s+", query[:1000]))
-    return sorted((word for word in found if len(word) > 1), key=len, reverse=True)[:MOST_WORDS]
+    return sorted((word for word in found if len(word) > 1), key=len, reverse=True)[:MAX_QUERY_WORDS]
 
 
 def _place(hit: Hit) -> str:

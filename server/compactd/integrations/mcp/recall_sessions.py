@@ -19,7 +19,7 @@ from compactd.storage.paths import data_folder, file_stem, real_folder
 _HEADER_BYTES = 65_536
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SessionChoice(Struct, frozen=True, kw_only=True):
     """What the user chose when the server was started."""
 
     folder: str
@@ -41,7 +41,9 @@ class _Header(Struct, frozen=True):
     real_dir: str | None = None
 
 
-def chosen(wanted: Wanted, stored: Sequence[SessionInfo], environ: Mapping[str, str]) -> SessionInfo | None:
+def choose_session(
+    wanted: SessionChoice, stored: Sequence[SessionInfo], environ: Mapping[str, str]
+) -> SessionInfo | None:
     """Return the session to read, one of `stored`; None if there is none that may be read.
 
     Without `session_id`, it is the newest session of the folder; with `all_projects`, the newest of all if
@@ -59,7 +61,7 @@ def chosen(wanted: Wanted, stored: Sequence[SessionInfo], environ: Mapping[str, 
 
 
 def _named(
-    name: str, wanted: Wanted, newest: Sequence[SessionInfo], environ: Mapping[str, str]
+    name: str, wanted: SessionChoice, newest: Sequence[SessionInfo], environ: Mapping[str, str]
 ) -> SessionInfo | None:
     exact = next((one for one in newest if one.session_id == name), None)
     if exact is not None or not name:

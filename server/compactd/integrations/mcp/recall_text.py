@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from compactd.core.authors.authors import Stretch
-from compactd.core.authors.quoted_message import authors, quoted, said
+from compactd.core.authors.quoted_message import authors, message_stretches, quote_stretches
 from compactd.core.text import sanitize
-from compactd.core.text.quoting import quoted_line
+from compactd.core.text.quoting import quote_line
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message, ToolCall, ToolResult
 
 TOKEN_CHARS = 4
 """Characters per token. It is enough that the budgets of answers are approximate."""
-MOST_NAME_CHARS = 200
-_LIKE_OURS = re.compile(r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)")
+MAX_RECALL_ID_CHARS = 200
+_OWN_TOOL_NAME = re.compile(r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)")
 """A pattern for the names that clients give to the tools of a server called `compactd`, e.g.
 `mcp__compactd__search_history`.
 """
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_./@-]")
 
 
-class Record(Struct, frozen=True):
+class RecallRecord(Struct, frozen=True):
     """A stored message."""
 
     who: str
@@ -38,28 +38,30 @@ class Record(Struct, frozen=True):
     """
 
 
-def plain(text: str) -> str:
+def mark_controls(text: str) -> str:
     """Return the text with a mark for each character that would control a terminal or be invisible. Line
     breaks stay.
     """
     return text.replace("\r\n", "\n").translate(sanitize.MARKED)
 
 
-def named(name: str) -> str:
+def one_line_id(name: str) -> str:
     """Return `name`, an id that a client or an agent chose, on one line and without characters that could
     look like structure of the answer.
     """
-    return quoted_line(name[:MOST_NAME_CHARS], "assistant")
+    return quote_line(name[:MAX_RECALL_ID_CHARS], "assistant")
 
 
-def record(raw: bytes) -> Record:
+def recall_record(raw: bytes) -> RecallRecord:
     """Return the record of a message in neutral form. O(characters)."""
     message = decode_message(raw)
-    parts = tuple(part for part in said(message) if part.text)
-    return Record(_who(message, parts), parts, "\n".join(part.text for part in parts), _is_lookup(message))
+    parts = tuple(part for part in message_stretches(message) if part.text)
+    return RecallRecord(
+        _who(message, parts), parts, "\n".join(part.text for part in parts), _is_lookup(message)
+    )
 
 
-def excerpt(record: Record, words: Sequence[str], most_chars: int) -> tuple[str, int]:
+def excerpt(record: RecallRecord, words: Sequence[str], most_chars: int) -> tuple[str, int]:
     """Return (the part of a record that contains most of `words`, quoted; how many characters follow it).
 
     The part has about `most_chars` characters. `words` are in lower case; if there are none, it is the
@@ -84,7 +86,7 @@ def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
         return 0, len(text)
     folded = text.casefold()
     places = [at for word in words if (at := folded.find(word)) >= 0]
-    middle = max(places, key=lambda at: _held(folded, words, at, most_chars), default=0)
+    middle = max(places, key=lambda at: _count_words(folded, words, at, most_chars), default=0)
     start = max(0, min(middle - most_chars // 3, len(text) - most_chars))
     # Start at the beginning of a line if one is near.
     line = text.rfind("\n", max(0, start - 80), start) + 1
@@ -92,12 +94,12 @@ def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
     return start, min(len(text), start + most_chars)
 
 
-def _held(folded: str, words: Sequence[str], at: int, most_chars: int) -> int:
+def _count_words(folded: str, words: Sequence[str], at: int, most_chars: int) -> int:
     start = max(0, at - most_chars // 3)
     return sum(word in folded[start : start + most_chars] for word in words)
 
 
-def _cut(record: Record, start: int, end: int) -> str:
+def _cut(record: RecallRecord, start: int, end: int) -> str:
     """Return the record's text from `start` to `end`, quoted. Dots show where text was cut off."""
     shown: list[Stretch] = []
     at = 0
@@ -108,13 +110,13 @@ def _cut(record: Record, start: int, end: int) -> str:
             after = "…" if last == end - at and end < len(record.text) else ""
             shown.append(Stretch(part.author, f"{before}{part.text[first:last]}{after}"))
         at += len(part.text) + 1
-    return quoted(shown)
+    return quote_stretches(shown)
 
 
 def _is_lookup(message: Message) -> bool:
     blocks = message.content
     return bool(blocks) and all(
-        isinstance(block, ToolCall | ToolResult) and _LIKE_OURS.fullmatch(block.name or "") is not None
+        isinstance(block, ToolCall | ToolResult) and _OWN_TOOL_NAME.fullmatch(block.name or "") is not None
         for block in blocks
     )
 
@@ -123,5 +125,5 @@ def _who(message: Message, parts: Sequence[Stretch]) -> str:
     who = list[str](authors(parts)) or [message.role]
     tool = next((b.name for b in message.content if isinstance(b, ToolResult) and b.name), None)
     if tool is not None and "tool" in who:
-        who[who.index("tool")] = f"tool {_NOT_OF_A_NAME.sub('?', tool)[:MOST_NAME_CHARS]}"
+        who[who.index("tool")] = f"tool {_NOT_OF_A_NAME.sub('?', tool)[:MAX_RECALL_ID_CHARS]}"
     return " + ".join(who)

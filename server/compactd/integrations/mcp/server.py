@@ -18,8 +18,8 @@ from compactd import __version__
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.events import DaemonGone, RpcError
 from compactd.core.text.quoting import quote
-from compactd.integrations.mcp.recall import MOST_TOKENS, NotAllowed, NotFound, Recall
-from compactd.integrations.mcp.recall_sessions import Wanted
+from compactd.integrations.mcp.recall import MAX_RECALL_TOKENS, NotAllowed, NotFound, Recall
+from compactd.integrations.mcp.recall_sessions import SessionChoice
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as in shells."""
@@ -61,7 +61,7 @@ _SESSION: Mapping[str, object] = {
 
 def _budget(usual: int) -> dict[str, object]:
     told = f"Tokens of the answer, about ({usual:,} if left out)."
-    return {"type": "integer", "minimum": 100, "maximum": MOST_TOKENS, "description": told}
+    return {"type": "integer", "minimum": 100, "maximum": MAX_RECALL_TOKENS, "description": told}
 
 
 def _schema(required: tuple[str, ...], **properties: Mapping[str, object]) -> dict[str, object]:
@@ -150,7 +150,7 @@ def tools(*, all_projects: bool) -> list[types.Tool]:
     ]
 
 
-async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
+async def serve(wanted: SessionChoice, environ: Mapping[str, str]) -> None:
     """Run the MCP server on stdin and stdout until stdin ends. Ctrl-C ends the process.
 
     `wanted`: the sessions that may be read, and the default one. The default is looked up at each call, so
@@ -174,15 +174,15 @@ async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
             if not is_started:
                 await client.start()
                 is_started = True
-            return _said(await answer(recall, params.name, params.arguments or {}))
+            return _text_result(await answer(recall, params.name, params.arguments or {}))
         except NotAllowed as error:
-            return _said(f"{params.name}: {error}", is_error=True)
+            return _text_result(f"{params.name}: {error}", is_error=True)
         except NotFound as error:
-            return _said(str(error), is_error=True)
+            return _text_result(str(error), is_error=True)
         except (RpcError, DaemonGone, TimeoutError) as error:
-            return _said(quote(str(error), "assistant"), is_error=True)
+            return _text_result(quote(str(error), "assistant"), is_error=True)
         except msgspec.ValidationError as error:
-            return _said(f"{params.name}: {error}", is_error=True)
+            return _text_result(f"{params.name}: {error}", is_error=True)
 
     server: Server[object] = Server(
         "compactd",
@@ -243,5 +243,5 @@ async def answer(recall: Recall, name: str, arguments: Mapping[str, object]) -> 
             raise NotFound(f"There is no tool {name!r}: search_history, expand, context_state.")
 
 
-def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)

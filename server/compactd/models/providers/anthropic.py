@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from compactd.models.providers.json_fields import Fields, object_bytes
-from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
-from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
+from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Message, Thinking
 
 VERSION = "2023-06-01"
@@ -23,7 +23,7 @@ VERSION = "2023-06-01"
 OUTPUT_TOKENS = 4_096
 """The output limit if the caller gives none. The API requires one, and every model accepts this."""
 
-_STOPS: dict[str, Stop] = {
+_STOPS: dict[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -33,10 +33,10 @@ _STOPS: dict[str, Stop] = {
     "model_context_window_exceeded": "model_context_window_exceeded",
     "compaction": "pause",
 }
-"""`Stop` for each stop reason."""
+"""`StopReason` for each stop reason."""
 
 
-class MessagesWire:
+class MessagesApi:
     """The path and body of a request to the Messages API."""
 
     def path(self, request: ModelRequest) -> str:
@@ -73,7 +73,7 @@ class MessagesReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = Collected()
+        self._collected = AnswerBuilder()
         self._block: Fields | None = None
         self._block_raw = Raw(b"{}")
         self._input: list[str] = []
@@ -83,7 +83,7 @@ class MessagesReader:
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
         """Read one event, and yield what it contains. The event's `type` counts, not its name. `ping` and
-        unknown events are ignored. Raises `Refused`, `NoJson`."""
+        unknown events are ignored. Raises `ProviderRefused`, `NoJson`."""
         event = Fields(data)
         match event.text("type") or name:
             case "message_start":
@@ -102,17 +102,17 @@ class MessagesReader:
             case "message_stop":
                 self.is_over = True
             case "error":
-                raise Refused(data, event.object("error"))
+                raise ProviderRefused(data, event.object("error"))
             case _:
                 if "error" in event:
-                    raise Refused(data, event.object("error"))
+                    raise ProviderRefused(data, event.object("error"))
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """Read a `message` that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        """Read a `message` that was not streamed, and yield its events. Raises `ProviderRefused`, `NoJson`,
         `NotAnAnswer`."""
         message = Fields(body)
         if message.text("type") == "error" or "error" in message:
-            raise Refused(body, message.object("error"))
+            raise ProviderRefused(body, message.object("error"))
         if "content" not in message:
             raise NotAnAnswer("sent JSON that is not a message: is base_url right?")
         self._collected.model = message.text("model") or None
@@ -128,7 +128,7 @@ class MessagesReader:
         if not self._stop:
             raise Unfinished
         yield from self._end()
-        yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+        yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
 
     def partial(self) -> Message | None:
         """Return the part of the answer that has arrived, without an incomplete tool call; None if nothing
@@ -144,7 +144,7 @@ class MessagesReader:
             case "text":
                 yield from self._collected.text(block.text("text"))
             case "thinking":
-                yield from self._collected.thinking(block.text("thinking"))
+                yield from self._collected.add_thinking(block.text("thinking"))
                 self._collected.signature(block.text("signature"))
 
     def _delta(self, delta: Fields) -> Iterator[StreamEvent]:
@@ -153,7 +153,7 @@ class MessagesReader:
             case "text_delta":
                 yield from self._collected.text(delta.text("text"))
             case "thinking_delta":
-                yield from self._collected.thinking(delta.text("thinking"))
+                yield from self._collected.add_thinking(delta.text("thinking"))
             case "signature_delta":
                 self._collected.signature(delta.text("signature"))
             case "input_json_delta":
@@ -172,7 +172,7 @@ class MessagesReader:
             case "tool_use":
                 # A streamed block begins with an empty input; one that is not streamed has all of it.
                 given = "".join(self._input) or block.raw("input") or ""
-                yield from self._collected.call(block.text("id"), block.text("name"), given)
+                yield from self._collected.add_call(block.text("id"), block.text("name"), given)
             case _:
                 self._collected.opaque("anthropic", self._with_input())
 

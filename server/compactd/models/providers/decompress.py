@@ -41,7 +41,7 @@ class Unpacker:
             return
         if not self._is_deflate and layers[0] not in _GZIP:
             raise NotUnpackable(
-                f"sent a body in the encoding {_shown(layers[0])}, which compactd did not ask for"
+                f"sent a body in the encoding {_encoding_name(layers[0])}, which compactd did not ask for"
             )
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS if self._is_deflate else _GZIP_BITS)
 
@@ -82,7 +82,7 @@ class Unpacker:
         return self._step(packed)
 
 
-def _shown(encoding: str) -> str:
+def _encoding_name(encoding: str) -> str:
     """Return the name of an encoding for a message. A server can have sent any text as the name, so an
     unusual one is not shown."""
     is_plain = len(encoding) <= _MAX_SHOWN_CHARS and encoding.isascii() and encoding.isalnum()

@@ -12,22 +12,22 @@ from typing import Literal
 from msgspec import Struct
 
 from compactd.core.models.names import provider_of
-from compactd.core.models.providers import host_of, provider_at_host
+from compactd.core.models.provider_hosts import host_of, provider_at_host
 from compactd.core.text.endpoints import bare_endpoint
-from compactd.models.providers.http import Links
+from compactd.models.providers.http import ConnectionPool
 from compactd.models.providers.http_provider import HttpProvider
 from compactd.models.providers.keys import KEYS_FILE, Keyring
-from compactd.models.providers.network import Address, address_of, is_loopback
-from compactd.models.providers.protocol import Shape
-from compactd.models.providers.response import Wire
-from compactd.models.providers.retries import Clock, Retries
+from compactd.models.providers.network import Address, address_of, is_local_host
+from compactd.models.providers.provider import ApiShape
+from compactd.models.providers.response import ProviderApi
+from compactd.models.providers.retries import Clock, RetryPolicy
 from compactd.protocol.errors import NoProvider
 
 WireName = Literal["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 """The name of an API that compactd can use."""
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KnownProvider(Struct, frozen=True, kw_only=True):
     """What compactd knows about a provider without being told."""
 
     base_url: str | None
@@ -47,29 +47,29 @@ class Known(Struct, frozen=True, kw_only=True):
     with it."""
 
 
-KNOWN = {
-    "openai": Known(
+KNOWN_PROVIDERS = {
+    "openai": KnownProvider(
         base_url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         # Data residency (OpenAI, "Your data", seen 2026-11).
         hosts=("eu.api.openai.com", "us.api.openai.com"),
     ),
-    "anthropic": Known(
+    "anthropic": KnownProvider(
         base_url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
         urls=("ANTHROPIC_BASE_URL",),
         wire="anthropic",
         header="x-api-key",
     ),
-    "google": Known(
+    "google": KnownProvider(
         base_url="https://generativelanguage.googleapis.com",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
         urls=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         wire="gemini",
         header="x-goog-api-key",
     ),
-    "azure": Known(
+    "azure": KnownProvider(
         base_url=None,
         keys=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
         urls=("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
@@ -77,39 +77,45 @@ KNOWN = {
         # Each resource has its own host name below these; all belong to Microsoft.
         hosts=(".openai.azure.com", ".services.ai.azure.com"),
     ),
-    "ollama": Known(
+    "ollama": KnownProvider(
         base_url="http://127.0.0.1:11434",
         keys=("OLLAMA_API_KEY",),
         urls=("OLLAMA_HOST",),
         wire="ollama",
         needs_key=False,
     ),
-    "openrouter": Known(
+    "openrouter": KnownProvider(
         base_url="https://openrouter.ai/api/v1", keys=("OPENROUTER_API_KEY",), urls=("OPENROUTER_BASE_URL",)
     ),
-    "deepseek": Known(
+    "deepseek": KnownProvider(
         base_url="https://api.deepseek.com", keys=("DEEPSEEK_API_KEY",), urls=("DEEPSEEK_BASE_URL",)
     ),
-    "groq": Known(base_url="https://api.groq.com/openai/v1", keys=("GROQ_API_KEY",), urls=("GROQ_BASE_URL",)),
-    "mistral": Known(base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",)),
-    "xai": Known(base_url="https://api.x.ai/v1", keys=("XAI_API_KEY",)),
-    "moonshotai": Known(
+    "groq": KnownProvider(
+        base_url="https://api.groq.com/openai/v1", keys=("GROQ_API_KEY",), urls=("GROQ_BASE_URL",)
+    ),
+    "mistral": KnownProvider(base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",)),
+    "xai": KnownProvider(base_url="https://api.x.ai/v1", keys=("XAI_API_KEY",)),
+    "moonshotai": KnownProvider(
         base_url="https://api.moonshot.ai/v1", keys=("MOONSHOT_API_KEY",), urls=("MOONSHOT_BASE_URL",)
     ),
-    "zai": Known(base_url="https://api.z.ai/api/paas/v4", keys=("ZAI_API_KEY", "Z_AI_API_KEY")),
-    "alibaba": Known(
+    "zai": KnownProvider(base_url="https://api.z.ai/api/paas/v4", keys=("ZAI_API_KEY", "Z_AI_API_KEY")),
+    "alibaba": KnownProvider(
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1", keys=("DASHSCOPE_API_KEY",)
     ),
-    "minimax": Known(base_url="https://api.minimax.io/v1", keys=("MINIMAX_API_KEY",)),
-    "perplexity": Known(base_url="https://api.perplexity.ai", keys=("PERPLEXITY_API_KEY",)),
-    "togetherai": Known(base_url="https://api.together.xyz/v1", keys=("TOGETHER_API_KEY",)),
-    "fireworks-ai": Known(base_url="https://api.fireworks.ai/inference/v1", keys=("FIREWORKS_API_KEY",)),
-    "cerebras": Known(base_url="https://api.cerebras.ai/v1", keys=("CEREBRAS_API_KEY",)),
-    "nvidia": Known(base_url="https://integrate.api.nvidia.com/v1", keys=("NVIDIA_API_KEY",)),
-    "huggingface": Known(base_url="https://router.huggingface.co/v1", keys=("HF_TOKEN",)),
-    "lmstudio": Known(base_url="http://127.0.0.1:1234/v1", keys=("LMSTUDIO_API_KEY",), needs_key=False),
-    "llama-cpp": Known(base_url="http://127.0.0.1:8080/v1", keys=("LLAMA_API_KEY",), needs_key=False),
-    "vllm": Known(base_url="http://127.0.0.1:8000/v1", keys=("VLLM_API_KEY",), needs_key=False),
+    "minimax": KnownProvider(base_url="https://api.minimax.io/v1", keys=("MINIMAX_API_KEY",)),
+    "perplexity": KnownProvider(base_url="https://api.perplexity.ai", keys=("PERPLEXITY_API_KEY",)),
+    "togetherai": KnownProvider(base_url="https://api.together.xyz/v1", keys=("TOGETHER_API_KEY",)),
+    "fireworks-ai": KnownProvider(
+        base_url="https://api.fireworks.ai/inference/v1", keys=("FIREWORKS_API_KEY",)
+    ),
+    "cerebras": KnownProvider(base_url="https://api.cerebras.ai/v1", keys=("CEREBRAS_API_KEY",)),
+    "nvidia": KnownProvider(base_url="https://integrate.api.nvidia.com/v1", keys=("NVIDIA_API_KEY",)),
+    "huggingface": KnownProvider(base_url="https://router.huggingface.co/v1", keys=("HF_TOKEN",)),
+    "lmstudio": KnownProvider(
+        base_url="http://127.0.0.1:1234/v1", keys=("LMSTUDIO_API_KEY",), needs_key=False
+    ),
+    "llama-cpp": KnownProvider(base_url="http://127.0.0.1:8080/v1", keys=("LLAMA_API_KEY",), needs_key=False),
+    "vllm": KnownProvider(base_url="http://127.0.0.1:8000/v1", keys=("VLLM_API_KEY",), needs_key=False),
 }
 """The known providers by their names in the registry."""
 
@@ -131,10 +137,10 @@ def provider_for(
     provider: str | None,
     base_url: str | None,
     keyring: Keyring,
-    links: Links,
+    links: ConnectionPool,
     clock: Clock,
     wire: WireName | None = None,
-    retries: Retries | None = None,
+    retries: RetryPolicy | None = None,
 ) -> tuple[HttpProvider, str]:
     """Return the provider for requests to `model`, and the id by which it knows the model.
 
@@ -146,10 +152,10 @@ def provider_for(
 
     Raises `NoProvider` if no address is known, or if a key is needed and there is none.
     """
-    name, id = name_of(model, provider, base_url)
+    name, id = split_name(model, provider, base_url)
     name, wire = _WIRE_NAMES.get(name, (name, wire))
     # The client chooses the name. For an unknown one no environment variable is read, only `keys.toml`.
-    known = KNOWN.get(name) or Known(base_url=None, needs_key=False)
+    known = KNOWN_PROVIDERS.get(name) or KnownProvider(base_url=None, needs_key=False)
     own = keyring.base_url(name, _urls(name, known))
     # The address that is checked must be the one that is used, so strip everything else from it.
     chosen = bare_endpoint(base_url) if base_url else own or known.base_url
@@ -163,10 +169,10 @@ def provider_for(
     if wire is None and address.host == _OPENAI_HOST:
         speaks = "openai_responses"
     holder_name = name if not base_url else _holder(name, known, address, keyring)
-    holder = known if holder_name in (None, name) else KNOWN[holder_name]
+    holder = known if holder_name in (None, name) else KNOWN_PROVIDERS[holder_name]
     key = None if holder_name is None else keyring.key(holder_name, holder.keys)
-    withheld = "" if holder_name is not None else _withheld(name, known, address)
-    if key is None and holder.needs_key and not is_loopback(address.host):
+    withheld = "" if holder_name is not None else _why_withheld(name, known, address)
+    if key is None and holder.needs_key and not is_local_host(address.host):
         raise NoProvider(
             withheld or _no_key(name, holder),
             provider=name,
@@ -183,7 +189,7 @@ def provider_for(
         key=key,
         withheld=withheld if withheld and keyring.key(name, known.keys) is not None else "",
         links=links,
-        retries=retries or Retries(),
+        retries=retries or RetryPolicy(),
         clock=clock,
     )
     return asked, id
@@ -193,17 +199,17 @@ def is_configured(provider: str, keyring: Keyring) -> bool:
     """Return whether requests to `provider` can be sent: it needs no key, or there is one. Nothing is
     sent."""
     name = provider_of(provider)
-    known = KNOWN.get(name)
+    known = KNOWN_PROVIDERS.get(name)
     if known is None:
         return keyring.base_url(name, ()) is not None
     own = keyring.base_url(name, _urls(name, known))
     address = address_of(_ollama_host(own) if name == "ollama" else own) if own else None
-    if address is not None and is_loopback(address.host):
+    if address is not None and is_local_host(address.host):
         return True
     return keyring.key(name, known.keys) is not None
 
 
-def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:
+def split_name(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:
     """Return (the registry's name of the provider, the model's id at the provider). The provider is the
     one given, the prefix of `model`, or the one at `base_url`; an unknown address is called `local`.
     Raises `NoProvider` if none of these names one."""
@@ -211,7 +217,7 @@ def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str
     named = provider_of(provider) if provider else None
     if slash and rest and named in (None, provider_of(first)):
         prefix = provider_of(first)
-        if named is not None or prefix in KNOWN or prefix in _OTHER_KINDS or prefix in _WIRE_NAMES:
+        if named is not None or prefix in KNOWN_PROVIDERS or prefix in _OTHER_KINDS or prefix in _WIRE_NAMES:
             return prefix, rest
     if named is not None:
         return named, model
@@ -223,19 +229,26 @@ def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str
     raise NoProvider(f"no provider is named for the model {model!r}: write it as provider/id", model=model)
 
 
-def _holder(name: str, known: Known, address: Address, keyring: Keyring) -> str | None:
+def _holder(name: str, known: KnownProvider, address: Address, keyring: Keyring) -> str | None:
     """Return the name of the provider whose key may be sent to the client's `address`; None if no key may
     be sent."""
-    if _is_own(known, address) or any(
+    if _is_provider_address(known, address) or any(
         _is_same_place(_ollama_host(named) if name == "ollama" else named, address)
-        for named in keyring.named(name, _urls(name, known))
+        for named in keyring.named_addresses(name, _urls(name, known))
     ):
         return name
     # The address may belong to another provider that serves this model too. Then use that one's key.
-    return next((other for other, its in KNOWN.items() if its.needs_key and _is_own(its, address)), None)
+    return next(
+        (
+            other
+            for other, its in KNOWN_PROVIDERS.items()
+            if its.needs_key and _is_provider_address(its, address)
+        ),
+        None,
+    )
 
 
-def _is_own(known: Known, address: Address) -> bool:
+def _is_provider_address(known: KnownProvider, address: Address) -> bool:
     """Return whether `address` is the provider's own: exactly its host and port, not a similar name."""
     if known.base_url is not None and _is_same_place(known.base_url, address):
         return True
@@ -247,7 +260,7 @@ def _is_own(known: Known, address: Address) -> bool:
 
 
 def _is_same_place(named: str, address: Address) -> bool:
-    """Return whether `named` (an address, or a host over https) has the scheme, host and port of
+    """Return whether `named_addresses` (an address, or a host over https) has the scheme, host and port of
     `address`."""
     at = address_of(named if "://" in named else f"https://{named}")
     return at is not None and (at.scheme, at.host, _port(at)) == (
@@ -261,9 +274,9 @@ def _port(address: Address) -> int:
     return address.port or (443 if address.scheme == "https" else 80)
 
 
-def _urls(name: str, known: Known) -> tuple[str, ...]:
+def _urls(name: str, known: KnownProvider) -> tuple[str, ...]:
     """Return the environment variables in which the user can set the address of a known provider."""
-    return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN else ())
+    return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN_PROVIDERS else ())
 
 
 def _no_address(name: str) -> str:
@@ -273,7 +286,7 @@ def _no_address(name: str) -> str:
     return f"the address of the provider {name!r} is not known: give base_url"
 
 
-def _no_key(name: str, holder: Known) -> str:
+def _no_key(name: str, holder: KnownProvider) -> str:
     """Return the error's sentence if a key is needed and there is none."""
     where = " or ".join(holder.keys) or "its key"
     return (
@@ -281,7 +294,7 @@ def _no_key(name: str, holder: Known) -> str:
     )
 
 
-def _withheld(name: str, known: Known, address: Address) -> str:
+def _why_withheld(name: str, known: KnownProvider, address: Address) -> str:
     """Return the sentence that says why no key is sent to the client's address, and how to allow it."""
     plain = " over plain http" if address.scheme == "http" else ""
     variables = _urls(name, known)
@@ -339,20 +352,20 @@ def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) ->
     if at == "azure":
         # Azure's "v1" API, which needs no api-version (Microsoft Learn, "Azure OpenAI v1 API", seen 2026-10).
         return f"{url}/openai/v1"
-    known = KNOWN[at].base_url if at in KNOWN else None
+    known = KNOWN_PROVIDERS[at].base_url if at in KNOWN_PROVIDERS else None
     if known is not None and known.startswith(f"{address.place}/"):
         return known
     # vLLM, llama.cpp, LM Studio and Ollama all serve OpenAI's API below /v1.
     return f"{url}/v1"
 
 
-def _shape(wire: WireName) -> Shape:
-    # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaWire` converts.
+def _shape(wire: WireName) -> ApiShape:
+    # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaApi` converts.
     """Return the message format of an API."""
     return "openai" if wire == "ollama" else wire
 
 
-def _header(wire: WireName, holder: Known) -> str:
+def _header(wire: WireName, holder: KnownProvider) -> str:
     """Return the header that contains the key."""
     match wire:
         case "anthropic":
@@ -363,28 +376,28 @@ def _header(wire: WireName, holder: Known) -> str:
             return "api-key" if holder.header == "api-key" else "Authorization"
 
 
-def _wire(name: WireName, address: Address) -> Wire:
+def _wire(name: WireName, address: Address) -> ProviderApi:
     # Each is imported only when needed.
     """Return the code for an API. Its module is imported at the first use."""
     match name:
         case "openai":
-            from compactd.models.providers.openai import ChatWire
+            from compactd.models.providers.openai import ChatApi
 
             is_openai = address.host == _OPENAI_HOST or address.host.endswith(".openai.azure.com")
-            return ChatWire("max_completion_tokens" if is_openai else "max_tokens")
+            return ChatApi("max_completion_tokens" if is_openai else "max_tokens")
         case "openai_responses":
-            from compactd.models.providers.openai_responses import ResponsesWire
+            from compactd.models.providers.openai_responses import ResponsesApi
 
-            return ResponsesWire()
+            return ResponsesApi()
         case "anthropic":
-            from compactd.models.providers.anthropic import MessagesWire
+            from compactd.models.providers.anthropic import MessagesApi
 
-            return MessagesWire()
+            return MessagesApi()
         case "gemini":
-            from compactd.models.providers.gemini import GenerateWire
+            from compactd.models.providers.gemini import GenerateApi
 
-            return GenerateWire()
+            return GenerateApi()
         case "ollama":
-            from compactd.models.providers.ollama import OllamaWire
+            from compactd.models.providers.ollama import OllamaApi
 
-            return OllamaWire()
+            return OllamaApi()

@@ -13,12 +13,12 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from compactd.models.providers.json_fields import Fields, NoJson, list_in, text_in
-from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
-from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.models.providers.json_fields import Fields, NoJson, read_list, read_text
+from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
+from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Message, Text
 
-_STOPS: dict[str, Stop] = {
+_STOPS: dict[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "content_filter",
@@ -31,11 +31,11 @@ _STOPS: dict[str, Stop] = {
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "MODEL_ARMOR": "content_filter",
 }
-"""`Stop` for each finish reason. Other reasons (`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER`
-…) are `unknown`; the answer is then empty."""
+"""`StopReason` for each finish reason. Other reasons (`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`,
+`OTHER` …) are `unknown`; the answer is then empty."""
 
 
-class GenerateWire:
+class GenerateApi:
     """The path and body of a request to `generateContent`, streamed or not."""
 
     def path(self, request: ModelRequest) -> str:
@@ -88,17 +88,18 @@ class GenerateReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = Collected()
+        self._collected = AnswerBuilder()
         self._stop = ""
         self._blocked = ""
         self._is_answer = False
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """Read one chunk, a `GenerateContentResponse`, and yield its events. Raises `Refused`, `NoJson`."""
+        """Read one chunk, a `GenerateContentResponse`, and yield its events. Raises `ProviderRefused`,
+        `NoJson`."""
         chunk = Fields(data)
         if "error" in chunk:
-            raise Refused(data, chunk.object("error"))
+            raise ProviderRefused(data, chunk.object("error"))
         self._collected.model = chunk.text("modelVersion") or self._collected.model
         self._collected.report(chunk.raw("usageMetadata"))
         # The prompt itself was blocked: there is no candidate.
@@ -111,9 +112,9 @@ class GenerateReader:
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
         """Read one response, or the list of chunks that the API sends without `alt=sse`. Yield its events.
-        Raises `Refused`, `NoJson`, `NotAnAnswer`."""
+        Raises `ProviderRefused`, `NoJson`, `NotAnAnswer`."""
         if body.lstrip()[:1] == b"[":
-            chunks = list_in(body)
+            chunks = read_list(body)
             if not chunks:
                 raise NoJson
             for chunk in chunks:
@@ -126,9 +127,9 @@ class GenerateReader:
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the complete answer. Raises `Unfinished`."""
         if self._stop:
-            yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+            yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
         elif self._blocked:
-            yield self._collected.finished("content_filter", self._blocked)
+            yield self._collected.finish("content_filter", self._blocked)
         else:
             raise Unfinished
 
@@ -141,9 +142,9 @@ class GenerateReader:
         part = Fields(raw)
         signature = part.raw("thoughtSignature") or part.raw("thought_signature")
         if part.is_true("thought") and "text" in part:
-            yield from self._collected.thinking(part.text("text"))
+            yield from self._collected.add_thinking(part.text("text"))
             if signature is not None:
-                self._collected.signature(text_in(signature))
+                self._collected.signature(read_text(signature))
                 self._collected.close()
             return
         if signature is not None:
@@ -158,6 +159,6 @@ class GenerateReader:
         elif "functionCall" in part or "function_call" in part:
             call = part.object("functionCall", "function_call")
             arguments = call.raw("args") or Raw(b"{}")
-            yield from self._collected.call(call.text("id"), call.text("name"), arguments)
+            yield from self._collected.add_call(call.text("id"), call.text("name"), arguments)
         elif signature is None:
             self._collected.opaque("gemini", raw)

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_imports import breathing_imports
+from compactd._runtime.lazy_imports import yielding_imports
 from compactd.models.providers.decompress import NotUnpackable, Unpacker
-from compactd.models.providers.network import Address, address_of, proxy_for, trusted, trusting_nobody
-from compactd.models.providers.protocol import Cause
+from compactd.models.providers.network import (
+    Address,
+    address_of,
+    context_without_certificates,
+    proxy_for,
+    trusted_certificates,
+)
+from compactd.models.providers.provider import Cause
 
 if TYPE_CHECKING:
     import ssl
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_KEPT_CLIENTS = 4
+_MAX_IDLE_CLIENTS = 4
 """The maximum number of idle clients that are kept per address. So many simultaneous requests need no new
 connection."""
 
@@ -39,7 +45,7 @@ _DRAIN_S = 0.05
 """How long to wait, in seconds, for the end of the stream after "[DONE]"."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class HttpLimits(Struct, frozen=True, kw_only=True):
     """How many seconds and bytes one request may take."""
 
     connect_s: float = 15.0
@@ -61,7 +67,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The maximum number of bytes that are read of an error's body."""
 
 
-class Sending(Struct, frozen=True, kw_only=True):
+class HttpRequest(Struct, frozen=True, kw_only=True):
     """One request that is ready to be sent. Its headers can contain a key, so it must not be printed."""
 
     url: str
@@ -69,10 +75,10 @@ class Sending(Struct, frozen=True, kw_only=True):
     body: bytes
 
     def __repr__(self) -> str:
-        return f"Sending({len(self.body)} bytes)"
+        return f"HttpRequest({len(self.body)} bytes)"
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """The error that no answer came, or not all of it. `sentence` describes it for a person, with the
     provider as its subject."""
 
@@ -82,10 +88,10 @@ class Broken(Exception):
         self.sentence = sentence
 
 
-class Answer:
+class HttpResponse:
     """The answer to a request: its status and headers, and the body as it arrives."""
 
-    def __init__(self, response: httpx.Response, limits: Limits, deadline: float) -> None:
+    def __init__(self, response: httpx.Response, limits: HttpLimits, deadline: float) -> None:
         self._response = response
         self._limits = limits
         self._deadline = deadline
@@ -107,14 +113,15 @@ class Answer:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the decompressed pieces of the body as they arrive.
 
-        Raises `Broken` if the body breaks off, stalls, is too long, or has an encoding that is not accepted.
+        Raises `ConnectionBroken` if the body breaks off, stalls, is too long, or has an encoding that is not
+        accepted.
         """
         received, size = 0, 0
         try:
             unpacker = Unpacker(self.headers.get("content-encoding", ""))
             async with aclosing(_pieces(self._response)) as pieces:
                 while True:
-                    piece = await _within(
+                    piece = await _run_within(
                         _next(pieces), self._limits.idle_s, self._deadline, "stream", "sent nothing more"
                     )
                     if piece is None:
@@ -124,18 +131,18 @@ class Answer:
                     for step in unpacker.steps(piece):
                         size += len(step)
                         if max(received, size) > self._limits.body_bytes:
-                            raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
+                            raise ConnectionBroken("limit", f"sent more than {self._limits.body_bytes} bytes")
                         yield step
                         if unpacker.is_packed:
                             # One compressed piece can become 64 MiB. Let other sessions run in between.
                             await asyncio.sleep(0)
                     if received > self._limits.body_bytes:
-                        raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
+                        raise ConnectionBroken("limit", f"sent more than {self._limits.body_bytes} bytes")
         except NotUnpackable as refused:
             self.unread = str(refused)
-            raise Broken("answer", self.unread) from None
+            raise ConnectionBroken("answer", self.unread) from None
 
-    def let_go(self) -> None:
+    def break_cycle(self) -> None:
         """Break the reference cycle between httpx's response and its stream (httpx 0.28.1,
         `BoundAsyncStream`).
 
@@ -148,7 +155,7 @@ class Answer:
     async def drain(self, chunks: AsyncGenerator[bytes, None]) -> None:
         """Read and drop what follows the last event, for at most `_DRAIN_S` seconds, so that the
         connection can be reused."""
-        with suppress(Broken, StopAsyncIteration, TimeoutError):
+        with suppress(ConnectionBroken, StopAsyncIteration, TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
                 while True:
                     await chunks.__anext__()
@@ -158,7 +165,7 @@ class Answer:
         arrived."""
         parts: list[bytes] = []
         size = 0
-        with suppress(Broken):
+        with suppress(ConnectionBroken):
             async with aclosing(self.chunks()) as chunks:
                 async for piece in chunks:
                     parts.append(piece)
@@ -168,13 +175,13 @@ class Answer:
         return b"".join(parts).decode("utf-8", "replace")
 
 
-class Links:
+class ConnectionPool:
     """The connections to all providers. Create one per process, and use it with one event loop only."""
 
-    def __init__(self, environ: Mapping[str, str], limits: Limits | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str], limits: HttpLimits | None = None) -> None:
         """Open no connection yet. `environ` is the environment when the daemon started; it names proxies
         and certificates."""
-        self.limits = limits or Limits()
+        self.limits = limits or HttpLimits()
         self._environ = environ
         self._idle: dict[str, list[httpx.AsyncClient]] = {}
         self._lent = 0
@@ -195,31 +202,31 @@ class Links:
         return sum(len(clients) for clients in self._idle.values())
 
     @asynccontextmanager
-    async def send(self, sending: Sending) -> AsyncIterator[Answer]:
+    async def send(self, sending: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Send a request. The context value is the answer, as soon as its status and headers have arrived.
         Redirects are not followed.
 
-        Leaving the block before the end of the body closes the connection. Raises `Broken`.
+        Leaving the block before the end of the body closes the connection. Raises `ConnectionBroken`.
         """
         address = address_of(sending.url)
         if address is None:
-            raise Broken("answer", "has no http or https URL")
+            raise ConnectionBroken("answer", "has no http or https URL")
         client = await self._client(address)
         self._lent += 1
-        answer: Answer | None = None
+        answer: HttpResponse | None = None
         try:
             deadline = asyncio.get_running_loop().time() + self.limits.total_s
             request = client.build_request(
                 "POST", sending.url, headers=dict(sending.headers), content=sending.body
             )
-            response = await _within(
+            response = await _run_within(
                 client.send(request, stream=True),
                 self.limits.first_byte_s,
                 deadline,
                 "connection",
                 "did not answer",
             )
-            answer = Answer(response, self.limits, deadline)
+            answer = HttpResponse(response, self.limits, deadline)
             yield answer
         finally:
             self._lent -= 1
@@ -228,7 +235,7 @@ class Links:
             else:
                 await self._close(client)
             if answer is not None:
-                answer.let_go()
+                answer.break_cycle()
 
     async def close(self) -> None:
         """Close the idle clients. A client that serves a request is closed when the request ends."""
@@ -251,29 +258,29 @@ class Links:
             async with self._preparing[believes]:
                 context = self._contexts.get(believes)
                 if context is None:
-                    context = self._contexts[believes] = await asyncio.to_thread(self._prepared, believes)
+                    context = self._contexts[believes] = await asyncio.to_thread(self._prepare, believes)
         kept = self._idle.get(address.place)
         if kept:
             return kept.pop()
-        return self._made(context, proxy)
+        return self._make_client(context, proxy)
 
-    def _prepared(self, believes: bool) -> ssl.SSLContext:
+    def _prepare(self, believes: bool) -> ssl.SSLContext:
         """Import httpx and return a TLS context, with certificates if `believes`. Takes about 0.15 s, so
         call it in a thread."""
-        with breathing_imports():
+        with yielding_imports():
             import httpx  # noqa: F401
 
             _preload()
         if not believes:
-            return trusting_nobody()
+            return context_without_certificates()
         try:
-            return trusted(self._environ)
+            return trusted_certificates(self._environ)
         except OSError as error:
-            raise Broken(
+            raise ConnectionBroken(
                 "answer", "cannot be verified: SSL_CERT_FILE or SSL_CERT_DIR contains no certificates"
             ) from error
 
-    def _made(self, context: ssl.SSLContext, proxy: str | None) -> httpx.AsyncClient:
+    def _make_client(self, context: ssl.SSLContext, proxy: str | None) -> httpx.AsyncClient:
         """Create a client. Takes 0.03 ms."""
         import httpx
 
@@ -291,18 +298,18 @@ class Links:
                 ),
             )
         except ImportError as error:
-            raise Broken(
+            raise ConnectionBroken(
                 "answer",
                 "is behind a SOCKS proxy, and `socksio` is not installed: install `httpx[socks]`, or unset "
                 "ALL_PROXY",
             ) from error
         except (ValueError, httpx.InvalidURL) as error:
-            raise Broken("answer", "is behind a proxy whose URL is invalid") from error
+            raise ConnectionBroken("answer", "is behind a proxy whose URL is invalid") from error
 
     def _keep(self, address: Address, client: httpx.AsyncClient) -> None:
         """Keep a client for later requests, or close it if enough are kept."""
         kept = self._idle.setdefault(address.place, [])
-        if len(kept) < _KEPT_CLIENTS:
+        if len(kept) < _MAX_IDLE_CLIENTS:
             kept.append(client)
         else:
             self._forget(client)
@@ -313,7 +320,7 @@ class Links:
 
     def _forget(self, client: httpx.AsyncClient) -> asyncio.Task[None]:
         """Close `client` in a task of its own, and return the task."""
-        task = asyncio.create_task(_closed(client))
+        task = asyncio.create_task(_close(client))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
@@ -334,7 +341,7 @@ async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:
         return None
 
 
-async def _closed(client: httpx.AsyncClient) -> None:
+async def _close(client: httpx.AsyncClient) -> None:
     """Close a client. Wait for at most `_CLOSING_S` seconds."""
     import httpx
 
@@ -357,10 +364,10 @@ def _preload() -> None:
             importlib.import_module(name)
 
 
-async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Cause, silence: str) -> T:
-    """Return the result of `step`. Raises `Broken` if it fails in any way, takes longer than `limit_s`, or
-    lasts beyond `deadline` (a time of the event loop). `phase` is the cause of a broken connection,
-    `silence` what the provider did for too long."""
+async def _run_within(step: Awaitable[T], limit_s: float, deadline: float, phase: Cause, silence: str) -> T:
+    """Return the result of `step`. Raises `ConnectionBroken` if it fails in any way, takes longer than
+    `limit_s`, or lasts beyond `deadline` (a time of the event loop). `phase` is the cause of a broken
+    connection, `silence` what the provider did for too long."""
     import httpx
 
     loop = asyncio.get_running_loop()
@@ -370,24 +377,26 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
             return await step
     except TimeoutError:
         if deadline <= until:
-            raise Broken("limit", "took longer than total_s, the time limit of a whole request") from None
-        raise Broken("timeout", f"{silence} for {limit_s:g} seconds") from None
+            raise ConnectionBroken(
+                "limit", "took longer than total_s, the time limit of a whole request"
+            ) from None
+        raise ConnectionBroken("timeout", f"{silence} for {limit_s:g} seconds") from None
     except (httpx.ConnectTimeout, httpx.WriteTimeout, httpx.PoolTimeout, httpx.ReadTimeout):
-        raise Broken("timeout", "could not be reached in time") from None
+        raise ConnectionBroken("timeout", "could not be reached in time") from None
     except httpx.ProxyError:
-        raise Broken("connection", "could not be reached through the proxy") from None
+        raise ConnectionBroken("connection", "could not be reached through the proxy") from None
     except httpx.ConnectError as error:
-        raise Broken("connection", f"could not be reached ({_kind(error)})") from None
+        raise ConnectionBroken("connection", f"could not be reached ({_kind(error)})") from None
     # The texts of these errors can contain a header, and with it a key.
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL):
-        raise Broken("answer", "was not called: the request is not valid HTTP") from None
+        raise ConnectionBroken("answer", "was not called: the request is not valid HTTP") from None
     except (httpx.HTTPError, httpx.StreamError, OSError):
         what = (
             "closed the connection without an answer"
             if phase == "connection"
             else "closed the connection before its answer was complete"
         )
-        raise Broken(phase, what) from None
+        raise ConnectionBroken(phase, what) from None
 
 
 def _kind(error: Exception) -> str:

@@ -7,25 +7,31 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 
-from compactd.models.providers.http import Answer, Broken, Links, Sending
+from compactd.models.providers.http import ConnectionBroken, ConnectionPool, HttpRequest, HttpResponse
 from compactd.models.providers.json_fields import NoJson
 from compactd.models.providers.network import address_of
-from compactd.models.providers.protocol import (
+from compactd.models.providers.provider import (
     TEXT_CHARS,
+    ApiShape,
     Cause,
-    Failure,
     ModelFailed,
     ModelRequest,
+    ProviderFailure,
     Retrying,
-    Shape,
     StreamEvent,
 )
-from compactd.models.providers.response import NotAnAnswer, Reader, Refused, Unfinished, Wire
-from compactd.models.providers.retries import Clock, Retries, code_in, delay_of, error_body, retry_after
-from compactd.models.providers.secret import Secret, blotted
+from compactd.models.providers.response import (
+    NotAnAnswer,
+    ProviderApi,
+    ProviderRefused,
+    ResponseReader,
+    Unfinished,
+)
+from compactd.models.providers.retries import Clock, RetryPolicy, code_in, delay_of, error_body, retry_after
+from compactd.models.providers.secret import Secret, blot_keys
 from compactd.models.providers.sse import Lines, ServerEvents, TooLong
 
-_SHOWN_CHARS = 300
+_MAX_SHOWN_CHARS = 300
 """The maximum number of characters of a provider's message that are shown to a person."""
 
 
@@ -41,7 +47,7 @@ _BOM = b"\xef\xbb\xbf"
 class _Failed(Exception):
     """The error that one request failed. `sentence` describes it, with the provider as its subject."""
 
-    def __init__(self, failure: Failure, sentence: str) -> None:
+    def __init__(self, failure: ProviderFailure, sentence: str) -> None:
         super().__init__(sentence)
         self.failure = failure
         self.sentence = sentence
@@ -54,14 +60,14 @@ class HttpProvider:
         self,
         *,
         name: str,
-        shape: Shape,
-        wire: Wire,
+        shape: ApiShape,
+        wire: ProviderApi,
         base_url: str,
         headers: Mapping[str, str],
         key_header: str | None,
         key: Secret | None,
-        links: Links,
-        retries: Retries,
+        links: ConnectionPool,
+        retries: RetryPolicy,
         clock: Clock,
         withheld: str = "",
     ) -> None:
@@ -72,7 +78,7 @@ class HttpProvider:
         has no key.
         """
         self.name = name
-        self.shape: Shape = shape
+        self.shape: ApiShape = shape
         self.base_url = base_url
         self._wire = wire
         self._headers = headers
@@ -99,16 +105,16 @@ class HttpProvider:
         """
         size = sum(memoryview(message).nbytes for message in request.messages)
         if size > _LARGE_BYTES:
-            sending = await asyncio.to_thread(self._sending, request)
+            sending = await asyncio.to_thread(self._encode_request, request)
         else:
-            sending = self._sending(request)
+            sending = self._encode_request(request)
         attempt = 0
         while True:
             attempt += 1
             reader = self._wire.reader()
             has_shown = False
             try:
-                async with aclosing(self._once(sending, reader)) as events:
+                async with aclosing(self._request_once(sending, reader)) as events:
                     async for event in events:
                         has_shown = True
                         yield event
@@ -126,12 +132,14 @@ class HttpProvider:
             yield Retrying(attempt=attempt + 1, delay_s=delay_s, reason=sentence)
             await self._clock.sleep(delay_s)
 
-    async def _once(self, sending: Sending, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
+    async def _request_once(
+        self, sending: HttpRequest, reader: ResponseReader
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Send one request and yield the events of its answer. Raises `_Failed`."""
         try:
             async with self._links.send(sending) as answer:
                 if answer.status != 200:
-                    raise await self._refused(answer)
+                    raise await self._refusal(answer)
                 try:
                     async with aclosing(self._read(answer, reader)) as events:
                         async for event in events:
@@ -140,13 +148,13 @@ class HttpProvider:
                     # A server that ends an incomplete answer normally tends to close the connection next.
                     answer.is_whole = False
                     raise
-        except Broken as broken:
-            raise self._failed(broken.cause, broken.sentence) from None
+        except ConnectionBroken as broken:
+            raise self._failure(broken.cause, broken.sentence) from None
         except TooLong:
-            raise self._failed("limit", "sent a line that is too long") from None
-        except Refused as refused:
-            text = self._kept(refused.text)
-            failure = Failure(
+            raise self._failure("limit", "sent a line that is too long") from None
+        except ProviderRefused as refused:
+            text = self._without_keys(refused.text)
+            failure = ProviderFailure(
                 cause="status",
                 provider=self.name,
                 status=refused.status,
@@ -154,15 +162,15 @@ class HttpProvider:
                 text=text,
                 retry_after_s=retry_after({}, text, self._clock.now()),
             )
-            raise _Failed(failure, f"reported an error in its answer: {shown(text)}") from None
+            raise _Failed(failure, f"reported an error in its answer: {error_sentence(text)}") from None
         except NoJson:
-            raise self._failed("stream", "sent an answer that contains invalid JSON") from None
+            raise self._failure("stream", "sent an answer that contains invalid JSON") from None
         except NotAnAnswer as strange:
-            raise self._failed("answer", str(strange)) from None
+            raise self._failure("answer", str(strange)) from None
         except Unfinished:
-            raise self._failed("stream", "ended its answer before it was complete") from None
+            raise self._failure("stream", "ended its answer before it was complete") from None
 
-    async def _read(self, answer: Answer, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
+    async def _read(self, answer: HttpResponse, reader: ResponseReader) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of an answer with status 200."""
         feed = _Feed(reader, self._links.limits.line_bytes)
         async with aclosing(answer.chunks()) as chunks:
@@ -175,7 +183,7 @@ class HttpProvider:
                 for event in feed.end():
                     yield event
                 ends = list(reader.finish())
-            except Broken as broken:
+            except ConnectionBroken as broken:
                 # If the answer had already ended, it is complete although the stream broke off.
                 try:
                     ends = list(reader.finish())
@@ -187,22 +195,22 @@ class HttpProvider:
             for event in ends:
                 yield event
 
-    async def _refused(self, answer: Answer) -> _Failed:
+    async def _refusal(self, answer: HttpResponse) -> _Failed:
         """Return the error for an answer with another status than 200."""
         headers = answer.headers
-        text = self._kept(await answer.text())
+        text = self._without_keys(await answer.text())
         status = answer.status
         if 300 <= status < 400:
-            failure = Failure(cause="answer", provider=self.name, status=status, text=text)
+            failure = ProviderFailure(cause="answer", provider=self.name, status=status, text=text)
             return _Failed(
                 failure, f"answered with a redirect ({status}), which is not followed: correct base_url"
             )
         if status < 300:
-            failure = Failure(cause="answer", provider=self.name, status=status, text=text)
+            failure = ProviderFailure(cause="answer", provider=self.name, status=status, text=text)
             return _Failed(failure, f"answered {status} without any content: correct base_url")
         code = code_in(text)
         told = headers.get("x-should-retry", "").lower()
-        failure = Failure(
+        failure = ProviderFailure(
             cause="status",
             provider=self.name,
             status=status,
@@ -211,26 +219,26 @@ class HttpProvider:
             retry_after_s=retry_after(headers, text, self._clock.now()),
             should_retry={"true": True, "false": False}.get(told),
         )
-        said = shown(text) if text else answer.unread and f"it {answer.unread}"
+        said = error_sentence(text) if text else answer.unread and f"it {answer.unread}"
         if self._withheld and status in (401, 403):
             said = f"{said} ({self._withheld})"
         return _Failed(failure, f"answered {status}: {said}")
 
-    def _failed(self, cause: Cause, sentence: str) -> _Failed:
+    def _failure(self, cause: Cause, sentence: str) -> _Failed:
         """Return the error for a failure that compactd describes itself."""
-        return _Failed(Failure(cause=cause, provider=self.name, text=sentence), sentence)
+        return _Failed(ProviderFailure(cause=cause, provider=self.name, text=sentence), sentence)
 
-    def _kept(self, text: str) -> str:
+    def _without_keys(self, text: str) -> str:
         # Take twice as much as is kept, because hiding keys makes the text shorter.
         """Return the part of an error's text that is kept, without the key."""
-        return blotted(text[: 2 * TEXT_CHARS], () if self._key is None else (self._key,))[:TEXT_CHARS]
+        return blot_keys(text[: 2 * TEXT_CHARS], () if self._key is None else (self._key,))[:TEXT_CHARS]
 
     def _who(self) -> str:
         """Return the provider's name and address for a message."""
         address = address_of(self.base_url)
         return f"{self.name} at {address.place}" if address else self.name
 
-    def _sending(self, request: ModelRequest) -> Sending:
+    def _encode_request(self, request: ModelRequest) -> HttpRequest:
         """Return the request as it is sent: URL, headers and body."""
         headers = {
             "Accept": "text/event-stream, application/json",
@@ -244,14 +252,14 @@ class HttpProvider:
             text = self._key.reveal()
             headers[self._key_header] = f"Bearer {text}" if self._key_header == "Authorization" else text
         url = self.base_url.rstrip("/") + self._wire.path(request)
-        return Sending(url=url, headers=headers, body=self._wire.body(request))
+        return HttpRequest(url=url, headers=headers, body=self._wire.body(request))
 
 
 class _Feed:
     """A divider of a body into events or lines, which it passes to a reader. The body's first byte, or the
     reader, decides which."""
 
-    def __init__(self, reader: Reader, limit_bytes: int) -> None:
+    def __init__(self, reader: ResponseReader, limit_bytes: int) -> None:
         self._reader = reader
         self._limit = limit_bytes
         self._take: Callable[[bytes], Iterator[StreamEvent]] | None = None
@@ -287,13 +295,13 @@ class _Feed:
         if self._reader.framing == "lines":
             lines = Lines(self._limit)
             self._take = lambda chunk: self._lines(lines.feed(chunk))
-            self._rest = lambda: self._lines(iter((lines.rest(),)))
+            self._rest = lambda: self._lines(iter((lines.take_rest(),)))
         elif first in _JSON:
-            self._take, self._rest = self._gather, self._gathered
+            self._take, self._rest = self._gather, self._end_gathered
         else:
             events = ServerEvents(self._limit)
             self._take = lambda chunk: self._events(events, chunk)
-            self._rest = lambda: self._ended(events)
+            self._rest = lambda: self._end_events(events)
 
     def _nothing(self) -> Iterator[StreamEvent]:
         yield from ()
@@ -309,7 +317,7 @@ class _Feed:
                 return
             yield from self._event(event.name, event.data)
 
-    def _ended(self, events: ServerEvents) -> Iterator[StreamEvent]:
+    def _end_events(self, events: ServerEvents) -> Iterator[StreamEvent]:
         if not self._reader.is_over:
             for event in events.end():
                 yield from self._event(event.name, event.data)
@@ -329,11 +337,11 @@ class _Feed:
         self._whole.append(chunk)
         yield from ()
 
-    def _gathered(self) -> Iterator[StreamEvent]:
+    def _end_gathered(self) -> Iterator[StreamEvent]:
         yield from self._reader.take_whole(b"".join(self._whole))
 
 
-def shown(text: str) -> str:
+def error_sentence(text: str) -> str:
     """Return the message in an error's body, shortened and on one line, for a person."""
     given = error_body(text)
     inner = given.object("error")
@@ -341,4 +349,4 @@ def shown(text: str) -> str:
     if not words and text.lstrip()[:1] == "<":
         return "a web page"
     line = " ".join((words or text).split())
-    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
+    return line if len(line) <= _MAX_SHOWN_CHARS else f"{line[:_MAX_SHOWN_CHARS]}…"

@@ -31,7 +31,7 @@ class Fields:
             self._fields = _decode_object(raw)
         except (msgspec.MsgspecError, Nested, UnicodeError):
             try:
-                self._fields = _decode_object(_mended(bytes(raw)))
+                self._fields = _decode_object(_mend(bytes(raw)))
             except (msgspec.MsgspecError, Nested, UnicodeError) as error:
                 raise NoJson from error
 
@@ -42,7 +42,7 @@ class Fields:
 
     def text(self, name: str) -> str:
         """Return the value if it is a string, otherwise an empty string."""
-        return text_in(self._fields.get(name))
+        return read_text(self._fields.get(name))
 
     def number(self, name: str) -> float | None:
         """Return the value if it is a number, or a string that contains one; otherwise None."""
@@ -53,7 +53,7 @@ class Fields:
             return _decode_number(value)
         except msgspec.MsgspecError:
             try:
-                return float(text_in(value))
+                return float(read_text(value))
             except ValueError:
                 return None
 
@@ -64,17 +64,17 @@ class Fields:
     def object(self, *names: str) -> Fields:
         """Return the first object among the values of `names`; an empty object if there is none."""
         for name in names:
-            if (found := object_in(self._fields.get(name))) is not None:
+            if (found := read_object(self._fields.get(name))) is not None:
                 return found
         return Fields(b"{}")
 
     def items(self, name: str) -> Sequence[Raw]:
         """Return the JSON of each item if the value is a list, otherwise an empty sequence."""
-        return list_in(self._fields.get(name))
+        return read_list(self._fields.get(name))
 
     def objects(self, name: str) -> list[Fields]:
         """Return the objects in the value if it is a list; otherwise an empty list."""
-        return [found for raw in self.items(name) if (found := object_in(raw)) is not None]
+        return [found for raw in self.items(name) if (found := read_object(raw)) is not None]
 
     def __contains__(self, name: str) -> bool:
         return self.raw(name) is not None
@@ -84,26 +84,26 @@ _NULL = Raw(b"null")
 _TRUE = Raw(b"true")
 
 
-def text_in(raw: Raw | None) -> str:
+def read_text(raw: Raw | None) -> str:
     """Return the string that `raw` encodes; an empty string if it is not a JSON string. Invalid text
     becomes U+FFFD."""
-    if raw is None or not is_text(raw):
+    if raw is None or not is_json_string(raw):
         return ""
     try:
         return _decode_text(raw)
     except (msgspec.MsgspecError, UnicodeError):
         try:
-            return _decode_text(_mended(bytes(raw)))
+            return _decode_text(_mend(bytes(raw)))
         except (msgspec.MsgspecError, UnicodeError):
             return ""
 
 
-def is_text(raw: Raw) -> bool:
+def is_json_string(raw: Raw) -> bool:
     """Return whether `raw` is a JSON string."""
     return bytes(memoryview(raw)[:1]) == b'"'
 
 
-def list_in(raw: bytes | Raw | None) -> Sequence[Raw]:
+def read_list(raw: bytes | Raw | None) -> Sequence[Raw]:
     """Return the JSON of each item of the list `raw`; an empty sequence if it is not a JSON list."""
     if raw is None:
         return ()
@@ -113,7 +113,7 @@ def list_in(raw: bytes | Raw | None) -> Sequence[Raw]:
         return ()
 
 
-def object_in(raw: Raw | None) -> Fields | None:
+def read_object(raw: Raw | None) -> Fields | None:
     """Return the fields of `raw`; None if it is not a JSON object."""
     if raw is None:
         return None
@@ -137,7 +137,7 @@ def object_bytes(text: str) -> Raw | None:
     return raw
 
 
-def _mended(body: bytes) -> bytes:
+def _mend(body: bytes) -> bytes:
     r"""Return `body` with U+FFFD for broken UTF-8 and for lone surrogates (`\\ud83d` alone). O(bytes)."""
     import re  # rare
 

@@ -26,13 +26,13 @@ from compactd.protocol.errors import NoProvider
 KEYS_FILE = "keys.toml"
 """The name of the file in the user's config folder. Nobody but its owner may have access to it."""
 
-_LARGEST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 """The maximum size of the file."""
 _WAIT_S = 1.0
 """How long to wait, in seconds, for another thread that is reading the file."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class KeyEntry(Struct, frozen=True, kw_only=True):
     """The entry of one provider in `keys.toml`."""
 
     key: str | None = None
@@ -52,7 +52,7 @@ class Keyring:
         self._environ = environ
         self._path = path
         self._read_at: tuple[int, int] | None = None
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, KeyEntry] = {}
         self._wrong: NoProvider | None = None
         self._reading = threading.Lock()
 
@@ -81,7 +81,7 @@ class Keyring:
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return _secret(text, name)
-        entry = self._known().get(provider)
+        entry = self._read_entries().get(provider)
         return None if entry is None or not entry.key else _secret(entry.key.strip(), KEYS_FILE)
 
     def base_url(self, provider: str, names: tuple[str, ...]) -> str | None:
@@ -90,25 +90,25 @@ class Keyring:
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return text
-        entry = self._known().get(provider)
+        entry = self._read_entries().get(provider)
         return None if entry is None else entry.base_url
 
-    def named(self, provider: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    def named_addresses(self, provider: str, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return every address to which the user allowed to send the key of `provider`: in the variables
         `names`, and in the file. Raises `NoProvider` if the file cannot be used."""
-        entry = self._known().get(provider)
+        entry = self._read_entries().get(provider)
         in_file = () if entry is None else ((entry.base_url or "").strip(), *entry.hosts)
         return tuple(
             text for text in (*(self._environ.get(name, "").strip() for name in names), *in_file) if text
         )
 
-    def _known(self) -> dict[str, Entry]:
+    def _read_entries(self) -> dict[str, KeyEntry]:
         """Return the entries of the file by provider. Raises `NoProvider` if the file cannot be used."""
         if self._wrong is not None:
             raise NoProvider(self._wrong.message)
         return self._entries
 
-    def _file(self) -> dict[str, Entry]:
+    def _file(self) -> dict[str, KeyEntry]:
         """Return the entries of the file, read again if it has changed. Raises `NoProvider`."""
         if self._path is None:
             return {}
@@ -118,7 +118,7 @@ class Keyring:
             self._read_at = None
             return {}
         _check_private(found.st_mode, found.st_uid)
-        if found.st_size > _LARGEST_BYTES:
+        if found.st_size > _MAX_BYTES:
             raise NoProvider(f"{KEYS_FILE} is too large to be a list of keys")
         if self._read_at == (found.st_mtime_ns, found.st_size):
             return self._entries
@@ -141,7 +141,7 @@ def _check_private(mode: int, owner: int) -> None:
         raise NoProvider(f"{KEYS_FILE} belongs to another user, so its keys are not used")
 
 
-def _entries(path: Path) -> dict[str, Entry]:
+def _entries(path: Path) -> dict[str, KeyEntry]:
     """Read the entries of `keys.toml`. Raises `NoProvider` if one is invalid."""
     import tomllib
 
@@ -154,7 +154,7 @@ def _entries(path: Path) -> dict[str, Entry]:
     for name, table in tables.items():
         try:
             given = {"key": table} if isinstance(table, str) else table
-            entries[provider_of(name)] = msgspec.convert(given, Entry)
+            entries[provider_of(name)] = msgspec.convert(given, KeyEntry)
         except msgspec.ValidationError:
             raise NoProvider(
                 f"{KEYS_FILE}: the entry {name!r} is invalid. An entry has `key` and `base_url`, both "

@@ -37,9 +37,9 @@ BODY_BYTES = 1024 * 1024
 """The maximum number of bytes of an answer that are read. Ollama's `/api/show` of a large model has 200
 KB."""
 
-WINDOW_LEAST = 256
-WINDOW_MOST = 100_000_000
-"""The largest plausible window, in tokens. `WINDOW_LEAST` is the smallest."""
+MIN_SERVER_WINDOW = 256
+MAX_SERVER_WINDOW = 100_000_000
+"""The largest plausible window, in tokens. `MIN_SERVER_WINDOW` is the smallest."""
 
 _CLOSING_S = 1.0
 """The maximum number of seconds for closing the connections."""
@@ -50,7 +50,7 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 """The characters of a label of a host name."""
 
 
-class Stated(Struct, frozen=True, kw_only=True):
+class StatedWindow(Struct, frozen=True, kw_only=True):
     """The window that a server says it has. A window that the server could have is not one: such a maximum
     is ignored."""
 
@@ -81,7 +81,7 @@ class _Place(Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{self.host}:{self.port}{self.root}"
 
 
-def is_loopback(base_url: str) -> bool:
+def is_local_server(base_url: str) -> bool:
     """Return whether `base_url` certainly names this machine. No name is resolved.
 
     True for http and https URLs of 127.0.0.0/8, ::1, `localhost` and names below it. False for everything
@@ -91,7 +91,7 @@ def is_loopback(base_url: str) -> bool:
     return _place(base_url) is not None
 
 
-async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated | None:
+async def stated_window(base_url: str, model: str, deadline_s: float) -> StatedWindow | None:
     """Return the window that the server at `base_url` states for `model` (the model's id at the server); None
     if it states none.
 
@@ -106,7 +106,7 @@ async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated 
     if place is None or not model:
         return None
     client = await asyncio.to_thread(_client, place.scheme)
-    talk = _Talk(client, place, model)
+    talk = _ServerProbe(client, place, model)
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
@@ -118,7 +118,7 @@ async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated 
     return next(talk.statements(), None)
 
 
-class _Talk:
+class _ServerProbe:
     """The questions to one server about one model, and the answers so far."""
 
     def __init__(self, client: httpx.AsyncClient, place: _Place, model: str) -> None:
@@ -138,7 +138,7 @@ class _Talk:
             group.create_task(self._ask_openai_like())
             group.create_task(self._ask_ollama())
 
-    def statements(self) -> Iterator[Stated]:
+    def statements(self) -> Iterator[StatedWindow]:
         """Yield the plausible windows in the answers, the most specific first."""
         for path, number in (
             ("/api/ps", self._ollama_loaded()),
@@ -151,7 +151,7 @@ class _Talk:
         ):
             window = _window(number)
             if window is not None:
-                yield Stated(window=window, endpoint=self._place.endpoint, path=path)
+                yield StatedWindow(window=window, endpoint=self._place.endpoint, path=path)
 
     # --- asking ---------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class _Talk:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ask("/v1/models"))
             group.create_task(self._ask("/props"))
-        card = _named(self._answer("/v1/models").objects("data"), "id", self._model)
+        card = _find_named(self._answer("/v1/models").objects("data"), "id", self._model)
         if card is None:
             return
         if card.text("owned_by") == "sglang":
@@ -227,8 +227,8 @@ class _Talk:
     def _ollama_loaded(self) -> float | None:
         """Return the window that Ollama allocated for the loaded model."""
         models = self._answer("/api/ps").objects("models")
-        model = _tagged(self._model)
-        names = [_tagged(one.text("name") or one.text("model")) for one in models]
+        model = _full_name(self._model)
+        names = [_full_name(one.text("name") or one.text("model")) for one in models]
         found = next((one for one, name in zip(models, names, strict=True) if _is_same(name, model)), None)
         return None if found is None else found.number("context_length")
 
@@ -246,7 +246,7 @@ class _Talk:
         numbers: list[float] = []
         for model in self._answer("/api/v1/models").objects("models"):
             instances = model.objects("loaded_instances")
-            exact = _named(instances, "id", self._model)
+            exact = _find_named(instances, "id", self._model)
             if exact is not None:
                 instances = [exact]
             elif not _is_same(model.text("key"), self._model):
@@ -257,7 +257,7 @@ class _Talk:
 
     def _lm_studio_loaded(self) -> float | None:
         """Return the window of the loaded model in LM Studio."""
-        model = _named(self._answer("/api/v0/models").objects("data"), "id", self._model)
+        model = _find_named(self._answer("/api/v0/models").objects("data"), "id", self._model)
         if model is None or model.text("state") not in ("loaded", ""):
             return None
         return model.number("loaded_context_length")
@@ -277,12 +277,12 @@ class _Talk:
         """Return the window in the model's entry of `/v1/models`. SGLang's cache may be smaller; then
         return that."""
         cards = self._answer("/v1/models").objects("data")
-        card = _named(cards, "id", self._model)
+        card = _find_named(cards, "id", self._model)
         if card is None:
             return None
         window = card.number("max_model_len")
         if window is None and card.text("parent"):
-            parent = _named(cards, "id", card.text("parent"))
+            parent = _find_named(cards, "id", card.text("parent"))
             window = None if parent is None else parent.number("max_model_len")
         if window is None:
             return card.object("meta").number("n_ctx")
@@ -307,14 +307,14 @@ def _client(scheme: str) -> httpx.AsyncClient:
 
     import httpx
 
-    from compactd.models.providers.network import trusted, trusting_nobody
+    from compactd.models.providers.network import context_without_certificates, trusted_certificates
 
     for name in ("anyio._backends._asyncio", "httpcore._backends.anyio", "h11"):
         # httpx would otherwise import these at its first request, on the event loop.
         with suppress(ImportError):
             importlib.import_module(name)
     return httpx.AsyncClient(
-        verify=trusted({}) if scheme == "https" else trusting_nobody(),
+        verify=trusted_certificates({}) if scheme == "https" else context_without_certificates(),
         trust_env=False,
         follow_redirects=False,
         timeout=None,
@@ -371,12 +371,12 @@ def _root(path: str) -> str:
 def _window(number: float | None) -> int | None:
     """Return `number` if it is a plausible window, otherwise None. It must be an integer in range; a
     router says 0."""
-    if number is None or not WINDOW_LEAST <= number <= WINDOW_MOST or number != int(number):
+    if number is None or not MIN_SERVER_WINDOW <= number <= MAX_SERVER_WINDOW or number != int(number):
         return None
     return int(number)
 
 
-def _named(items: Sequence[Fields], field: str, model: str) -> Fields | None:
+def _find_named(items: Sequence[Fields], field: str, model: str) -> Fields | None:
     """Return the item whose `field` is `model`. If there is none, `model` may also be that field after a
     provider's name and a `/`."""
     exact = next((one for one in items if one.text(field) == model), None)
@@ -389,7 +389,7 @@ def _is_same(name: str, model: str) -> bool:
     return bool(name) and (model == name or model.endswith(f"/{name}"))
 
 
-def _tagged(name: str) -> str:
+def _full_name(name: str) -> str:
     """Return Ollama's full name of a model. A name without a tag means `:latest`."""
     return name if not name or ":" in name.rpartition("/")[2] else f"{name}:latest"
 

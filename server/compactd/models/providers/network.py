@@ -43,7 +43,7 @@ def address_of(base_url: str) -> Address | None:
     return Address(scheme=parts.scheme, host=parts.hostname, port=port, path=parts.path.rstrip("/"))
 
 
-def is_loopback(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Return whether the host name `host` means this machine. No name is resolved."""
     bare = host.lower().rstrip(".")
     return bare in _LOOPBACK or bare.endswith(".localhost") or _is_127(bare)
@@ -60,7 +60,7 @@ def proxy_for(address: Address, environ: Mapping[str, str]) -> str | None:
 
     Lower-case names override upper-case ones, as in curl. This machine is never reached through a proxy.
     """
-    if is_loopback(address.host):
+    if is_local_host(address.host):
         return None
     if _is_excepted(address, _either(environ, "no_proxy")):
         return None
@@ -90,7 +90,7 @@ def _is_excepted(address: Address, no_proxy: str) -> bool:
     return False
 
 
-def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
+def trusted_certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return a TLS context with the trusted certificates: the system's and Mozilla's, or those in
     `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 
@@ -109,7 +109,7 @@ def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def trusting_nobody() -> ssl.SSLContext:
+def context_without_certificates() -> ssl.SSLContext:
     """Return a TLS context without certificates. It is for plain http, because loading certificates takes
     30 ms."""
     import ssl

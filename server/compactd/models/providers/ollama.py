@@ -14,15 +14,15 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from compactd.models.providers.json_fields import Fields, is_text, object_bytes, text_in
-from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
-from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.models.providers.json_fields import Fields, is_json_string, object_bytes, read_text
+from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
+from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Message
 
-_STOPS: dict[str, Stop] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
+_STOPS: dict[str, StopReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
 
 
-class OllamaWire:
+class OllamaApi:
     """The path and body of a request to Ollama's chat API."""
 
     def path(self, request: ModelRequest) -> str:
@@ -80,7 +80,7 @@ def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
         function = call.object("function")
         names[call.text("id")] = function.text("name")
         arguments = function.raw("arguments") or Raw(b"{}")
-        text = text_in(arguments) if is_text(arguments) else bytes(arguments).decode()
+        text = read_text(arguments) if is_json_string(arguments) else bytes(arguments).decode()
         # If the model wrote invalid JSON, it is shown its own text.
         given_arguments: object = object_bytes(text)
         if given_arguments is None:
@@ -99,27 +99,27 @@ class OllamaReader:
     framing: Literal["events", "lines"] = "lines"
 
     def __init__(self) -> None:
-        self._collected = Collected()
+        self._collected = AnswerBuilder()
         self._stop = ""
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """Read one line, and yield its events. Raises `Refused`, `NoJson`, `NotAnAnswer`."""
+        """Read one line, and yield its events. Raises `ProviderRefused`, `NoJson`, `NotAnAnswer`."""
         line = Fields(data)
         if "error" in line:
             inner = line.object("error")
-            raise Refused(data, inner if inner.text("message") else line)
+            raise ProviderRefused(data, inner if inner.text("message") else line)
         if "message" not in line and "done" not in line:
             raise NotAnAnswer("sent JSON that is not an Ollama answer: is base_url right?")
         self._collected.model = line.text("model") or self._collected.model
         message = line.object("message")
-        yield from self._collected.thinking(message.text("thinking"))
+        yield from self._collected.add_thinking(message.text("thinking"))
         yield from self._collected.text(message.text("content"))
         for call in message.objects("tool_calls"):
             function = call.object("function")
             arguments = function.raw("arguments") or Raw(b"{}")
-            given = text_in(arguments) if is_text(arguments) else arguments
-            yield from self._collected.call(call.text("id"), function.text("name"), given)
+            given = read_text(arguments) if is_json_string(arguments) else arguments
+            yield from self._collected.add_call(call.text("id"), function.text("name"), given)
         if line.is_true("done"):
             self._stop = line.text("done_reason") or "stop"
             if line.number("prompt_eval_count") is not None or line.number("eval_count") is not None:
@@ -137,7 +137,7 @@ class OllamaReader:
         """Yield the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
-        yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+        yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
 
     def partial(self) -> Message | None:
         """Return the part of the answer that has arrived; None if nothing has."""

@@ -13,12 +13,12 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from compactd.models.providers.json_fields import Fields, is_text, text_in
-from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
-from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.models.providers.json_fields import Fields, is_json_string, read_text
+from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
+from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Message
 
-_STOPS: dict[str, Stop] = {
+_STOPS: dict[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
     "eos_token": "stop",
@@ -36,13 +36,13 @@ _STOPS: dict[str, Stop] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "model_context_window_exceeded",  # Zhipu, since GLM-4.5
 }
-"""`Stop` for each finish reason."""
+"""`StopReason` for each finish reason."""
 
 _FAILED = frozenset(("error", "network_error", "insufficient_system_resource"))
 """Finish reasons that report a failure (OpenRouter, Zhipu, DeepSeek)."""
 
 
-class ChatWire:
+class ChatApi:
     """The path and body of a request to Chat Completions."""
 
     def __init__(self, output_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens") -> None:
@@ -96,8 +96,8 @@ class _Call:
         arguments = function.raw("arguments") or function.raw("input")
         if arguments is None:
             return
-        if is_text(arguments):
-            self.pieces.append(text_in(arguments))
+        if is_json_string(arguments):
+            self.pieces.append(read_text(arguments))
         else:
             self.whole = arguments  # an object instead of its text: Ollama's and other imitations
 
@@ -108,7 +108,7 @@ class ChatReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = Collected()
+        self._collected = AnswerBuilder()
         self._calls: list[_Call] = []
         self._stop = ""
         self._refused = False
@@ -116,7 +116,7 @@ class ChatReader:
         self.is_over = False
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
-        """Read one chunk, and yield the events in it. Raises `Refused`, `NoJson`."""
+        """Read one chunk, and yield the events in it. Raises `ProviderRefused`, `NoJson`."""
         chunk = Fields(data)
         self._check(name, data, chunk)
         self._collected.model = chunk.text("model") or self._collected.model
@@ -132,7 +132,7 @@ class ChatReader:
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
         """Read an answer that was not streamed: a `chat.completion`, which has `message` where a chunk has
-        `delta`. Yield its events. Raises `Refused`, `NoJson`, `NotAnAnswer`."""
+        `delta`. Yield its events. Raises `ProviderRefused`, `NoJson`, `NotAnAnswer`."""
         yield from self.take("", body)
         if not self._is_answer:
             raise NotAnAnswer("sent JSON that is not a chat completion: is base_url right?")
@@ -145,8 +145,8 @@ class ChatReader:
             raise Unfinished
         yield from self._ready()
         # "[DONE]" without a finish reason also ends an answer.
-        stop: Stop = _STOPS.get(self._stop.lower(), "unknown") if self._stop else "stop"
-        yield self._collected.finished("refusal" if self._refused else stop, self._stop)
+        stop: StopReason = _STOPS.get(self._stop.lower(), "unknown") if self._stop else "stop"
+        yield self._collected.finish("refusal" if self._refused else stop, self._stop)
 
     def partial(self) -> Message | None:
         """Return the part of the answer that has arrived, without incomplete calls; None if nothing has."""
@@ -158,24 +158,26 @@ class ChatReader:
         for call in calls:
             if call.name or call.id:
                 arguments = "".join(call.pieces) if call.whole is None else call.whole
-                yield from self._collected.call(call.id, call.name, arguments)
+                yield from self._collected.add_call(call.id, call.name, arguments)
 
     def _check(self, name: str, data: bytes, chunk: Fields) -> None:
-        """Raise `Refused` if the chunk reports an error."""
+        """Raise `ProviderRefused` if the chunk reports an error."""
         if "error" in chunk:
-            raise Refused(data, chunk.object("error"))
+            raise ProviderRefused(data, chunk.object("error"))
         # vLLM and LM Studio also send the error's fields bare, or an event of that name.
         if name == "error" or chunk.text("object") == "error":
-            raise Refused(data, chunk)
+            raise ProviderRefused(data, chunk)
 
     def _message(self, message: Fields) -> Iterator[StreamEvent]:
         # DeepSeek, vLLM and llama.cpp use `reasoning_content`, OpenRouter and newer vLLM `reasoning`.
         """Read the content of a message or of a piece of it, and yield its events."""
-        yield from self._collected.thinking(message.text("reasoning_content") or message.text("reasoning"))
+        yield from self._collected.add_thinking(
+            message.text("reasoning_content") or message.text("reasoning")
+        )
         yield from self._collected.text(message.text("content"))
         for part in message.objects("content"):  # Mistral's reasoning models: a list of parts
             for inner in part.objects("thinking"):
-                yield from self._collected.thinking(inner.text("text"))
+                yield from self._collected.add_thinking(inner.text("text"))
             yield from self._collected.text(part.text("text"))
         refusal = message.text("refusal")
         self._refused = self._refused or bool(refusal)
@@ -204,8 +206,8 @@ class ChatReader:
         return self._calls[-1]
 
     def _end(self, choice: Fields, data: bytes) -> None:
-        """Store the finish reason. Raise `Refused` if it reports a failure."""
+        """Store the finish reason. Raise `ProviderRefused` if it reports a failure."""
         reason = choice.text("finish_reason")
         if reason.lower() in _FAILED:
-            raise Refused(data, choice.object("error"))
+            raise ProviderRefused(data, choice.object("error"))
         self._stop = reason or self._stop

@@ -13,21 +13,21 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from compactd.models.providers.json_fields import Fields, is_text, text_in
-from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
-from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.models.providers.json_fields import Fields, is_json_string, read_text
+from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
+from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Message
 
-OWN = "openai_responses"
+OPAQUE_PROVIDER = "openai_responses"
 """The value of `Opaque.provider` for items that only this API understands: reasoning, and calls of its
 built-in tools."""
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
-_INCOMPLETE: dict[str, Stop] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
-class ResponsesWire:
+class ResponsesApi:
     """The path and body of a request to the Responses API."""
 
     def path(self, request: ModelRequest) -> str:
@@ -78,7 +78,7 @@ class ResponsesReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = Collected()
+        self._collected = AnswerBuilder()
         self._stop = ""
         self._refused = False
         self._shown: set[tuple[str, float | None]] = set()
@@ -89,7 +89,7 @@ class ResponsesReader:
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
         """Read one event, and yield what it contains. Events that are not handled repeat others or are not
-        needed. Raises `Refused`, `NoJson`."""
+        needed. Raises `ProviderRefused`, `NoJson`."""
         event = Fields(data)
         kind = event.text("type") or name
         match kind:
@@ -102,7 +102,7 @@ class ResponsesReader:
                 yield from self._piece(event, "reasoning")
             case "response.reasoning_summary_part.added":
                 if event.number("summary_index"):
-                    yield from self._collected.thinking("\n\n")
+                    yield from self._collected.add_thinking("\n\n")
             case "response.output_item.done":
                 raw = event.raw("item")
                 if raw is not None:
@@ -113,17 +113,17 @@ class ResponsesReader:
                 response = event.object("response")
                 yield from self._response(response, kind.removeprefix("response."), data)
             case "error":
-                raise Refused(data, event.object("error") if "error" in event else event)
+                raise ProviderRefused(data, event.object("error") if "error" in event else event)
             case _:
                 if "error" in event and not kind.startswith("response."):
-                    raise Refused(data, event.object("error"))
+                    raise ProviderRefused(data, event.object("error"))
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """Read a `response` that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        """Read a `response` that was not streamed, and yield its events. Raises `ProviderRefused`, `NoJson`,
         `NotAnAnswer`."""
         response = Fields(body)
         if response.text("type") == "error" or ("error" in response and "output" not in response):
-            raise Refused(body, response.object("error") if "error" in response else response)
+            raise ProviderRefused(body, response.object("error") if "error" in response else response)
         if "output" not in response:
             raise NotAnAnswer("sent JSON that is not a response: is base_url right?")
         yield from self._response(response, response.text("status") or "completed", body)
@@ -132,8 +132,8 @@ class ResponsesReader:
         """Yield the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
-        stop: Stop = "stop" if self._stop == "completed" else _INCOMPLETE.get(self._stop, "unknown")
-        yield self._collected.finished("refusal" if self._refused else stop, self._stop)
+        stop: StopReason = "stop" if self._stop == "completed" else _INCOMPLETE.get(self._stop, "unknown")
+        yield self._collected.finish("refusal" if self._refused else stop, self._stop)
 
     def partial(self) -> Message | None:
         """Return the part of the answer that has arrived; None if nothing has."""
@@ -145,7 +145,7 @@ class ResponsesReader:
         if kind == "message":
             yield from self._collected.text(event.text("delta"))
         else:
-            yield from self._collected.thinking(event.text("delta"))
+            yield from self._collected.add_thinking(event.text("delta"))
 
     def _item(self, raw: Raw, index: float | None) -> Iterator[StreamEvent]:
         """Read an item that is complete. Its text is used only if it did not arrive in pieces before."""
@@ -166,15 +166,15 @@ class ResponsesReader:
             case "reasoning":
                 parts = [*item.objects("summary"), *item.objects("content")]
                 if is_new:
-                    yield from self._collected.thinking("\n\n".join(part.text("text") for part in parts))
+                    yield from self._collected.add_thinking("\n\n".join(part.text("text") for part in parts))
                 # The summary is for people; the item itself is sent back unchanged.
-                self._collected.opaque(OWN, raw)
+                self._collected.opaque(OPAQUE_PROVIDER, raw)
             case "function_call" | "custom_tool_call":
                 given = item.raw("arguments") or item.raw("input") or Raw(b'""')
-                arguments = text_in(given) if is_text(given) else given
-                yield from self._collected.call(item.text("call_id"), item.text("name"), arguments)
+                arguments = read_text(given) if is_json_string(given) else given
+                yield from self._collected.add_call(item.text("call_id"), item.text("name"), arguments)
             case _:
-                self._collected.opaque(OWN, raw)
+                self._collected.opaque(OPAQUE_PROVIDER, raw)
 
     def _response(self, response: Fields, status: str, data: bytes) -> Iterator[StreamEvent]:
         """Read the response object at the end of the answer: items that were not streamed, the usage, and
@@ -182,7 +182,7 @@ class ResponsesReader:
         self._collected.model = response.text("model") or self._collected.model
         self._collected.report(response.raw("usage"))
         if status in ("failed", "cancelled"):
-            raise Refused(data, response.object("error"))
+            raise ProviderRefused(data, response.object("error"))
         for index, raw in enumerate(response.items("output")):
             yield from self._item(raw, float(index))
         self._stop = "completed"

@@ -12,13 +12,13 @@ from msgspec import Raw
 
 from compactd.core.tokens.usage import normalise
 from compactd.models.providers.json_fields import Fields, object_bytes
-from compactd.models.providers.protocol import (
+from compactd.models.providers.provider import (
     Finished,
     ModelRequest,
-    Stop,
+    StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
+    TextChunk,
+    ThinkingChunk,
     ToolCallReady,
 )
 from compactd.models.providers.retries import error_in
@@ -28,7 +28,7 @@ from compactd.protocol.messages import Block, Message, Opaque, Text, Thinking, T
 _EMPTY = Raw(b"{}")
 
 
-class Refused(Exception):
+class ProviderRefused(Exception):
     """The error that the provider reports a failure inside its answer."""
 
     def __init__(self, text: bytes | Raw, error: Fields) -> None:
@@ -45,7 +45,7 @@ class Unfinished(Exception):
     """The error that the stream ended before the answer was complete."""
 
 
-class Reader(Protocol):
+class ResponseReader(Protocol):
     """A reader of one answer of one API. Create a new one per request."""
 
     framing: Literal["events", "lines"]
@@ -55,11 +55,11 @@ class Reader(Protocol):
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
         """Read the data of one event or line, and yield what it contains. `name` is the event's name.
-        Raises `Refused`, `NoJson`."""
+        Raises `ProviderRefused`, `NoJson`."""
         ...
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        """Read an answer that was not streamed, and yield its events. Raises `Refused`, `NoJson`,
+        """Read an answer that was not streamed, and yield its events. Raises `ProviderRefused`, `NoJson`,
         `NotAnAnswer`."""
         ...
 
@@ -72,7 +72,7 @@ class Reader(Protocol):
         ...
 
 
-class Wire(Protocol):
+class ProviderApi(Protocol):
     """The code for one API: the path and body of a request, and a reader of the answer."""
 
     def path(self, request: ModelRequest) -> str:
@@ -83,12 +83,12 @@ class Wire(Protocol):
         """Return the JSON of a request. O(bytes)."""
         ...
 
-    def reader(self) -> Reader:
+    def reader(self) -> ResponseReader:
         """Return a new reader for one answer."""
         ...
 
 
-class Collected:
+class AnswerBuilder:
     """A collector of the blocks of one answer, in order. O(bytes)."""
 
     def __init__(self) -> None:
@@ -101,20 +101,20 @@ class Collected:
         """The last usage report, as it arrived."""
         self.model: str | None = None
 
-    def text(self, piece: str) -> Iterator[TextDelta]:
+    def text(self, piece: str) -> Iterator[TextChunk]:
         """Add a piece of text, and yield its event. A new block begins if the current one is not text."""
         if piece:
             self._open("text")
             self._pieces.append(piece)
-            yield TextDelta(piece)
+            yield TextChunk(piece)
 
-    def thinking(self, piece: str) -> Iterator[ThinkingDelta]:
+    def add_thinking(self, piece: str) -> Iterator[ThinkingChunk]:
         """Add a piece of reasoning, and yield its event. A new block begins if the current one is not
         reasoning."""
         if piece:
             self._open("thinking")
             self._pieces.append(piece)
-            yield ThinkingDelta(piece)
+            yield ThinkingChunk(piece)
 
     def signature(self, piece: str) -> None:
         """Add a piece to the signature of the current reasoning."""
@@ -141,7 +141,7 @@ class Collected:
         # Copy it, because a decoded `Raw` keeps the whole chunk alive.
         self.put(Opaque(provider=provider, raw=Raw(bytes(raw))))
 
-    def call(self, call_id: str, name: str, arguments: str | Raw) -> Iterator[ToolCallReady]:
+    def add_call(self, call_id: str, name: str, arguments: str | Raw) -> Iterator[ToolCallReady]:
         """Add a complete call, and yield its event. `arguments` is JSON, or the text that the model wrote
         instead."""
         text = bytes(arguments).decode("utf-8", "replace") if isinstance(arguments, Raw) else arguments
@@ -149,7 +149,7 @@ class Collected:
         call_id = call_id or f"call_{secrets.token_hex(8)}"
         self.has_calls = True
         # Broken arguments become a JSON string, as OpenAI's `arguments` is one.
-        self.put(ToolCall(call_id=call_id, name=name, arguments=_quoted(text) if given is None else given))
+        self.put(ToolCall(call_id=call_id, name=name, arguments=_quote(text) if given is None else given))
         yield ToolCallReady(call_id=call_id, name=name, arguments=text if given is None else given)
 
     def report(self, usage: Raw | None) -> None:
@@ -164,7 +164,7 @@ class Collected:
             return None
         return Message(role="assistant", content=tuple(self._done), usage=self.usage)
 
-    def finished(self, stop: Stop, raw_stop: str) -> Finished:
+    def finish(self, stop: StopReason, raw_stop: str) -> Finished:
         """Return the complete answer. If it contains tool calls, its stop reason is `tool_use`, unless
         `stop` is more specific."""
         self.close()
@@ -172,7 +172,7 @@ class Collected:
             stop = "tool_use"
         return Finished(
             message=Message(role="assistant", content=tuple(self._done), usage=self.usage, stop_reason=stop),
-            usage=usage_of(self.usage),
+            usage=decode_usage_report(self.usage),
             stop_reason=stop,
             raw_stop=raw_stop,
             model=self.model,
@@ -185,7 +185,7 @@ class Collected:
             self._kind = kind
 
 
-def usage_of(raw: Raw | None) -> Usage | None:
+def decode_usage_report(raw: Raw | None) -> Usage | None:
     """Return a usage report in compactd's form; None if there is none or its numbers are invalid."""
     if raw is None:
         return None
@@ -195,5 +195,5 @@ def usage_of(raw: Raw | None) -> Usage | None:
         return None
 
 
-def _quoted(text: str) -> Raw:
+def _quote(text: str) -> Raw:
     return Raw(msgspec.json.encode(text))

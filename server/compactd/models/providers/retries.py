@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from compactd.models.providers.json_fields import Fields, NoJson, list_in
-from compactd.models.providers.protocol import Failure
+from compactd.models.providers.json_fields import Fields, NoJson, read_list
+from compactd.models.providers.provider import ProviderFailure
 
 RETRIED = frozenset((408, 409, 425, 429))
 """Statuses below 500 that are retried: timeout, a lock, too early, too many requests."""
@@ -44,7 +44,7 @@ class Clock(Protocol):
         ...
 
 
-class Retries(Struct, frozen=True, kw_only=True):
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """The maximum number of requests, and the delays between them."""
 
     requests: int = 3
@@ -60,11 +60,13 @@ class Retries(Struct, frozen=True, kw_only=True):
     same time."""
 
 
-NO_RETRIES = Retries(requests=1)
+NO_RETRIES = RetryPolicy(requests=1)
 """The rule that sends one request only."""
 
 
-def delay_of(failure: Failure, request: int, policy: Retries, random: Callable[[], float]) -> float | None:
+def delay_of(
+    failure: ProviderFailure, request: int, policy: RetryPolicy, random: Callable[[], float]
+) -> float | None:
     """Return how many seconds to wait before request number `request` (2 is the first retry). None means: do
     not retry.
 
@@ -79,7 +81,7 @@ def delay_of(failure: Failure, request: int, policy: Retries, random: Callable[[
     return delay * (1 - policy.jitter * random())
 
 
-def may_pass(failure: Failure) -> bool:
+def may_pass(failure: ProviderFailure) -> bool:
     """Return whether the same request could succeed later. It could not after an overflow or a bad
     request, or without quota or permission."""
     if failure.should_retry is not None:
@@ -96,9 +98,11 @@ def may_pass(failure: Failure) -> bool:
             return status in RETRIED
 
 
-def _may_pass_by_its_words(failure: Failure) -> bool:
+def _may_pass_by_its_words(failure: ProviderFailure) -> bool:
     """Return whether the same request could succeed later, judged by the error's text."""
-    from compactd.core.overflow.classify import Failure as Told  # rare, and its patterns take time to compile
+    from compactd.core.overflow.classify import (
+        FailureReport as Told,  # rare, and its patterns take time to compile
+    )
     from compactd.core.overflow.classify import classify
 
     verdict = classify(
@@ -291,7 +295,7 @@ def error_body(body: str) -> Fields:
     contains the object."""
     raw = body.encode("utf-8", "replace")
     if raw.lstrip()[:1] == b"[":
-        raw = next((bytes(item) for item in list_in(raw)), b"{}")
+        raw = next((bytes(item) for item in read_list(raw)), b"{}")
     try:
         return Fields(raw)
     except NoJson:

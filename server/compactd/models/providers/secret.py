@@ -36,12 +36,12 @@ class Secret:
 BLOT = "[key]"
 """The text that replaces a key."""
 
-_SHORTEST = 6
+_MIN_CHARS = 6
 """The length, in characters, from which a key is removed from texts. Shorter ones (`none`, `x`) are
 placeholders that occur everywhere."""
 
 
-def blotted(text: str, secrets: tuple[Secret, ...]) -> str:
+def blot_keys(text: str, secrets: tuple[Secret, ...]) -> str:
     r"""Return `text` with `BLOT` in place of the keys, which some servers quote ("Incorrect API key provided:
     sk-…").
 
@@ -49,14 +49,14 @@ def blotted(text: str, secrets: tuple[Secret, ...]) -> str:
     """
     for secret in secrets:
         key = secret.reveal()
-        if len(key) >= _SHORTEST:
+        if len(key) >= _MIN_CHARS:
             text = text.replace(key, BLOT)
             if "\\" in text or "%" in text:
-                text = _written(key).sub(BLOT, text)
+                text = _spellings(key).sub(BLOT, text)
     return text
 
 
-def _written(key: str) -> re.Pattern[str]:
+def _spellings(key: str) -> re.Pattern[str]:
     """Return a pattern for every spelling of the key. Each character may be written as itself, with an
     escape, or as a number."""
     import re

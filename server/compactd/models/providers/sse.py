@@ -65,7 +65,7 @@ class Lines:
                 carriage = chunk.find(b"\r", start)
         self._hold(chunk[start:])
 
-    def rest(self) -> bytes:
+    def take_rest(self) -> bytes:
         """Return the text after the last line end, and forget it."""
         return self._line(b"")
 
@@ -109,7 +109,7 @@ class ServerEvents:
         The standard drops such an event, but some servers omit that line before they close the stream. If the
         event was cut, its data is not valid JSON, and reading it fails.
         """
-        yield from self._take(self._lines.rest())
+        yield from self._take(self._lines.take_rest())
         yield from self._take(b"")
 
     def _take(self, line: bytes) -> Iterator[ServerEvent]:

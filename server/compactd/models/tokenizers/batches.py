@@ -29,20 +29,20 @@ MARK = 0xFEFEFEFE
 BATCH_CHARS = 16 * 1024
 """About how many characters are counted in one tokenizer call. Such a call takes 1 ms."""
 
-ALONE_CHARS = 48 * 1024
+MAX_SINGLE_THREAD_CHARS = 48 * 1024
 """Up to this many characters, no helper thread is used. The event loop counts up to this much itself
 (`session.INLINE_BYTES`), in 3 ms. It must not wait for a thread that may not get a core."""
 
 SHARE_CHARS = 24 * 1024
-"""Above `ALONE_CHARS`, one more thread is used per this many characters."""
+"""Above `MAX_SINGLE_THREAD_CHARS`, one more thread is used per this many characters."""
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 """The maximum number of threads that count at the same time in the whole process."""
 
 TOKEN_BYTES = 4
 """The bytes of one token in tiktoken's buffer."""
 
-REST_S = 50e-6
+HELPER_PAUSE_S = 50e-6
 """The pause of a helper thread after each batch, in seconds."""
 
 Encode = Callable[[str], bytes]
@@ -51,12 +51,12 @@ Encode = Callable[[str], bytes]
 CountAlone = Callable[[str], int]
 """A function that returns the number of tokens of one text, whatever the text contains."""
 
-Part = tuple[int, str]
+TextPart = tuple[int, str]
 """(index of a text, a part of that text). Texts are split into parts only where no token crosses."""
 
 
 def count_each(
-    parts: Iterator[Part], texts: int, chars: int, encode: Encode, alone: CountAlone, *, threads: int
+    parts: Iterator[TextPart], texts: int, chars: int, encode: Encode, alone: CountAlone, *, threads: int
 ) -> list[int]:
     """Return the number of tokens of each text. The `texts` texts arrive as `parts`, with `chars` characters
     in total.
@@ -64,7 +64,7 @@ def count_each(
     O(chars), with one thread per core, at most `threads`. Raises what `alone` raises.
     """
     work = _Work(parts, encode, alone)
-    wanted = 1 if chars <= ALONE_CHARS else chars // SHARE_CHARS + 1
+    wanted = 1 if chars <= MAX_SINGLE_THREAD_CHARS else chars // SHARE_CHARS + 1
     helpers = _helpers(min(threads, cores(), wanted) - 1, work.help)
     try:
         work.run()
@@ -82,7 +82,7 @@ def count_each(
 class _Work:
     """The batches of one count, which several threads take one by one, and their results."""
 
-    def __init__(self, parts: Iterator[Part], encode: Encode, alone: CountAlone) -> None:
+    def __init__(self, parts: Iterator[TextPart], encode: Encode, alone: CountAlone) -> None:
         self._batches = _batches(parts)
         self._encode = encode
         self._alone = alone
@@ -100,7 +100,7 @@ class _Work:
         """Count batches alongside another thread until none is left. Pause after each, so that waiting
         threads such as the event loop get a core."""
         while self._step():
-            sleep(REST_S)
+            sleep(HELPER_PAUSE_S)
 
     def stop(self) -> None:
         """Drop the batches that no thread has begun."""
@@ -146,9 +146,9 @@ def refuses(error: BaseException) -> bool:
 _MARK = MARK.to_bytes(TOKEN_BYTES, sys.byteorder)
 
 
-def _batches(parts: Iterator[Part]) -> Iterator[list[Part]]:
+def _batches(parts: Iterator[TextPart]) -> Iterator[list[TextPart]]:
     """Yield lists of parts with about `BATCH_CHARS` characters each."""
-    batch: list[Part] = []
+    batch: list[TextPart] = []
     chars = 0
     for part in parts:
         batch.append(part)
@@ -171,8 +171,8 @@ def cores() -> int:
 
 
 _making = threading.Lock()
-_made: list[ThreadPoolExecutor] = []
-_free = threading.Semaphore(MOST_THREADS - 1)
+_pools: list[ThreadPoolExecutor] = []
+_free = threading.Semaphore(MAX_THREADS - 1)
 
 
 def _helpers(count: int, run: Callable[[], None]) -> list[Future[None]]:
@@ -197,6 +197,6 @@ def _pool() -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
     with _making:
-        if not _made:
-            _made.append(ThreadPoolExecutor(MOST_THREADS - 1, thread_name_prefix="compactd-count"))
-        return _made[0]
+        if not _pools:
+            _pools.append(ThreadPoolExecutor(MAX_THREADS - 1, thread_name_prefix="compactd-count"))
+        return _pools[0]

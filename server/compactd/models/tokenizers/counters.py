@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from compactd.core.tokens.counting import Chars4, Chars4Utf16, Counter, Habits, Provided, script_aware
+from compactd.core.tokens.counting import Chars4, Chars4Utf16, Counter, Habits, ProviderCounter, script_aware
 from compactd.core.tokens.estimate import SLICE_CHARS, estimate
 from compactd.core.tokens.image_rules import picture_rule
 from compactd.models.tokenizers.batches import (
     BATCH_CHARS,
     MARK,
-    MOST_THREADS,
+    MAX_THREADS,
     SEPARATOR,
     TOKEN_BYTES,
     count_each,
@@ -168,7 +168,7 @@ def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
     return ranks
 
 
-class Bpe(Provided, frozen=True):
+class Bpe(ProviderCounter, frozen=True):
     """A counter that uses the encoding `name`. The encoding is loaded at the first text."""
 
     name: str
@@ -195,7 +195,7 @@ class Bpe(Provided, frozen=True):
             return count_with(encoding.encode_ordinary, text)
         return tokens.nbytes // TOKEN_BYTES
 
-    def count_each(self, texts: Sequence[str], threads: int = MOST_THREADS) -> list[int]:
+    def count_each(self, texts: Sequence[str], threads: int = MAX_THREADS) -> list[int]:
         """Return the number of tokens of each text, as `count` does. Many texts are counted in one call,
         with up to `threads` threads."""
         encoding = load(self.name)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compactd.core.tokens.counting import Counter, Provided
+from compactd.core.tokens.counting import Counter, ProviderCounter
 from compactd.models.tokenizers.counters import Bpe
 
-LONGEST_CHARS = 100_000
+MAX_LINE_CHARS = 100_000
 """The maximum length, in characters, of a text that is counted with the cache. A longer text is not a
 summary."""
 
@@ -27,7 +27,7 @@ class LineCounts(dict[str, int]):
         return tokens
 
 
-class ByLine(Provided, frozen=True, eq=False):
+class ByLine(ProviderCounter, frozen=True, eq=False):
     """A counter that gives the same numbers as its tokenizer and caches the counts of lines."""
 
     known: LineCounts
@@ -46,12 +46,12 @@ class ByLine(Provided, frozen=True, eq=False):
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`, the same as without the cache. O(length). For lines that
         are in the cache it takes a tenth of the time."""
-        if len(text) > LONGEST_CHARS:
+        if len(text) > MAX_LINE_CHARS:
             return self.known.counter.count(text)
         return sum(map(self.known.__getitem__, _pieces(text)))
 
 
-def remembering(counter: Counter) -> Counter:
+def remember_lines(counter: Counter) -> Counter:
     """Return a counter that caches lines, if `counter` is a tokenizer. Otherwise return `counter` itself.
 
     Use the result for one piece of work, then drop it. An estimator's count of a text is not the sum of its

@@ -12,7 +12,7 @@ from compactd.session.git.program import Git
 CONTENT_BYTES = 256 * 1024
 """The largest file whose content a diff shows."""
 
-ALL_CONTENT_BYTES = 16 * 1024 * 1024
+MAX_DIFF_BYTES = 16 * 1024 * 1024
 """The most bytes of content that a diff shows, in all files combined, old and new content."""
 
 _NO_FILE = "0" * 6
@@ -21,14 +21,14 @@ _NO_FILE = "0" * 6
 _LINK = "120000"
 _SUBMODULE = "160000"
 
-Status = Literal["added", "modified", "deleted"]
+ChangeStatus = Literal["added", "modified", "deleted"]
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class ChangedFile(Struct, frozen=True, kw_only=True):
     """A file that differs between two trees."""
 
     file: str
-    status: Status
+    status: ChangeStatus
     additions: int
     deletions: int
     before: str | None = None
@@ -39,7 +39,7 @@ class Changed(Struct, frozen=True, kw_only=True):
 class Difference(Struct, frozen=True, kw_only=True):
     """The files that changed, or the reason why that is not known."""
 
-    files: tuple[Changed, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     root: str | None = None
     reason: str | None = None
     hidden: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     contain such files."""
 
 
-def difference(git: Git, before: str, after: str) -> tuple[Changed, ...]:
+def difference(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
     """Return the files that differ between the git trees `before` and `after`, sorted by path. Raises
     `NoTree`.
     """
@@ -57,12 +57,12 @@ def difference(git: Git, before: str, after: str) -> tuple[Changed, ...]:
     lines = git.run(
         "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--numstat", before, after
     )
-    counts = dict(_counts(lines))
+    counts = dict(_line_counts(lines))
     sides = list(_sides(shown))
     wanted = [name for _, old, new, path in sides if path in counts for name in (old, new) if name]
     texts = _contents(git, wanted)
     return tuple(
-        Changed(
+        ChangedFile(
             file=path.decode("utf-8", "replace"),
             status=status,
             additions=(counts.get(path) or (0, 0))[0],
@@ -80,7 +80,7 @@ def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | None:
     return texts.get(name) if name else ""
 
 
-def _sides(shown: bytes) -> Iterator[tuple[Status, str, str, bytes]]:
+def _sides(shown: bytes) -> Iterator[tuple[ChangeStatus, str, str, bytes]]:
     r"""Yield (status, object before, object after, path) from `:mode mode name name S\0path\0` records.
 
     An object's name is empty if the file does not exist on that side.
@@ -101,7 +101,7 @@ def _sides(shown: bytes) -> Iterator[tuple[Status, str, str, bytes]]:
             yield "modified", before, after, path
 
 
-def _counts(lines: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
+def _line_counts(lines: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
     r"""Yield (path, (lines added, lines removed)) for each text file.
 
     The input is `1\t2\tpath\0`, with `-` for binary files.
@@ -125,7 +125,7 @@ def _contents(git: Git, names: Sequence[str]) -> dict[str, str]:
     total = 0
     for name, line in zip(asked, sizes, strict=False):
         size = line.rsplit(b" ", 1)[-1]
-        if not size.isdigit() or int(size) > CONTENT_BYTES or total + int(size) > ALL_CONTENT_BYTES:
+        if not size.isdigit() or int(size) > CONTENT_BYTES or total + int(size) > MAX_DIFF_BYTES:
             continue
         total += int(size)
         fitting.append(name)

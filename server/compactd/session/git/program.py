@@ -20,7 +20,7 @@ from compactd.session.git.work_tree import NoTree, WorkTree
 DEADLINE_S = 20.0
 """The most seconds that one snapshot or one diff may take."""
 
-LOOK_AFTER_S = 1.0
+PIPE_CHECK_AFTER_S = 1.0
 """Seconds after which compactd looks for a named pipe in the work tree that git may be waiting for."""
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes"})
@@ -86,9 +86,9 @@ class Git:
         deadline, and `NoTree` if git waits for a pipe.
         """
         left_s = max(0.05, self._until - monotonic())
-        if left_s > LOOK_AFTER_S:
+        if left_s > PIPE_CHECK_AFTER_S:
             try:
-                return process.communicate(given, timeout=LOOK_AFTER_S)
+                return process.communicate(given, timeout=PIPE_CHECK_AFTER_S)
             except subprocess.TimeoutExpired:
                 self._look_for_endless_file()
                 given = b""  # the first call has already passed it on

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compactd._runtime.programs import find_program, is_inside, project_root, safe_entries
-from compactd.session.git.difference import Changed, difference
+from compactd.session.git.difference import ChangedFile, difference
 from compactd.session.git.program import DEADLINE_S, Git
 from compactd.session.git.work_tree import NoTree, WorkTree, work_tree_of
 
@@ -69,11 +69,11 @@ class GitTrees:
                 # Git cannot use the copy of the user's index (a split index). Begin without an index.
                 (self._folder / "index").unlink(missing_ok=True)
                 changed = git.changed_files()
-            given = b"\0".join(_worth_keeping(tree.root, self._folder.parent.parent, changed))
+            given = b"\0".join(_paths_to_store(tree.root, self._folder.parent.parent, changed))
             git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=given)
             return git.run("write-tree", "--missing-ok").decode("ascii").strip()
 
-    def difference(self, before: str, after: str, working_dir: str) -> tuple[Changed, ...]:
+    def difference(self, before: str, after: str, working_dir: str) -> tuple[ChangedFile, ...]:
         """Return the files that differ between two snapshots, sorted by path. Raises `NoTree`."""
         tree = work_tree_of(working_dir)
         if not (self._folder / "HEAD").is_file():
@@ -190,7 +190,7 @@ def _show_all(git: Git, root: Path) -> None:
             git.run("update-index", option, "-z", "--stdin", given=b"\0".join(marked))
 
 
-def _worth_keeping(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[bytes]:
+def _paths_to_store(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[bytes]:
     """Yield, once each, those of `paths` that a snapshot stores: files that are not too large, links and
     deleted files. Paths inside `home`, compactd's data folder, are left out.
     """

@@ -1,0 +1,71 @@
+"""Build the next model request of the daemon's agent loop, in the provider's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from compactd.core.history.projection import project
+from compactd.core.models.lookup import WANT_REASONING
+from compactd.formats.messages.base import render
+from compactd.models.providers.provider import Finished, ModelRequest, Provider
+from compactd.protocol.messages import ToolCall
+from compactd.session.session import Session
+
+OUTPUT_TOKENS = 32_000
+"""The output limit of a request if the model's own limit is unknown (docs/specs-evmts-opencode.md,
+"opencode.md", `isOverflow`)."""
+
+
+def output_limit(session: Session, most: int | None) -> int | None:
+    """Return the output limit to send if `most` tokens are free for the answer. It is at least 1; None
+    leaves it to the provider."""
+    if most is None:
+        return None
+    # Providers do not accept 0. If no room is left, the provider reports it.
+    most = max(1, most)
+    return most if session.window.output_limit is not None else min(most, OUTPUT_TOKENS)
+
+
+async def next_request(
+    session: Session, provider: Provider, model: str, max_output_tokens: int | None
+) -> tuple[ModelRequest, Mapping[str, str]]:
+    """Return (the next request, a mapping of tool names). The mapping has an entry for each tool whose name
+    was changed for the provider: from the name that the model sees to the client's. O(view), in a worker.
+
+    It also records that the current epoch of the view was handed out.
+    """
+    view, system, tools = session.state.view(), session.state.system_prompt, session.tools()
+    counter, name = session.counter, session.state.model.model
+    session.note_sent_epoch(view.epoch)
+    reasoning = provider.name in WANT_REASONING
+    made = await session.host.in_worker(
+        lambda: render(
+            provider.shape, system, tools, project(view.items, counter), name, with_reasoning=reasoning
+        )
+    )
+    request = ModelRequest(
+        model=model,
+        system=made.system,
+        messages=tuple(made.messages),
+        tools=tuple(made.tools or ()),
+        max_output_tokens=max_output_tokens,
+        context_window=session.budget_status().window,
+    )
+    return request, made.names
+
+
+def with_own_names(finished: Finished, names: Mapping[str, str]) -> Finished:
+    """Return `finished` with the client's names of the tools. `names` is the mapping from `next_request`;
+    some providers do not accept all names."""
+    if not names:
+        return finished
+    content = tuple(
+        msgspec.structs.replace(block, name=names.get(block.name, block.name))
+        if isinstance(block, ToolCall)
+        else block
+        for block in finished.message.content
+    )
+    message = msgspec.structs.replace(finished.message, content=content)
+    return msgspec.structs.replace(finished, message=message)

@@ -1,0 +1,246 @@
+"""The session behind the chat app: its requests to the daemon, and the state that was last read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+from msgspec import Raw
+
+from compactd.cli.chat.pieces import RESULT_CHARS, content_text, display_text, left_behind
+from compactd.cli.chat.usage_chart import ChartEntry, rows_of
+from compactd.cli.commands.models import pricing_of
+from compactd.cli.inspect.anatomy import call_subject
+from compactd.cli.inspect.cost import cost_of
+from compactd.client import AsyncClient, Event, Json
+from compactd.core.models.registry import Pricing
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Block, CompactionResult, TokenUsage, ToolCall, ToolResult
+from compactd.protocol.wire import (
+    AbortResult,
+    BranchResult,
+    ExpandResult,
+    HistoryEntry,
+    HistoryResult,
+    Hit,
+    ListResult,
+    LookupResult,
+    ModelSetResult,
+    Nothing,
+    PromptResult,
+    SearchResult,
+    SessionInfo,
+    StartResult,
+    StateResult,
+    UndoResult,
+)
+
+COMPACTION_TIMEOUT_S = 3600.0
+"""Timeout of a compaction, in seconds. A local model can read a long conversation for minutes."""
+
+PAGE = 2_000
+"""The number of entries per answer; a long session is read in several answers."""
+
+NO_TOOLS = "This chat runs no tools."
+
+
+async def no_tools(params: dict[str, Json]) -> dict[str, object]:
+    """Answer `tool/execute` with an error: the tools of the session belong to another program."""
+    return {"content": NO_TOOLS, "is_error": True}
+
+
+class ChatSession:
+    """The session that the chat shows; `switch` changes it. Methods raise the errors of `AsyncClient`."""
+
+    started: StartResult
+    state: StateResult
+    usage: TokenUsage
+    """The newest usage: from `state`, or from an event after it."""
+
+    def __init__(self, client: AsyncClient, *, is_echo: bool = False) -> None:
+        self.client = client
+        self.is_echo = is_echo
+        self.entries: dict[str, HistoryEntry] = {}
+        """Entry id -> entry, oldest first."""
+        self.rows: dict[str, ChartEntry] = {}
+        self.dollars: float | None = None
+        """Cost in US dollars of all requests with a usage report, at the present model's prices; None if no
+        request has a report.
+        """
+        self._calls: dict[str, ToolCall] = {}
+        self._epoch = -1
+        self._pricing: Pricing | None = None
+        self._priced: str | None = None
+        self._echoing = asyncio.Lock()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.started.session_id
+
+    @property
+    def newest(self) -> str | None:
+        """The id of the newest entry that was read; None if there is none."""
+        return next(reversed(self.entries), None)
+
+    async def open(self, params: Mapping[str, object]) -> None:
+        """Start or resume a session, and read its whole history. `params`: the params of `session/start`."""
+        self.started = await self.client.ask("session/start", params, StartResult)
+        self._epoch = -1
+        await self.refresh()
+
+    async def switch(self, session_id: str) -> None:
+        """Switch to another session and close the current one. If that fails, the current
+        one stays open.
+        """
+        before = self.id
+        await self.open({"session_id": session_id})
+        if before != self.id:
+            await self.client.ask("session/close", {"session_id": before}, Nothing)
+
+    async def refresh(self) -> bool:
+        """Read the state and the new entries. If the epoch is another one (the view changed other than by an
+        append), read all entries again and return True.
+        """
+        self.state = await self.client.ask("agent/state", {"session_id": self.id}, StateResult)
+        self.usage = self.state.token_usage
+        is_anew = self.usage.epoch != self._epoch
+        newest = None if is_anew else self.newest
+        fresh = [entry async for entry in self._history(newest) if entry.entry_id != newest]
+        await self._look_up_prices()
+        if is_anew:
+            self.entries, self.rows, self._calls, self.dollars = {}, {}, {}, None
+        self.entries.update((entry.entry_id, entry) for entry in fresh)
+        self.rows.update(rows_of(fresh, self._calls))
+        self._add_cost(fresh)
+        self._epoch = self.usage.epoch
+        return is_anew
+
+    def note_usage(self, usage: TokenUsage) -> None:
+        """Store the usage that an event reported."""
+        self.usage = usage
+
+    def newest_compaction(self) -> CompactionResult | None:
+        """Return the result of the newest compaction that was not undone; None if there is none."""
+        done = (e.compaction for e in reversed(self.entries.values()) if e.in_context)
+        return next((one for one in done if one is not None), None)
+
+    def read_left_behind(self) -> frozenset[str]:
+        """Return the ids of entries on branches that were left."""
+        return left_behind(tuple(self.entries.values()))
+
+    # --- what a person asks for -----------------------------------------------------------------------
+
+    async def prompt(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
+        """Send a prompt. The answer arrives as events of the client; in echo mode, `take` gets the events."""
+        if self.is_echo:
+            async with self._echoing:
+                await self._echo(text, take)
+        else:
+            params = {"session_id": self.id, "text": text}
+            await self.client.ask("agent/prompt", params, PromptResult)
+
+    async def abort(self) -> bool:
+        """Stop the running answer. Return whether one was running."""
+        return (await self.client.ask("agent/abort", {"session_id": self.id}, AbortResult)).aborted
+
+    async def compact(self, params: Mapping[str, object]) -> CompactionResult:
+        """Compact the session now. `params`: further params of `session/compact`. Cancelling the caller
+        cancels the compaction.
+        """
+        # Echo mode sends nothing anywhere, so no model may summarise.
+        strategy = {"strategy": "extract"} if self.is_echo else {}
+        asked = {"session_id": self.id, **strategy, **params}
+        return await self.client.ask(
+            "session/compact", asked, CompactionResult, timeout_s=COMPACTION_TIMEOUT_S
+        )
+
+    async def undo(self) -> UndoResult:
+        """Undo the last compaction or prune."""
+        return await self.client.ask("session/undo", {"session_id": self.id}, UndoResult)
+
+    async def redo(self) -> UndoResult:
+        """Redo what was undone last."""
+        return await self.client.ask("session/redo", {"session_id": self.id}, UndoResult)
+
+    async def branch(self, entry_id: str) -> BranchResult:
+        """Continue after an earlier entry, on a new branch."""
+        params = {"session_id": self.id, "entry_id": entry_id}
+        return await self.client.ask("session/branch", params, BranchResult)
+
+    async def set_model(self, model: str) -> ModelSetResult:
+        """Switch to another model, and compact the context if it does not fit that model."""
+        params = {"session_id": self.id, "model": model}
+        return await self.client.ask("model/set", params, ModelSetResult, timeout_s=COMPACTION_TIMEOUT_S)
+
+    async def search(self, words: str) -> Sequence[Hit]:
+        """Return the messages of the session that contain the words, newest first."""
+        params = {"session_id": self.id, "query": words}
+        return (await self.client.ask("session/search", params, SearchResult)).hits
+
+    async def sessions(self) -> Sequence[SessionInfo]:
+        """Return all stored sessions, newest first."""
+        return (await self.client.ask("session/list", None, ListResult)).sessions
+
+    async def originals(self, compaction_id: str) -> str:
+        """Return the messages that a compaction removed, as text."""
+        params = {"session_id": self.id, "compaction_id": compaction_id}
+        found = await self.client.ask("session/expand", params, ExpandResult)
+        texts = []
+        for original in found.entries:
+            message = decode_message(original.message)
+            parts = (_block_line(block) for block in message.content)
+            texts.append(f"{message.role} · {original.entry_id}\n" + "\n".join(p for p in parts if p))
+        return "\n\n".join(texts)
+
+    # --- inside ---------------------------------------------------------------------------------------
+
+    async def _echo(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
+        """Append the prompt and then the same text as its answer, as the daemon's own loop would. `take` gets
+        the answer word by word, as events.
+        """
+        asked = {"role": "user", "content": text, "meta": {"author": "user"}}
+        await self.client.call("session/append", {"session_id": self.id, "messages": [asked]})
+        await self.client.call("turn/begin", {"session_id": self.id}, timeout_s=COMPACTION_TIMEOUT_S)
+        for word in text.split(" "):
+            await take(Event(self.id, 0, "message_delta", {"delta": f"{word} "}))
+        said = {"role": "assistant", "content": text}
+        await self.client.call("turn/end", {"session_id": self.id, "messages": [said]})
+
+    async def _history(self, newest: str | None) -> AsyncIterator[HistoryEntry]:
+        """Yield the entries from the entry `newest` on, including it; all entries if it is None."""
+        begin = newest
+        while True:
+            params = {"session_id": self.id, "from": begin, "limit": PAGE}
+            page = await self.client.ask("session/history", params, HistoryResult)
+            for entry in page.entries:
+                yield entry
+            if page.next is None:
+                return
+            begin = page.next
+
+    async def _look_up_prices(self) -> None:
+        model = self.state.model
+        if model is None or model == self._priced:
+            return
+        found = await self.client.ask("models/lookup", {"model": model}, LookupResult)
+        self._pricing, self._priced = pricing_of(found), model
+
+    def _add_cost(self, entries: Sequence[HistoryEntry]) -> None:
+        messages = (decode_message(e.message) for e in entries if isinstance(e.message, Raw))
+        cost = cost_of(messages, self._pricing) if self._pricing is not None else None
+        summaries = [e.compaction.cost for e in entries if e.compaction is not None]
+        dollars = [cost.dollars] if cost is not None else []
+        dollars += [one for one in summaries if isinstance(one, float)]
+        if dollars:
+            self.dollars = (self.dollars or 0.0) + sum(dollars)
+
+
+def _block_line(block: Block) -> str:
+    match block:
+        case ToolCall():
+            return f"→ {block.name} {call_subject(block, None)}"
+        case ToolResult():
+            return display_text(content_text(block.content))[:RESULT_CHARS]
+        case _:
+            return display_text(content_text((block,)))

@@ -1,0 +1,300 @@
+"""Read and write messages of the Agent Client Protocol (ACP).
+
+The protocol sends one JSON-RPC message per line on stdin and stdout (agentclientprotocol.com, "Transports",
+read 2026-11). Only the needed parts of a message are decoded; the rest keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import stat
+import sys
+import threading
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.client.frames import Json
+
+MAX_LINE_BYTES = 64 << 20
+"""The most bytes of a line. A longer line ends the connection, because a line is kept in memory
+as a whole.
+"""
+NULL = Raw(b"null")
+MAX_LOGGED = 100
+"""The most lines that a proxy logs about lines it could not read."""
+
+UNREADABLE = (ValueError, RecursionError)
+"""What decoding JSON of another program raises: errors of msgspec and of encodings are `ValueError`s."""
+
+Id = int | str
+
+
+class ErrorObject(Struct, frozen=True, omit_defaults=True):
+    """An error object of JSON-RPC."""
+
+    code: int
+    message: str
+    data: Raw = NULL
+
+
+class RpcMessage(Struct, frozen=True, omit_defaults=True):
+    """A request, a notification or an answer."""
+
+    id: Id | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Written(Struct, frozen=True, omit_defaults=True):
+    jsonrpc: str
+    id: Id | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: object | UnsetType = UNSET
+    result: object | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+
+class RequestRefused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.failure = ErrorObject(code, message)
+
+
+INVALID_PARAMS = -32602
+METHOD_NOT_FOUND = -32601
+INTERNAL = -32603
+
+
+def parse_line(data: bytes) -> RpcMessage | None:
+    """Return the message; None if the line is not a message."""
+    try:
+        return msgspec.json.decode(data, type=RpcMessage)
+    except UNREADABLE:
+        return None
+
+
+def read_line(data: bytes) -> tuple[RpcMessage | None, bytes]:
+    """Return (the message in a line, the bytes of the line that were decoded).
+
+    Invalid UTF-8 and escaped halves of surrogate pairs are read as U+FFFD. Return None and the original line
+    if it is not a message even then. O(bytes).
+    """
+    if data.isascii() or _is_utf8(data):
+        line = parse_line(data)
+        if line is not None or b"\\u" not in data:
+            return line, data
+    readable = _ESCAPE.sub(_without_halves, data.decode("utf-8", "replace").encode())
+    line = parse_line(readable)
+    return (None, data) if line is None else (line, readable)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""A pattern for an escape in a JSON string. Its group is half of a surrogate pair without the other half."""
+
+
+def _without_halves(escape: re.Match[bytes]) -> bytes:
+    return escape[0] if escape[1] is None else b"\\ufffd"
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def request_line(request_id: Id, method: str, params: object) -> bytes:
+    """Return a request as one line of JSON."""
+    return _encode(_Written("2.0", id=request_id, method=method, params=params))
+
+
+def notification_line(method: str, params: object) -> bytes:
+    """Return a notification as one line of JSON."""
+    return _encode(_Written("2.0", method=method, params=params))
+
+
+def answer_line(request_id: Id, result: object) -> bytes:
+    """Return an answer as one line of JSON."""
+    return _encode(_Written("2.0", id=request_id, result=result))
+
+
+def refusal_line(request_id: Id, failure: ErrorObject) -> bytes:
+    """Return an error answer as one line of JSON."""
+    return _encode(_Written("2.0", id=request_id, error=failure))
+
+
+def _encode(message: _Written) -> bytes:
+    # Raw JSON of other programs may contain line breaks, but only between its tokens.
+    return msgspec.json.encode(message).replace(b"\n", b" ") + b"\n"
+
+
+def decode_object(raw: Raw | UnsetType) -> dict[str, Json]:
+    """Decode a JSON object; empty if it is something else or cannot be read."""
+    if not isinstance(raw, Raw):
+        return {}
+    try:
+        value: Json = msgspec.json.decode(raw)
+    except UNREADABLE:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def fields(raw: Raw | UnsetType) -> dict[str, Raw]:
+    """Return the fields of a JSON object undecoded; empty if it is something else or cannot be read."""
+    if not isinstance(raw, Raw):
+        return {}
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw])
+    except UNREADABLE:
+        return {}
+
+
+def elements(raw: Raw | None) -> list[Raw] | None:
+    """Return the elements of a JSON array undecoded; None if it is something else or cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=list[Raw])
+    except UNREADABLE:
+        return None
+
+
+def string(raw: Raw | None) -> str | None:
+    """Return the text of a JSON string; None if it is something else or cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except UNREADABLE:
+        return None
+
+
+def replace_params(data: bytes, params: Mapping[str, object]) -> bytes:
+    """Return the line with some params replaced. Everything else stays unchanged.
+
+    Raise one of `UNREADABLE` if the line has no params object.
+    """
+    whole = msgspec.json.decode(data, type=dict[str, Raw])
+    given = msgspec.json.decode(whole["params"], type=dict[str, Raw])
+    whole["params"] = Raw(msgspec.json.encode({**given, **params}))
+    return msgspec.json.encode(whole).replace(b"\n", b" ") + b"\n"
+
+
+def update_line(session_id: str, kind: str, fields: Mapping[str, object]) -> bytes:
+    """Return a `session/update` notification of this kind as one line of JSON."""
+    return notification_line(
+        "session/update", {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
+    )
+
+
+def text_update(session_id: str, text: str, kind: str = "agent_message_chunk") -> bytes:
+    """Return a piece of what the agent says (of what the user says if `kind` is `user_message_chunk`) as one
+    line of JSON."""
+    return update_line(session_id, kind, {"content": {"type": "text", "text": text}})
+
+
+def usage_line(session_id: str, used: int, size: int) -> bytes:
+    """Return how full the context is (`used` of `size` tokens) as one line of JSON."""
+    return update_line(session_id, "usage_update", {"used": used, "size": size})
+
+
+def compaction_line(session_id: str, compaction_id: str, status: str, **fields: object) -> bytes:
+    """Return the state of a compaction as one line of JSON. Only clients with
+    `clientCapabilities.session.compaction` understand it (stable since 2026-10-09).
+    """
+    return update_line(
+        session_id, "compaction_update", {"compactionId": compaction_id, "status": status, **fields}
+    )
+
+
+def accepts_compactions(initialize: Mapping[str, Json]) -> bool:
+    """Return whether the client that sent these params of `initialize` accepts reports of compactions."""
+    capabilities = initialize.get("clientCapabilities")
+    session = capabilities.get("session") if isinstance(capabilities, dict) else None
+    return isinstance(session, dict) and isinstance(session.get("compaction"), dict)
+
+
+class Log:
+    """A log on stderr. Its lines say what went wrong with which kind of line of the protocol, but never what
+    that line contains.
+    """
+
+    def __init__(self) -> None:
+        self._left = MAX_LOGGED
+
+    def write(self, text: str) -> None:
+        """Write one line, unless `MAX_LOGGED` lines were written already."""
+        if self._left:
+            self._left -= 1
+            end = "" if self._left else " (further lines of this kind are not logged)"
+            sys.stderr.write(f"compactd acp: {text}{end}\n")
+
+
+class Out:
+    """A pipe to which lines are written completely and in order."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = asyncio.Lock()
+
+    async def write(self, line: bytes) -> None:
+        """Write a line. Return when the pipe has accepted it. Raise `OSError` if nobody reads the pipe any
+        more.
+        """
+        async with self._turn:
+            await asyncio.to_thread(self._write, line)
+
+    def _write(self, line: bytes) -> None:
+        view = memoryview(line)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+
+async def standard_streams() -> tuple[asyncio.StreamReader, Out]:
+    """Return stdin and stdout. Afterwards, everything that this process prints goes to stderr."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    loop = asyncio.get_running_loop()
+    kind = os.fstat(0).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    else:
+        # Files, /dev/null and terminals cannot be awaited on every platform, so a thread reads them.
+        threading.Thread(target=_feed, args=(reader, loop), daemon=True).start()
+    return reader, Out(out)
+
+
+def _feed(reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
+    # The loop may be closed while this thread waits.
+    with contextlib.suppress(OSError, RuntimeError):
+        while data := os.read(0, 65_536):
+            loop.call_soon_threadsafe(reader.feed_data, data)
+        loop.call_soon_threadsafe(reader.feed_eof)
+
+
+async def next_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line with its end; empty at the end of the input and for a line that is too long."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        sys.stderr.write(
+            f"compactd acp: a received line is longer than {MAX_LINE_BYTES >> 20} MiB; the connection that "
+            f"it "
+            "came from is closed\n"
+        )
+        return b""

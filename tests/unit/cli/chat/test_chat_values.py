@@ -1,0 +1,330 @@
+"""What a chat shows, and how it parses a line: pure functions, without a terminal or a daemon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from compactd.cli.chat.input import (
+    COMMANDS,
+    OwnCommand,
+    compact_params,
+    complete_line,
+    matching_commands,
+    parse_own_command,
+)
+from compactd.cli.chat.pieces import (
+    AnswerPiece,
+    CallPiece,
+    CompactionPiece,
+    NotePiece,
+    PromptPiece,
+    ResultPiece,
+    call_line,
+    display_text,
+    left_behind,
+    pieces_of,
+    rule_texts,
+    short,
+)
+from compactd.cli.chat.prompt import complete_name
+from compactd.cli.chat.start import why_no_app_in
+from compactd.cli.chat.status_bar import gauge_look, gauge_text
+from compactd.cli.chat.styles import DARK, LIGHT, theme_name
+from compactd.cli.chat.usage_chart import CELLS, ChartEntry, cells_of, gauge_of, rows_of, threshold_cell
+from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
+from compactd.core.tokens.counting import ScriptAware
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import CompactionResult, Retention, TokenUsage
+from compactd.protocol.wire import HistoryEntry
+
+
+def entry(name: str, role: str, content: object, *, in_context: bool = True, **more: object) -> HistoryEntry:
+    raw = msgspec.json.encode({"role": role, "content": content})
+    return msgspec.convert(
+        {
+            "entry_id": name,
+            "kind": "message",
+            "at": 0.0,
+            "in_context": in_context,
+            "message": Raw(raw),
+            **more,
+        },
+        HistoryEntry,
+    )
+
+
+DONE = CompactionResult(
+    compacted=True,
+    compaction_id="c1",
+    trigger="manual",
+    strategy="extract",
+    messages_before=60,
+    messages_after=20,
+    messages_removed=41,
+    tokens_before=158_000,
+    tokens_after=16_000,
+    tokens_saved=142_000,
+    first_kept_entry_id="e3",
+    kept_messages=1,
+    summary="## Goal\nx",
+    retention=Retention(score=0.87, kept=87, lost=("x",)),
+)
+
+
+def compaction(name: str, *, in_context: bool = True) -> HistoryEntry:
+    return HistoryEntry(entry_id=name, kind="compaction", at=0.0, in_context=in_context, compaction=DONE)
+
+
+def usage(
+    used: int, window: int | None, *, confidence: str = "fact", threshold: int | None = None
+) -> TokenUsage:
+    return msgspec.convert(
+        {
+            "current_context_tokens": used,
+            "current_context_source": "mixed",
+            "context_window": window,
+            "context_window_confidence": confidence,
+            "threshold_tokens": threshold,
+            "percent": 100 * used / window if window else None,
+            "epoch": 1,
+        },
+        TokenUsage,
+    )
+
+
+# --- lines -----------------------------------------------------------------------------------------
+
+
+def test_a_line_that_begins_with_a_command_is_one() -> None:
+    assert parse_own_command("/compact the search") == OwnCommand("/compact", "the search")
+    assert parse_own_command("  /UNDO ") == OwnCommand("/undo", "")
+
+
+@pytest.mark.parametrize("line", ["hello", "/etc/passwd is what?", "what does /undo do?", "2/3"])
+def test_a_path_or_a_slash_in_a_sentence_is_a_prompt(line: str) -> None:
+    assert parse_own_command(line) is None
+
+
+def test_a_command_that_is_none_is_told_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="no command /compct; did you mean /compact"):
+        parse_own_command("/compct")
+    with pytest.raises(ValueError, match="/help lists"):
+        parse_own_command("/zzz")
+
+
+def test_what_a_compaction_takes_is_read_in_any_order() -> None:
+    assert compact_params("") == {}
+    assert compact_params("the search --keep 10") == {"keep_messages": 10, "instructions": "the search"}
+    assert compact_params("--keep=3 files") == {"keep_messages": 3, "instructions": "files"}
+    with pytest.raises(ValueError, match="--keep needs"):
+        compact_params("--keep")
+    with pytest.raises(ValueError, match="'x'"):
+        compact_params("--keep x")
+
+
+def test_a_name_is_completed_as_far_as_it_is_certain() -> None:
+    assert complete_line("/und") == "/undo "
+    assert complete_line("/co") == "/co"
+    assert complete_line("/com") == "/compact "
+    assert complete_line("hello") == "hello"
+    assert [one.name for one in matching_commands("/s")] == ["/search", "/sessions"]
+    assert len(matching_commands("/")) == len(COMMANDS)
+    assert complete_name("/model anthropic/claude-sonnet-4-5-2").startswith(
+        "/model anthropic/claude-sonnet-4-5-2025"
+    )
+
+
+# --- pieces ----------------------------------------------------------------------------------------
+
+
+def test_a_history_becomes_prompts_answers_calls_and_compactions() -> None:
+    call = {"type": "tool_call", "call_id": "t1", "name": "bash", "arguments": {"command": "ls"}}
+    result = {"type": "tool_result", "call_id": "t1", "content": "a\nb", "is_error": True}
+
+    pieces = list(
+        pieces_of(
+            [
+                entry("e1", "user", "Look."),
+                entry("e2", "assistant", [{"type": "text", "text": "I look."}, call]),
+                entry("e3", "tool", [result]),
+                compaction("e4"),
+            ]
+        )
+    )
+
+    assert pieces == [
+        PromptPiece("e1", "Look."),
+        AnswerPiece("e2", "I look."),
+        CallPiece("e2", "t1", "bash", "ls"),
+        ResultPiece("e3", "t1", "", "a\nb", True, False),
+        CompactionPiece("e4", DONE, True),
+    ]
+
+
+def test_a_branch_that_was_left_is_one_quiet_line() -> None:
+    entries = [
+        entry("e1", "user", "one"),
+        entry("e2", "user", "two", in_context=False),
+        entry("e3", "assistant", "2", in_context=False),
+        entry("e4", "user", "three"),
+    ]
+
+    assert left_behind(entries) == {"e2", "e3"}
+    assert list(pieces_of(entries, left_behind(entries))) == [
+        PromptPiece("e1", "one"),
+        NotePiece("e3", "2 entries of another branch, not in the context"),
+        PromptPiece("e4", "three"),
+    ]
+
+
+def test_what_a_compaction_took_was_not_left() -> None:
+    entries = [
+        entry("e1", "user", "one", in_context=False),
+        entry("e2", "assistant", "1", in_context=False),
+        entry("e3", "user", "two"),
+        compaction("e4"),
+        entry("e5", "user", "three", in_context=False),
+    ]
+
+    assert left_behind(entries) == {"e5"}
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_nothing_that_is_shown_commands_a_terminal(text: str) -> None:
+    seen = display_text(text)
+
+    assert not any(ord(c) < 0x20 and c != "\n" for c in seen)
+    assert not any(
+        0x7F <= ord(c) < 0xA0 or 0x202A <= ord(c) <= 0x202E or 0x2066 <= ord(c) <= 0x2069 for c in seen
+    )
+
+
+def test_a_call_says_what_came_of_it() -> None:
+    call = CallPiece("e2", "t1", "bash", "ls")
+
+    assert call_line(call, None) == "bash  ls"
+    assert call_line(call, ResultPiece("e3", "t1", "", "a\nb", False, False)) == "bash  ls · 2 lines"
+    assert call_line(None, ResultPiece("e3", "t1", "bash", "", True, True)) == (
+        "bash · 0 lines · failed · shortened in the context"
+    )
+
+
+def test_a_rule_tells_less_where_there_is_less_room() -> None:
+    assert list(rule_texts(DONE, is_in_force=True)) == [
+        "compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo · enter open",
+        "compacted 41 messages · 158k → 16k · kept 87 % · u undo · enter open",
+        "compacted 41 messages · 158k → 16k · kept 87 %",
+        "compacted 41 messages",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (0, "0"),
+        (950, "950"),
+        (8_400, "8.4k"),
+        (9_960, "10k"),
+        (158_412, "158k"),
+        (999_600, "1.0M"),
+        (1_200_000, "1.2M"),
+    ],
+)
+def test_tokens_are_short(tokens: int, text: str) -> None:
+    assert short(tokens) == text
+
+
+# --- gauge -----------------------------------------------------------------------------------------
+
+
+def test_the_gauge_shows_its_doubt() -> None:
+    assert gauge_text(usage(82_000, 200_000)) == "◑ 41 % · 82k/200k"
+    assert gauge_text(usage(81_000, 128_000, confidence="guess")) == "◕ ~63 % · 81k/128k?"
+    assert gauge_text(usage(500, None)) == "500 tokens, window unknown"
+
+
+def test_the_gauge_is_quiet_until_something_is_due() -> None:
+    assert gauge_look(usage(10, 100, threshold=80), is_over=False, is_enabled=True) == ""
+    assert gauge_look(usage(80, 100, threshold=80), is_over=False, is_enabled=True) == "due"
+    assert gauge_look(usage(80, 100, threshold=80), is_over=False, is_enabled=False) == ""
+    assert gauge_look(usage(10, 100, confidence="guess"), is_over=False, is_enabled=True) == "due"
+    assert gauge_look(usage(101, 100), is_over=True, is_enabled=True) == "bad"
+
+
+KINDS = st.sampled_from(("summary", "user", "text", "calls", "results"))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(KINDS, st.integers(0, 50_000), st.booleans()), max_size=30),
+    st.integers(0, 300_000),
+    st.integers(1, 400_000),
+)
+def test_the_bar_has_a_hundred_cells_and_divides_what_the_daemon_said(
+    given: list[tuple[str, int, bool]], used: int, window: int
+) -> None:
+    rows = [
+        ChartEntry(
+            entry_id=str(at),
+            kind=kind,
+            tokens=tokens,
+            parts={kind: tokens},
+            what="",
+            is_in_context=inside,
+            is_pinned=False,
+        )
+        for at, (kind, tokens, inside) in enumerate(given)
+    ]
+
+    gauge = gauge_of(rows, usage(used, window, threshold=window // 2), is_enabled=True)
+    cells = cells_of(gauge)
+
+    assert sum(gauge.parts.values()) == used
+    assert min(gauge.parts.values()) >= 0
+    assert len(cells) == CELLS
+    assert ("·" not in cells) == (used >= window) or used > 0.94 * window
+    mark = threshold_cell(gauge)
+    assert mark is None or 0 <= mark < CELLS
+
+
+def test_a_message_is_divided_by_its_blocks_as_inspect_divides_it() -> None:
+    """An answer with reasoning and a call is three parts, not one."""
+    blocks = [
+        {"type": "thinking", "text": "Which file holds the ledger? " * 40},
+        {"type": "text", "text": "I look at the ledger. " * 10},
+        {"type": "tool_call", "call_id": "c1", "name": "read", "arguments": {"path": "a" * 400}},
+    ]
+    rows = rows_of([entry("e1", "assistant", blocks, tokens=2_000)], {})
+    raw = msgspec.json.encode({"role": "assistant", "content": blocks})
+
+    gauge = gauge_of(rows.values(), usage(2_000, 9_000, threshold=8_000), is_enabled=True)
+    inspected = anatomy_of([decode_message(Raw(raw))], [MessagePlace(1, 1)], ScriptAware())
+
+    assert sum(gauge.parts.values()) == 2_000
+    whole = inspected.tokens
+    for part in ("reasoning", "text", "calls"):
+        assert gauge.parts[part] == pytest.approx(2_000 * inspected.parts[part] / whole, abs=1)
+        assert gauge.parts[part] > 0
+
+
+def test_the_theme_is_the_chosen_one_or_the_terminals() -> None:
+    assert theme_name(None, {}) == DARK.name
+    assert theme_name(None, {"COLORFGBG": "0;15"}) == LIGHT.name
+    assert theme_name("dark", {"COLORFGBG": "0;15"}) == DARK.name
+
+
+def test_where_the_app_cannot_be_shown_one_line_says_why() -> None:
+    here: dict[str, Any] = {"is_terminal": True, "term": "xterm", "size": (80, 24), "has_textual": True}
+
+    assert why_no_app_in(**here) is None
+    assert why_no_app_in(**{**here, "is_terminal": False}) == ""
+    assert "pip install 'compactd[tui]'" in str(why_no_app_in(**{**here, "has_textual": False}))
+    assert "cannot move the cursor" in str(why_no_app_in(**{**here, "term": "dumb"}))
+    assert "20 by 24" in str(why_no_app_in(**{**here, "size": (20, 24)}))

@@ -1,0 +1,144 @@
+"""`compactd sessions` and `compactd models`."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactd.client import Client
+from tests.support.command_line import TERMINAL, environment, run, run_each
+from tests.support.terminals import in_terminal
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path
+
+
+def stored(home, *session_ids: str) -> None:
+    """Sessions with one message each, one after the other."""
+    with Client(env=environment(home)) as client:
+        for session_id in session_ids:
+            client.call("session/start", {"session_id": session_id, "title": f"About {session_id}"})
+            message = {"role": "user", "content": "Hello."}
+            client.call("session/append", {"session_id": session_id, "messages": [message]})
+
+
+def test_the_stored_sessions_are_listed_newest_first_one_a_line(home) -> None:
+    stored(home, "old", "new")
+
+    text, data = run_each(home, ("sessions",), ("sessions", "--json"))
+    terminal = run(home, "sessions", env=TERMINAL)
+
+    assert (text.code, text.err) == (0, "")
+    assert [line.split()[0] for line in text.lines] == ["new", "old"]
+    assert all(line.endswith(f"1 message  About {line.split()[0]}") for line in text.lines)
+    assert [one["session_id"] for one in data.json["sessions"]] == ["new", "old"]
+    assert terminal.words == text.words
+    assert max(map(len, terminal.lines)) <= 80
+
+
+def test_where_nothing_is_stored_that_is_said(home) -> None:
+    seen = run(home, "sessions")
+
+    assert (seen.code, seen.out) == (0, "no sessions are stored\n")
+
+
+def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
+    stored(home, "ledger-1", "ledger-2")
+
+    wrong = run(home, "sessions", "delete", "ledger")
+    done = run(home, "sessions", "delete", "ledger-1")
+    left = run(home, "sessions", "--json").json["sessions"]
+
+    assert (wrong.code, wrong.out) == (1, "")
+    assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists the stored sessions.\n"
+    assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
+    assert [one["session_id"] for one in left] == ["ledger-2"]
+
+
+def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None:
+    fact, guess, data = run_each(
+        home,
+        ("models", "claude-opus-4-5"),
+        ("models", "nobody-knows-this"),
+        ("models", "nobody-knows-this", "--json"),
+    )
+
+    assert (fact.code, guess.code, data.code) == (0, 0, 0)
+    assert fact.lines[0] == "model     anthropic/claude-opus-4-5"
+    assert fact.lines[1].startswith("window      200,000   fact (")
+    assert guess.lines[1] == "window     128,000?   a guess: no source knows this model"
+    assert (data.json["context_window"], data.json["confidence"]) == (128_000, "guess")
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A home with three sessions of different sizes, titles and models; `b` was used last."""
+    home = tmp_path_factory.mktemp("home")
+    with Client(env=environment(home)) as client:
+        for session_id, title, model, count in (
+            ("c", "Parser", "claude-opus-4-5", 1),
+            ("a", "Zebra parser", "gpt-5", 5),
+            ("b", "Ledger", "claude-sonnet-4-5", 3),
+        ):
+            client.call("session/start", {"session_id": session_id, "title": title, "model": model})
+            messages = [{"role": "user", "content": f"{n}"} for n in range(count)]
+            client.call("session/append", {"session_id": session_id, "messages": messages})
+    return home
+
+
+def ids(seen) -> list[str]:
+    return [one["session_id"] for one in seen.json["sessions"]]
+
+
+def test_sessions_are_sorted_by_what_is_asked_for(three) -> None:
+    keys = ("updated", "messages", "size", "title", "model", "id")
+
+    seen = run_each(three, *(("sessions", "--sort", key, "--json") for key in keys))
+    turned = run(three, "sessions", "--sort", "id", "--reverse", "--json")
+
+    assert dict(zip(keys, map(ids, seen), strict=True)) == {
+        "updated": ["b", "a", "c"],
+        "messages": ["a", "b", "c"],
+        "size": ["a", "b", "c"],
+        "title": ["b", "c", "a"],
+        "model": ["c", "b", "a"],
+        "id": ["a", "b", "c"],
+    }
+    assert ids(turned) == ["c", "b", "a"]
+
+
+def test_sessions_are_filtered_by_their_words_and_by_their_model(three) -> None:
+    words, model, both, none = run_each(
+        three,
+        ("sessions", "--filter", "PARSER", "--json"),
+        ("sessions", "--model", "claude", "--json"),
+        ("sessions", "--filter", "parser", "--model", "claude", "--json"),
+        ("sessions", "--filter", "nowhere"),
+    )
+
+    assert (ids(words), ids(model), ids(both)) == (["a", "c"], ["b", "c"], ["c"])
+    assert (none.code, none.out) == (0, "none of 3 sessions matches\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "code", "is_there"),
+    [("n\n", (), 3, True), ("\n", (), 3, True), ("\x03", (), 130, True), ("y\n", (), 0, False)],
+    ids=["no", "nothing", "ctrl-c", "yes"],
+)
+def test_in_a_terminal_a_session_is_deleted_after_a_yes_alone(home, answer, options, code, is_there) -> None:
+    stored(home, "ledger")
+
+    seen = in_terminal(home, "sessions", "delete", "ledger", *options, typed=[("[y/N] ", answer)])
+
+    assert seen.code == code
+    assert "delete ledger (1 message) permanently? [y/N] " in seen.text
+    assert bool(run(home, "sessions", "--json").json["sessions"]) is is_there
+
+
+def test_with_yes_a_session_is_deleted_in_a_terminal_without_a_question(home) -> None:
+    stored(home, "ledger")
+
+    seen = in_terminal(home, "sessions", "delete", "ledger", "--yes")
+
+    assert (seen.code, seen.lines) == (0, ["deleted ledger (1 message)"])

@@ -199,8 +199,9 @@ def branch(bench: Bench) -> None:
     mend="Store the ids of messages, because a client that received no answer sends the message again.",
 )
 def message_ids(bench: Bench) -> None:
-    """Append a message with a known `id` twice: with the same content, expect the old entry id and a
-    duplicate; with other content, expect error -32602 (invalid params)."""
+    """Append a message with a known `id` twice: with the same content, expect the id of the existing entry
+    and an answer that marks the message as a duplicate; with other content, expect error -32602 (invalid
+    params)."""
     talk = bench.talk()
     first = talk.append(user("Hello", id="m1"))
     again = talk.append(user("Hello", id="m1"), user("More"))

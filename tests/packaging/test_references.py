@@ -171,3 +171,36 @@ def test_files_that_a_page_for_developers_names_are_there(page: Path) -> None:
 
     assert [path for path in files_named_in(text) if not is_there(path)] == []
     assert links == []
+
+
+def names_beside_files(text: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a file and a name in it: `` `file.py` (`name`, …) `` and `` `name` in `file.py` ``."""
+    for path, names in re.findall(r"`([\w/]+\.py)`\s*\(([^()]*)\)", text):
+        yield from ((path, name) for name in re.findall(r"`([A-Za-z_][\w.]*)`", names))
+    for name, path in re.findall(r"`([A-Za-z_][\w.]*)` in\s+`([\w/]+\.py)`", text):
+        yield path, name
+
+
+def is_in(path: str, name: str) -> bool:
+    """Return whether each part of a dotted name is a word of the file."""
+    found = next((ROOT / base / path for base in BASES if (ROOT / base / path).is_file()), None)
+    words = set(re.findall(r"\w+", found.read_text("utf-8"))) if found is not None else set()
+    return words.issuperset(name.split("."))
+
+
+@pytest.mark.parametrize("page", DEVELOPERS, ids=lambda page: page.stem)
+def test_a_name_that_a_page_for_developers_gives_with_a_file_is_in_that_file(page: Path) -> None:
+    pairs = list(names_beside_files(page.read_text("utf-8")))
+
+    assert [f"{path}: {name}" for path, name in pairs if not is_in(path, name)] == []
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    text = "the loop (`agent/loop.py` (`AgentLoop`, `Gone.run`)); add it to `NO_SUCH` in `agent/loop.py`"
+
+    assert list(names_beside_files(text)) == [
+        ("agent/loop.py", "AgentLoop"),
+        ("agent/loop.py", "Gone.run"),
+        ("agent/loop.py", "NO_SUCH"),
+    ]
+    assert [is_in(*pair) for pair in names_beside_files(text)] == [True, False, False]

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class BackgroundImporter:
-    """Modules that are imported in a worker when they are first needed. Use it only on the event loop's
+    """Imports slow modules in a worker thread when they are first needed. Use it only on the event loop's
     thread.
 
-    An `import` on the event loop would block it while a worker imports the same module. After `load` the
-    module is imported, so an `import` takes no time.
+    Call `load` before you use such a module; after it, an `import` takes no time. Without it, an `import` on
+    the event loop would wait for a worker that imports the same module.
     """
 
     def __init__(self, in_worker: Callable[[Callable[[], None]], Awaitable[None]]) -> None:

@@ -60,8 +60,8 @@ class AgentGate(Protocol):
         ...
 
     def stop(self) -> Task[None] | None:
-        """Stop the prompt that is being answered at its next step. Return the task to wait for, or None if
-        there is no such prompt. Does not wait.
+        """Ask the loop to stop the current answer; it stops at its next step. Return the task to wait for, or
+        None if nothing is being answered. Does not wait.
         """
         ...
 

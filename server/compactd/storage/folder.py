@@ -289,8 +289,8 @@ class FolderStore:
         return self._folder / f"{file_stem(session_id)}.jsonl"
 
     def _folders_to_sync(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-        """Return the folders to sync when the first record is written. `made` are folders in which a folder
-        was just created.
+        """Return the folders to sync after a session's first record is written; none unless `durability` is
+        `disk`. `made` are the parents of folders that were just created.
         """
         if durability != "disk":
             return ()

@@ -29,7 +29,8 @@ class MemoryJournal:
         return 0
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Count `records` and return the number of the last one. The caller keeps the records."""
+        """Give `records` the next sequence numbers, and return the last of them. The journal stores nothing:
+        the caller keeps the records."""
         for record in records:
             check_record(record)
         self._last += len(records)

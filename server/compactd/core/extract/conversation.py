@@ -148,8 +148,8 @@ class Conversation:
         return short if all(self._is_written(atom) for atom in atoms(short)) else text
 
     def quote(self, place: PlacedUnit, author: Author) -> str:
-        """Return the text of a unit as a quotation on one line, with a mark if `author` is neither the user
-        nor the assistant."""
+        """Return the text of the unit at `place` as a quotation on one line. If `author` is neither the user
+        nor the assistant, the line is marked, for example with `(tool)`."""
         text = self.text(place)
         known = self._quoted.get((text, author))
         if known is None:

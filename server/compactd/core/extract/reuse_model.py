@@ -188,9 +188,13 @@ class Statistics:
 
 
 def _part_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
-    """Return three lists with a value for each part: its flags; the message with the newest edit of its files
-    (-1 for none); the message with the newest use of its files if the part is the text of a read file
-    (otherwise -1)."""
+    """Return three lists, with one entry per part:
+
+    1. its flags;
+    2. the index of the last message that edited one of the part's files, or -1;
+    3. if the part is the text of a file that was read: the index of the last message that used that file;
+       otherwise -1.
+    """
     edits: dict[str, int] = {}
     touches: dict[str, int] = {}
     for told in scene.parts:

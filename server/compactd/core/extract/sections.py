@@ -142,9 +142,9 @@ def _add_todo(entry: str, found: dict[str, list[str]]) -> None:
 def _add_text(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
-    """Add the picked lines of a group without a call to `found`: an assistant's text, an earlier summary, a
-    note of a program, or a result whose call is unknown. The assistant's decisions go under Key Decisions,
-    all other lines under Critical Context."""
+    """Add to `found` the picked lines of a group that contains no tool call: an assistant's text, an earlier
+    summary, a note of a program, or a result whose call is unknown. The assistant's decisions go under Key
+    Decisions, all other lines under Critical Context."""
     body: list[str] = []
     decided: list[str] = []
     for i in members:

@@ -632,8 +632,10 @@ def _dashed_label(line: str) -> re.Match[str] | None:
 
 
 def _only_announces(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
-    """Return whether a heading only names what follows. It must not say anything in the user's name that the
-    user did not say. With `is_inner` (under the user's rules) it must also be short."""
+    """Return True if a heading in a model's summary only introduces the text below it. `words` is the
+    heading, `typed` what the user typed. A heading that claims a rule or wish of the user which the user did
+    not type gives False. `is_inner` means that the heading is inside the section of the user's rules: there,
+    it must also be short."""
     telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
     is_plain = _PLAIN.fullmatch(words) is not None
     if not telling and (is_plain or not is_inner):

@@ -176,12 +176,12 @@ def _result(
 
 
 def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
-    """Read the report of OpenAI's Chat Completions and of APIs that imitate it: `prompt_tokens` includes the
-    cache.
+    """Read a usage report in the format of OpenAI's Chat Completions, which other APIs imitate. Its
+    `prompt_tokens` include the cached tokens.
 
-    DeepSeek names the cache `prompt_cache_hit_tokens`, Moonshot `cached_tokens`. OpenRouter names cache
-    writes `prompt_tokens_details.cache_write_tokens`. LiteLLM adds Anthropic's names, but its input includes
-    the cache.
+    DeepSeek's field for cached tokens is `prompt_cache_hit_tokens`, Moonshot's `cached_tokens`. OpenRouter's
+    field for cache writes is `prompt_tokens_details.cache_write_tokens`. LiteLLM also sends fields with
+    Anthropic's names; unlike Anthropic's, its input tokens include the cached ones.
     """
     prompt = fields.inside("prompt_tokens_details")
     completion = fields.inside("completion_tokens_details")

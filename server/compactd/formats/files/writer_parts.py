@@ -88,8 +88,9 @@ def is_by_program(message: Message) -> bool:
 
 
 def _by_author(line: MessageLine, joined: bool) -> Sequence[MessageLine]:
-    """Split a user message into messages of typed text and messages of text that must be marked. Other blocks
-    stay with the text before them.
+    """Split a user message by who wrote its text: messages that the user typed, and messages that a program
+    inserted, which get the program as `author` and `synthetic`. Blocks that are not text stay with the text
+    before them. `joined` means that the format joins the texts of a message, so each text needs an author.
     """
     message = line[0]
     is_foreign_in = is_untyped if joined else looks_typed

@@ -212,8 +212,8 @@ def _read_result(wire: _TypedResult) -> ToolResult:
 
 
 def _of_wire(wire: _Wire, path: str) -> Message:
-    """Return a message that `_of_typed` does not read: its tool results may be any JSON, its
-    arguments null.
+    """Build a message from its looser form, which the typed decoder rejects: a tool result may be any JSON
+    value, and a tool call's arguments may be null. `path` names the place in errors.
     """
     content: tuple[Block, ...]
     if isinstance(wire.content, str):

@@ -109,10 +109,11 @@ class Edit(Struct, frozen=True, array_like=True):
 
 
 def upgrade_commands(text: str, wanted: WantedHooks) -> tuple[str, tuple[Edit, ...]]:
-    """Return (`text` with the unsafe programs in compactd's commands replaced, the commands that were
-    changed).
+    """Replace, in an agent's settings `text`, each unsafe program of a compactd hook (`_UNSAFE`) by the
+    program in `wanted`. Return (the new text, the commands that were changed).
 
-    The rest of each command stays: what precedes the program, and its options. Raise `NotSettings`.
+    The rest of each command stays: what precedes the program, and its options. Raise `NotSettings` if `text`
+    is not a settings file.
     """
     if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
         return text, ()

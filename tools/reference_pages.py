@@ -44,6 +44,9 @@ MARK = re.compile(
     re.DOTALL,
 )
 
+Tables = Mapping[str, Callable[[str], str]]
+"""By kind of mark: the function that makes the table or example with a name."""
+
 SIZES: Mapping[SizeRule, str] = {
     "prompt": "input and cache tokens of the last usage report, plus an estimate of later messages",
     "total": "input, cache and output tokens of the last usage report, plus an estimate of later messages",
@@ -53,17 +56,19 @@ SIZES: Mapping[SizeRule, str] = {
 }
 
 
-def filled(markdown: str) -> str:
-    """`markdown` with its tables up to date. Raises `KeyError` for an unknown name."""
+def filled(markdown: str, tables: Tables) -> str:
+    """Return `markdown` with its tables up to date. Raise `KeyError` for an unknown name."""
     return MARK.sub(
-        lambda mark: f"{mark['start']}\n{TABLES[mark['kind']](mark['name'])}\n\n{mark['end']}", markdown
+        lambda mark: f"{mark['start']}\n{tables[mark['kind']](mark['name'])}\n\n{mark['end']}", markdown
     )
 
 
-def stale_pages() -> dict[Path, str]:
-    """Pages that differ from what the tables say, each with its new text."""
+def stale_pages(changed: Tables | None = None) -> dict[Path, str]:
+    """Return the pages that differ from what the tables say, each with its new text. `changed` are tables to
+    use instead of those of the same kind in `TABLES`."""
+    tables = {**TABLES, **(changed or {})}
     pages = [page for folder in ("profiles", "providers") for page in sorted((DOCS / folder).glob("*.md"))]
-    new = {page: filled(page.read_text("utf-8")) for page in pages}
+    new = {page: filled(page.read_text("utf-8"), tables) for page in pages}
     return {page: text for page, text in new.items() if text != page.read_text("utf-8")}
 
 
@@ -129,7 +134,7 @@ def request(wire: str) -> str:
     return f"```text\nPOST {made.path(shown)}\n\n{body}\n```"
 
 
-TABLES = {"profile": profile, "provider": provider, "request": request}
+TABLES: Tables = {"profile": profile, "provider": provider, "request": request}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

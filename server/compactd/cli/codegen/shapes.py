@@ -97,7 +97,7 @@ def shape_of_annotation(kind: object) -> TypeShape:
         return NamedType(kind)
     if isinstance(kind, type) and kind in _PLAIN:
         return Plain(_PLAIN[kind])
-    raise TypeError(f"the protocol has no shape for {kind!r}")
+    raise TypeError(f"cannot describe the type {kind!r}: no field of the protocol has it; add it here")
 
 
 def annotation_text(kind: object) -> str:

@@ -117,7 +117,7 @@ def _message(session: SessionBuilder, given: Given) -> None:
             )
             session.add("tool", (result,), id=id)
         case role:
-            raise InvalidParams(f"the role {role!r} is not known", "$.role")
+            raise InvalidParams(f"{role!r} is not a role of Opal's messages", "$.role")
 
 
 def _is_lead(about: Given, text: str) -> bool:

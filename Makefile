@@ -24,6 +24,10 @@ $(STAMP): pyproject.toml examples/node/package-lock.json
 demo: $(STAMP)  ## compact a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
+# pytest writes each test module with its assertions rewritten to __pycache__. Without these files, each worker
+# rewrites all of them: 20 seconds of CPU. So they are written even if the environment forbids it.
+test check nightly: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP)  ## run the quick tests that need only Python
 	@$(BIN)/python -m pytest -n 3 --dist worksteal
 

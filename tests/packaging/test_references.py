@@ -37,15 +37,23 @@ PAGE = re.compile(
 )
 MODULE = re.compile(r"(?<![\w/.-])((?:[\w-]+/)+[\w-]+\.py)\b")
 FORMER_FOLDERS = frozenset(("bridges", "chatting", "conformance", "drawing", "rpc", "store"))
+CITES = r"\.(md|py)\b|\b[Ll]aws?\b"
+MAY_CITE = re.compile(CITES)
+COMMENT_MAY_CITE = re.compile(rf"#.*({CITES})")
 LAWS = re.compile(r"\b[Ll]aws? (\d+(?:(?:, | and |, and )\d+)*)\b")
 
 
 def texts_of(source: str) -> Iterator[tuple[int, str]]:
-    """Docstrings and runs of comments, each on one line, with the line where it starts."""
+    """Docstrings and runs of comments, each on one line, with the line where it starts. Nothing of a source
+    that cites nothing."""
+    if not MAY_CITE.search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield node.lineno, " ".join(text.split())
+    if not COMMENT_MAY_CITE.search(source):
+        return
     run: list[str] = []
     first = last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

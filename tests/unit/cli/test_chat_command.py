@@ -45,6 +45,13 @@ def test_a_conversation_goes_on_from_line_to_line(tmp_path: Path, wire: str) -> 
         assert "Good morning." in server.requests[1].raw.decode()
 
 
+def test_without_a_model_the_first_line_says_so(tmp_path: Path) -> None:
+    with Loopback() as server:
+        done = chat(tmp_path, server, "anthropic", "", "--echo")
+
+        assert done.stdout.splitlines()[0].partition(", ")[2].startswith("no model, window ")
+
+
 def test_a_stored_conversation_is_taken_up_again(tmp_path: Path) -> None:
     with Loopback((Answer(text="I shall."), Answer(text="Seven."))) as server:
         first = chat(tmp_path, server, "anthropic", "Remember 7\n", "--model", MODELS["anthropic"])

@@ -68,7 +68,7 @@ def _by_line(options: Options, page: Page) -> int:
         talk = _Talk(client, started.session_id, page, is_echo=options.echo)
         if not page.is_json:
             window = f"{started.context_window:,} tokens" if started.context_window else "unknown"
-            page.line(f"session {started.session_id}, {started.model}, window {window}")
+            page.line(f"session {started.session_id}, {started.model or 'no model'}, window {window}")
         code = DONE
         while (text := _line(page)) is not None:
             if text.strip() and not talk.run_line(text.strip()):

@@ -25,8 +25,8 @@ def main() -> int:
 
 
 def _by_agent(command: str, options: list[str]) -> int:
-    """Run `hook` or `statusline`. Return 0 even if it fails: agents show other exit codes to the user, and
-    some agents then stop.
+    """Run the command `hook` or `statusline`. Return 0 even if the command fails, because agents show any
+    other exit code to the user, and some agents then stop.
     """
     try:
         from compactd.integrations.hooks import entry
@@ -48,7 +48,7 @@ def _served(options: list[str]) -> int:
     # Reserve stdin and stdout for the protocol before other imports. After this, prints go to stderr.
     from compactd.daemon.rpc.stdio import take_stdio
 
-    # Ignore options that editors add; `initialize` contains the same information.
+    # Ignore options that editors add: the request `initialize` contains the same information.
     limit = _limit([o for o in options if o != "--stdio" and not o.startswith("--clientProcessId=")])
     if limit == 0:
         sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")

@@ -52,8 +52,8 @@ class Check(Struct, frozen=True, kw_only=True):
 def check(
     name: str, *, law: str, says: str, mend: str, framings: tuple[Framing, ...] = HEADERS
 ) -> Callable[[Callable[[Bench], None]], Check]:
-    """Return a decorator that makes a `Check` of a function. The function must raise `Broken` if the program
-    violates the sentence `says`.
+    """Return a decorator that turns a function into a `Check`. The function must raise `Broken` if the
+    program violates `says`, a sentence of the protocol.
     """
 
     def made(run: Callable[[Bench], None]) -> Check:
@@ -63,15 +63,15 @@ def check(
 
 
 def expect(holds: bool, expected: str, seen: object) -> None:
-    """Raise `Broken`, which names what was `expected` and what was `seen`, unless `holds` is true."""
+    """Raise `Broken` if `holds` is false. The error names what was `expected` and what was `seen`."""
     if not holds:
         raise Broken(expected, shorten_value(seen if isinstance(seen, bytes | str) else repr(seen)))
 
 
 class Bench:
-    """The processes of the command under test in one framing. Each of them has a temporary data folder.
+    """The processes of the command under test in one framing. Each process has a temporary data folder.
 
-    Checks that need no process of their own share one, each with its own sessions.
+    Checks that need no process of their own share one process. Each check uses its own sessions.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Bench:
         self._own: list[Peer] = []
         self._homes = 0
         self.sent_before: tuple[str, ...] = ()
-        """The messages that an earlier check sent to produce the `SharedValue` value that this check
+        """The messages that an earlier check sent to compute a `SharedValue` that the current check
         examines."""
 
     @property
@@ -128,7 +128,7 @@ class Bench:
         """Return the last `MAX_SENT_SHOWN` messages that this check sent, to all of its processes."""
         peers = [*([self._shared] if self._shared is not None else []), *self._own]
         texts = (*self.sent_before, *(text for peer in peers for text in peer.sent))
-        # Pings are left out: they only show that the program did not wait for something else.
+        # Pings are left out: they explain no failure.
         return (tuple(text for text in texts if "daemon/ping" not in text) or texts)[-MAX_SENT_SHOWN:]
 
     def begin(self) -> None:
@@ -158,7 +158,7 @@ class Bench:
 
 
 class SharedValue(Generic[T]):
-    """A value that several checks examine. The first check that needs it computes it, once per bench."""
+    """A value that several checks examine. The first check that needs the value computes it for its bench."""
 
     def __init__(self, make: Callable[[Bench], T]) -> None:
         self._make = make

@@ -14,14 +14,14 @@ from compactd_conformance.peer import Peer
 from compactd_conformance.talk import Message, Talk, contents, resume, text, turns, user
 
 TRIES = 100
-"""After so many starts of a session, the lock of its killed owner must be free. If the command under test is
-a wrapper, the program that it started may live a moment longer.
+"""The most attempts to open a session whose owner was killed. The lock may be free only after several
+attempts: if the command under test is a wrapper, the program that it started may live a moment longer.
 """
 
 
 def _take_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
-    """Resume a session whose owner was just killed, up to `TRIES` times until it can be written. Return what
-    `resume` returns.
+    """Resume a session whose owner was just killed. Repeat this until the session can be written, at most
+    `TRIES` times. Return the last result of `resume`.
     """
     again, started = resume(peer, talk)
     for _ in range(TRIES):
@@ -180,8 +180,8 @@ def damaged(bench: Bench) -> None:
     mend="Hold a lock on the session's files while the session is open for writing.",
 )
 def one_writer(bench: Bench) -> None:
-    """Open one session in two processes. Expect the second to be `read_only` until the first one is
-    killed."""
+    """Open one session in two processes. Expect that the second process can only read it (`read_only`) until
+    the first process is killed."""
     home = bench.home()
     owner = bench.fresh(home)
     talk = bench.talk(user("Hello"), on=owner, session_id="shared")
@@ -244,8 +244,8 @@ def _outside(place: Path, home: Path) -> set[Path]:
     mend="To answer `compactd.state`, open the session for reading only, without the lock.",
 )
 def looking(bench: Bench) -> None:
-    """Ask for the state of a closed session, and open it for writing in another process. Expect that this
-    works."""
+    """Ask for the state of a closed session. Expect that another process can then open the session for
+    writing."""
     home = bench.home()
     agent, editor = bench.fresh(home), bench.fresh(home)
     talk = bench.talk(user("Hello"), on=agent, session_id="looked-at")
@@ -267,8 +267,8 @@ def looking(bench: Bench) -> None:
     "belongs to each.",
 )
 def reader_is_told(bench: Bench) -> None:
-    """Change a session in one process, while another process only reads it. Expect events for the changes
-    in the reader."""
+    """Change a session in one process, while another process has it open read-only. Expect that the second
+    process sends events for the changes."""
     home = bench.home()
     talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
     other, _ = resume(bench.fresh(home), talk)

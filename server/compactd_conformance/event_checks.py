@@ -1,7 +1,7 @@
-"""Checks of events, and of what is answered while a compaction runs.
+"""Checks of events, and of the requests that are answered while a compaction runs.
 
-"While" is decided by the order of messages, not by a clock: the summary comes from a model that answers when
-the check lets it.
+No clock decides whether a compaction still runs, only the order of messages: the compaction waits for a
+summary from the suite's own model, and the check decides when that model answers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from compactd_conformance.talk import KEEP, Talk, agent_turns, assistant, turns,
 MODEL = "openai-chat/held"
 
 FENCE = 50
-"""The number of pings whose answers a check awaits. After them it expects that all answers and events have
-arrived, except those that wait for something else.
+"""The number of pings that `fence` sends. After their answers, a check expects no more messages, except those
+that wait for a model or for the client.
 """
 
 
 def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
-    """Send `FENCE` pings one after the other, so that every message that does not wait for something else
-    arrives in the meantime. Return early as soon as `is_there` is true.
+    """Send `FENCE` pings, each after the answer to the one before. Messages that wait for nothing else arrive
+    in the meantime. Return early as soon as `is_there` is true.
     """
     for _ in range(FENCE):
         if is_there():
@@ -34,7 +34,7 @@ def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
 
 
 class HeldCompaction:
-    """A compaction that runs until `release_after` is called, because its model has not answered yet."""
+    """A running compaction. Its model does not answer before `release_after` is called."""
 
     def __init__(self, bench: Bench, talk: Talk) -> None:
         self.talk = talk
@@ -55,16 +55,16 @@ class HeldCompaction:
         self._model.release()
 
     def expect_before_end(self, **asked: int) -> None:
-        """Raise `Broken` unless each request was answered before the compaction ended. `wait_request`: name
-        of a request -> its id.
+        """Raise `Broken` if a request was answered after the compaction ended. `asked`: the name of each
+        request -> its id.
         """
         late = [name for name, id in asked.items() if self.peer.answer(id).at > self.end().at]
         expect(not late, f"{', '.join(asked)} answered before compaction_end", f"after it: {', '.join(late)}")
 
 
 def held_compaction(bench: Bench, home: Path | None = None) -> HeldCompaction:
-    """Start a compaction that runs until `HeldCompaction.release_after` is called, in the shared process or,
-    with `home`, in a new process with that data folder.
+    """Start a compaction that runs until `HeldCompaction.release_after` is called. It runs in the shared
+    process. If `home` is given, it runs in a new process with this data folder.
     """
     peer = bench.peer if home is None else bench.fresh(home)
     return HeldCompaction(bench, bench.talk(*turns(6, 200), on=peer))
@@ -77,8 +77,8 @@ def held_compaction(bench: Bench, home: Path | None = None) -> HeldCompaction:
     mend="Answer these requests from memory, and do not compact in the loop that reads requests.",
 )
 def state_does_not_wait(bench: Bench) -> None:
-    """Ask for the state, a ping and another session while a compaction runs. Expect answers before it
-    ends."""
+    """Ask for the state, a ping and another session while a compaction runs. Expect answers before the
+    compaction ends."""
     held = held_compaction(bench)
     state = held.talk.ask("agent/state")
     ping = held.peer.ask("daemon/ping")
@@ -99,8 +99,8 @@ def state_does_not_wait(bench: Bench) -> None:
     mend="Let a running compaction block only other compactions of the session, not all of its requests.",
 )
 def reading_goes_on(bench: Bench) -> None:
-    """Append and read while a compaction runs. Expect answers before it ends, and the appended messages
-    after the summary."""
+    """Append and read while a compaction runs. Expect answers before the compaction ends, and the appended
+    messages after the summary."""
     held = held_compaction(bench)
     asked = {
         "session/append": held.talk.ask("session/append", messages=[user("And one more thing.")]),
@@ -259,8 +259,8 @@ def end_has_start(bench: Bench) -> None:
     mend="Number events where they are sent, with one counter per session.",
 )
 def seq_without_gap(bench: Bench) -> None:
-    """Look at the numbers of all events, also after a session is reopened. Expect 1, 2, 3, … without a
-    gap."""
+    """Look at the numbers (`seq`) of all events, also after a session is reopened. Expect 1, 2, 3, … without
+    a gap."""
     seqs = [event.seq for event in EVENTS.on(bench)]
     expect(seqs == list(range(1, len(seqs) + 1)), f"the numbers 1 to {len(seqs)} as seq of the events", seqs)
 
@@ -316,8 +316,8 @@ def usage_follows(bench: Bench) -> None:
     "if it does not come in time.",
 )
 def hook(bench: Bench) -> None:
-    """Cancel a compaction in the client's hook, then allow one. Expect the plan in both cases, and a
-    compaction only in the second."""
+    """Answer `session/compacting` twice: cancel the first compaction, then allow the second. Expect the
+    request both times, but only one compaction."""
     talk = bench.talk(*turns(6, 200), client={"name": "conformance", "compaction_hook": True})
     before = talk.context()
     at = talk.peer.now

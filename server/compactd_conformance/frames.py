@@ -1,4 +1,4 @@
-"""JSON-RPC messages of the program under test, and the error for a violation."""
+"""Read the JSON-RPC messages of the program under test. `Broken` is the error for a violated protocol."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ReceivedMessage(Struct, frozen=True):
     """The position of this message among all received messages."""
     body: bytes
     id: bytes
-    """The id's bytes; empty if there is none."""
+    """The id as JSON bytes. Empty for a notification."""
     method: str
     """The method of a request or notification; empty for an answer."""
     params: Raw
@@ -67,7 +67,7 @@ class Event(Struct, frozen=True):
     compaction_id: str = ""
     status: str = ""
     at: int = 0
-    """Its position among all received messages; not on the wire."""
+    """The event's position among all received messages. It is not a field on the wire."""
 
 
 _decode = msgspec.json.Decoder(_Message).decode
@@ -94,7 +94,9 @@ def parse_message(at: int, body: bytes) -> ReceivedMessage:
 
 
 def shorten_value(value: bytes | str) -> str:
-    """Return `value` as text of at most `MAX_REPORTED_CHARS` characters, for a report."""
+    """Return `value` as text for a report. After `MAX_REPORTED_CHARS` characters it is cut, and its size is
+    added.
+    """
     if isinstance(value, bytes):
         value, unit, size = (
             value[: 4 * MAX_REPORTED_CHARS].decode("utf-8", "backslashreplace"),
@@ -107,7 +109,7 @@ def shorten_value(value: bytes | str) -> str:
 
 
 def request(id: object, method: str, params: object = None) -> bytes:
-    """Return the body of a request; without params if they are None."""
+    """Return the JSON of a request. If `params` is None, the request has no params."""
     body: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         body["params"] = params
@@ -115,7 +117,7 @@ def request(id: object, method: str, params: object = None) -> bytes:
 
 
 def read(raw: Raw, shape: type[T]) -> T:
-    """Return `raw` decoded as the type `shape`. Raise `Broken` if it lacks fields of that type."""
+    """Return `raw` decoded as the type `shape`. Raise `Broken` if `raw` does not match this type."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.MsgspecError as error:

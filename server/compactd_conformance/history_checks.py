@@ -67,8 +67,8 @@ def restart(bench: Bench) -> None:
     "anything.",
 )
 def undo(bench: Bench) -> None:
-    """Undo a compaction that is followed by messages, then redo it. Expect the original messages back,
-    then the summary again, and the later messages in both cases."""
+    """Undo and redo a compaction after which messages were appended. Expect the original messages after the
+    undo, the summary after the redo, and the appended messages after both."""
     messages = turns(6, 200)
     talk = bench.talk(*messages)
     talk.compact_or_fail(keep_recent=KEEP)
@@ -171,8 +171,8 @@ def expand(bench: Bench) -> None:
     mend="Set the named entry as the parent of the next entry; do not delete the other branch.",
 )
 def branch(bench: Bench) -> None:
-    """Branch at an earlier message and append one. Expect it after the named entry, and the other branch
-    still in the history."""
+    """Branch at an earlier message, then append a new one. Expect the new message after the entry that was
+    named, and the old branch still in the history."""
     talk = bench.talk()
     ids = talk.append(*(user(str(n)) for n in range(4))).entry_ids
     talk.peer.result(talk.ask("session/branch", entry_id=ids[1]), shapes.Nothing)

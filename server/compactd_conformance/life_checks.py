@@ -1,4 +1,4 @@
-"""Checks of a process from start to end, of errors and their codes, and of facts about models."""
+"""Checks of how a process starts and ends, of its error codes, and of what it knows about models."""
 
 from __future__ import annotations
 
@@ -250,8 +250,8 @@ def many_bytes(bench: Bench) -> None:
     "layers; check each value separately.",
 )
 def settings_stay(bench: Bench) -> None:
-    """Send settings, one of them bad, in `initialize`, then change the configuration without naming
-    compactd's settings. Expect the good setting to stay, and warnings about bad values and unknown names."""
+    """Send good and bad settings in `initialize`, then change the configuration without naming compactd's
+    settings. Expect that the good ones stay, and warnings about bad values and unknown names."""
     peer = bench.fresh()
     options = {"compaction": {"threshold_ratio": 9, "keep_messages": 3}}
     peer.call(
@@ -285,7 +285,7 @@ def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object
     mend="Warn about each of these params, but do not refuse the request.",
 )
 def meant_otherwise(bench: Bench) -> None:
-    """Start a session with params that are probably mistakes. Expect a warning for each."""
+    """Send valid params that are probably mistakes. Expect a warning about each of them."""
     model, base_url, parent, folder = "claude-sonet-4-5", "nonsense", "no-such-session", "relative/place"
     given = {
         "model": {"provider": "antropic", "id": model, "base_url": base_url},
@@ -309,7 +309,7 @@ def meant_otherwise(bench: Bench) -> None:
 )
 def unset(bench: Bench) -> None:
     """Set a setting, set it to null, and unset it. Expect that null changes nothing, and that `unset`
-    brings the earlier value back."""
+    restores the value from before the first step."""
     talk = bench.talk()
     before = _setting(talk.peer, talk.id, "keep_messages")
     kept = [

@@ -1,5 +1,7 @@
-"""Checks of an agent's turns: those of the client, and those that the program runs itself with a model of the
-suite.
+"""Checks of an agent's turns.
+
+The client can run the loop (`turn/begin`, `turn/error`), or the program runs it (`agent/prompt`). In the
+second case, the suite itself is the model server.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ def _rejected(talk: Talk) -> shapes.Failed:
 
 
 def _types(talk: Talk, after: int, *wanted: str) -> tuple[str, ...]:
-    """Return the types of the session's events after the position `after`, in order, without types that are
-    not in `wanted`.
+    """Return the types of the session's events after the position `after`, in order. Types that are not in
+    `wanted` are left out.
     """
     return tuple(event.type for event in talk.peer.events(talk.id, after) if event.type in wanted)
 
@@ -137,8 +139,8 @@ def turn_has_end(bench: Bench) -> None:
 
 
 def _send_prompt(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
-    """Return (a session whose prompt is not answered yet, the position after which the prompt's events are,
-    the result of `agent/prompt`).
+    """Send a prompt that the model does not answer yet. Return (the session, the position of the last message
+    before the prompt's events, the result of `agent/prompt`).
     """
     bench.model.hold()
     talk = bench.talk(model=MODEL, on=on)
@@ -169,7 +171,8 @@ def vanished(bench: Bench) -> None:
     mend="Give each waiting prompt an id; check for dropped prompts before starting the next one.",
 )
 def waiting_prompts(bench: Bench) -> None:
-    """Drop a prompt that waits for another. Expect that it is listed before, and never answered."""
+    """Send a second prompt while the first is running, and drop it. Expect that the second prompt was listed
+    as waiting, and that the model never answers it."""
     talk, at, first = _send_prompt(bench)
     second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
     listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)

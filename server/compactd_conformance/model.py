@@ -1,4 +1,4 @@
-"""A local model server that answers when it is told to, so that a compaction runs as long as a check wants.
+"""A local model server whose answers a check can delay. So a compaction runs as long as the check wants.
 
 It speaks OpenAI's chat completions as a stream (API reference, "Create chat completion", seen 2026-10).
 """
@@ -36,7 +36,7 @@ MAX_HOLD_S = 120.0
 
 
 class HeldModel:
-    """A model whose requests wait between `hold` and `release`. Call `close` at the end."""
+    """A model that does not answer between `hold` and `release`. Call `close` at the end."""
 
     def __init__(self) -> None:
         self._text = SUMMARY

@@ -1,6 +1,6 @@
 """The program under test as a child process. Every read and write has a deadline.
 
-One thread does everything, so that results depend only on the order of messages.
+A single thread reads and writes, so that results depend only on the order of messages.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Peer:
         self.received: list[ReceivedMessage] = []
         """All received messages, in order."""
         self.sent: list[str] = []
-        """What was sent, for a report; newest last."""
+        """The messages sent so far, shortened for a report; newest last."""
         self._patience_s = patience_s
         self._buffer = bytearray()
         self._is_at_end = False
@@ -143,18 +143,22 @@ class Peer:
     # --- what comes -----------------------------------------------------------------------------------
 
     def result(self, id: object, shape: type[T]) -> T:
-        """Return the result of the request with this id, as a value of the type `shape`."""
+        """Wait for the answer to the request with this id. Return its result as a value of the type `shape`.
+        Raise `Broken` if the answer is an error.
+        """
         got = self.answer(id)
         if got.error is not None:
             raise Broken("a result", f"error {got.error.code}: {got.error.message}")
         return read(got.result, shape)
 
     def refusal(self, method: str, params: Mapping[str, object]) -> Fault:
-        """Send a request and return the error of its answer."""
+        """Send a request and return the error of its answer. Raise `Broken` if the answer is a result."""
         return self.error_answer(self.ask(method, params))
 
     def error_answer(self, id: object) -> Fault:
-        """Return the error of the answer to the request with this id."""
+        """Wait for the answer to the request with this id, and return its error. Raise `Broken` if the answer
+        is a result.
+        """
         got = self.answer(id)
         if got.error is None:
             raise Broken("an error", f"the result {shorten_value(bytes(got.result))}")
@@ -175,7 +179,7 @@ class Peer:
         return self.wait(lambda got: got.method == method and bool(got.id), f"the request {method}", after)
 
     def reply(self, asked: ReceivedMessage, result: object) -> None:
-        """Answer `wait_request`, a request from the program, with `result`."""
+        """Send `result` as the answer to `asked`, a request from the program."""
         self.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (asked.id, msgspec.json.encode(result)))
 
     def event(self, session_id: str, type: str, after: int = -1) -> Event:
@@ -206,7 +210,8 @@ class Peer:
 
     def wait(self, is_it: Callable[[ReceivedMessage], bool], what: str, after: int = -1) -> ReceivedMessage:
         """Wait for the first message after the position `after` for which `is_it` is true, and return it.
-        Raise `Broken`, which says that `what` was expected, at the deadline or when the program ends.
+        Raise `Broken` if the deadline passes or the program ends before that. The error says that `what` was
+        expected.
         """
         until = monotonic() + self._patience_s
         at = after + 1
@@ -224,7 +229,7 @@ class Peer:
     # --- its end --------------------------------------------------------------------------------------
 
     def stop(self) -> int:
-        """Close the program's input and read its output to the end. Return its exit code."""
+        """Close the program's input, and read its output to the end. Return the exit code."""
         self._in.close()
         return self.wait_for_end()
 
@@ -259,8 +264,8 @@ class Peer:
             ) from None
 
     def kill(self) -> None:
-        """Kill the program and the processes that it started with SIGKILL. Return when all have ended, at the
-        latest after `KILLED_S`.
+        """Send SIGKILL to the program and to the processes that it started. Return when all have ended, at
+        the latest after `KILLED_S` seconds.
         """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -335,7 +340,9 @@ def _length(head: bytes) -> int:
 
 
 def environment(home: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `environ` for the program: without settings and API keys, and with `home` as its data folder."""
+    """Return the program's environment: `environ` without settings and API keys, and with the data folder
+    `home`.
+    """
     kept = {
         name: value
         for name, value in environ.items()

@@ -28,8 +28,8 @@ def line_of(verdict: Verdict) -> str:
 
 
 def lines_below(verdict: Verdict) -> tuple[str, ...]:
-    """Return the lines that follow the line of a verdict in the text report and say why the check did not
-    pass. Empty if it passed.
+    """Return the lines of the text report that say why a check did not pass. They follow the line of its
+    verdict. Empty if the check passed.
     """
     match verdict.outcome:
         case "passed":
@@ -118,8 +118,8 @@ LIST_ENDS = "\n```\n"
 
 
 def with_list(document: str, checks: Sequence[Check]) -> str:
-    """Return the Markdown text `document`, in which the list of checks after `LIST_BEGINS` is replaced by the
-    current one. Raise `ValueError` if the document has no line `LIST_BEGINS`.
+    """Return the Markdown text `document` with a new list of `checks` after the line `LIST_BEGINS`. Raise
+    `ValueError` if the document has no such line.
     """
     before, mark, rest = document.partition(LIST_BEGINS)
     _, end, after = rest.partition(LIST_ENDS)

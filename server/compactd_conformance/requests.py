@@ -1,9 +1,9 @@
 """Find what a provider would reject in a request: calls without results, results without calls, wrong roles.
 
-Each provider's messages are read as steps (who speaks, which calls, which results), and judged in the same
-way. The rules come from the providers' API references and the texts of their 400 answers, seen 2026-11:
-Anthropic "tool_use ids were found without tool_result blocks immediately after", "unexpected tool_use_id
-found in tool_result blocks"; OpenAI "An assistant message with 'tool_calls' must be followed by tool messages
+Messages of all formats are first converted to steps (`Step`), which are then judged in the same way. The
+rules come from the providers' API references and the texts of their 400 answers, seen 2026-11: Anthropic
+"tool_use ids were found without tool_result blocks immediately after", "unexpected tool_use_id found in
+tool_result blocks"; OpenAI "An assistant message with 'tool_calls' must be followed by tool messages
 responding to each 'tool_call_id'", "messages with role 'tool' must be a response to a preceeding message with
 'tool_calls'", "No tool output found for function call", "No tool call found for function call output"; Gemini
 "the number of function response parts is equal to the number of function call parts".
@@ -24,15 +24,15 @@ FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 
 
 class Step(Struct, frozen=True):
-    """One message, in any format."""
+    """One message: its role, and the ids of its calls and results. The same type is used for all formats."""
 
     role: str
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     is_empty: bool = False
     speaks: bool = True
-    """Whether the message contains something other than results. Then the results of earlier calls can no
-    longer follow it.
+    """Whether the message contains something other than results. After such a message, results of earlier
+    calls come too late.
     """
 
 
@@ -91,7 +91,7 @@ def steps_of(format: str, messages: Sequence[Raw]) -> tuple[Step, ...]:
 
 
 def calls_without_result(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the ids of calls whose result is missing or comes after another message."""
+    """Return the ids of calls whose result is missing or follows a message that is no result."""
     lost: list[str] = []
     waiting: list[str] = []
     for step in steps:
@@ -104,7 +104,7 @@ def calls_without_result(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def results_without_call(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the ids of results that no earlier call waits for."""
+    """Return the ids of results without an earlier call. A second result for one call counts as well."""
     orphans: list[str] = []
     waiting: list[str] = []
     for step in steps:
@@ -118,8 +118,8 @@ def results_without_call(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def wrong_roles(format: str, context: Context) -> tuple[str, ...]:
-    """Return one text per problem that a provider would reject: a wrong role, a wrong order of roles, or an
-    empty message.
+    """Return one text for each problem that makes a provider reject the request: a wrong role, a wrong order
+    of roles, or an empty message.
     """
     steps = steps_of(format, context.messages)
     allowed, alternates, first = _RULES[format]
@@ -140,7 +140,7 @@ _RULES: dict[str, tuple[frozenset[str], frozenset[str], str]] = {
     "neutral": (frozenset(("user", "assistant", "tool", "system")), frozenset(), ""),
     "openai": (frozenset(("system", "developer", "user", "assistant", "tool")), frozenset(), ""),
     "openai_responses": (frozenset(("system", "developer", "user", "assistant", "call")), frozenset(), ""),
-    # Anthropic merges messages of one role itself; Gemini requires that turns of its model are not adjacent.
+    # Anthropic merges adjacent messages of one role itself. Gemini rejects adjacent turns of its model.
     "anthropic": (frozenset(("user", "assistant")), frozenset(), "user"),
     "gemini": (frozenset(("user", "model")), frozenset(("model",)), "user"),
 }

@@ -197,7 +197,7 @@ class Known(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """A result without a field that the checks read."""
+    """Any result of which the checks read no field."""
 
 
 class Path(Struct, frozen=True):

@@ -41,9 +41,9 @@ def system_prompt_counts(bench: Bench) -> None:
     "not smaller.",
 )
 def smaller(bench: Bench) -> None:
-    """Compact conversations that can and that cannot become smaller. Expect `compact_or_fail: true` only for
-    the former."""
-    # So little was said that a summary would be longer.
+    """Compact two short conversations, which a summary would make longer, and a long one. Expect fewer tokens
+    if the result is `compacted: true`, and an unchanged view otherwise."""
+    # A summary would be longer than this conversation.
     short = [one for n in range(4) for one in (user(f"{n}?"), assistant("ok"))]
     for messages, params in (
         (short, {"keep_messages": 2}),
@@ -80,7 +80,7 @@ def _require_nothing_done(done: shapes.Compaction) -> None:
     mend="Search for a cut point only in the messages that were appended since the last compaction.",
 )
 def second_time(bench: Bench) -> None:
-    """Compact twice with each budget. Expect `compact_or_fail: false` the second time."""
+    """Compact twice with each budget. Expect `compacted: false` the second time."""
     for budget in BUDGETS:
         talk = bench.talk(*agent_turns(6))
         talk.compact_or_fail(**budget)
@@ -172,7 +172,7 @@ REPORTS: dict[str, dict[str, object]] = {
     },
     "Gemini": {"promptTokenCount": 150, "candidatesTokenCount": 7, "cachedContentTokenCount": 50},
 }
-"""The same report in each provider's form: 150 input tokens, 50 of them cached, 7 output tokens."""
+"""Format -> the same usage report in this format: 150 input tokens, 50 of them cached, 7 output tokens."""
 
 
 @check(
@@ -184,7 +184,7 @@ REPORTS: dict[str, dict[str, object]] = {
     mend="Convert usage reports in one place, and choose the conversion by the fields that the report has.",
 )
 def reports(bench: Bench) -> None:
-    """Append the same usage report in each provider's format. Expect the same size each time."""
+    """Append the same usage report in each provider's format. Expect the same context size each time."""
     for shape, report in REPORTS.items():
         usage = bench.talk().append(user("Hello"), assistant("Hi."), usage=report).token_usage
         told = (usage.last_prompt_tokens, usage.current_context_tokens)
@@ -203,7 +203,8 @@ def reports(bench: Bench) -> None:
     mend="Record the epoch of each context that is sent; use a size only if its epoch is the newest.",
 )
 def older_epoch(bench: Bench) -> None:
-    """Report usage for an older and for the current epoch. Expect that only the latter sets the size."""
+    """Report usage for an older and for the current epoch. Expect that only the report for the current epoch
+    sets the context size."""
     talk = bench.talk(*turns(6, 200))
     old = talk.context().epoch
     done = talk.compact_or_fail(keep_recent=KEEP)
@@ -237,7 +238,7 @@ def same_summary(bench: Bench) -> None:
     """Compact the same conversation in two processes. Expect the same plan and the same summary."""
     done = []
     for _ in range(2):
-        # Results that depend on hashes or counters of a process differ only in another process.
+        # A result that depends on a process's hash seed or counters differs only between processes.
         talk = bench.talk(*agent_turns(6), on=bench.fresh(), session_id="same")
         talk.compact_or_fail(keep_recent=KEEP)
         done.append((talk.texts(), talk.context().tokens))
@@ -274,8 +275,8 @@ def plan_only(bench: Bench) -> None:
     mend="Increase the epoch when the system prompt or the tools change.",
 )
 def other_prompt(bench: Bench) -> None:
-    """Change the system prompt before a usage report for the earlier request arrives. Expect that the
-    report sets no size."""
+    """Change the system prompt, then report the usage of a request from before the change. Expect that this
+    report does not set the context size."""
     talk = bench.talk(*turns(2, 900))
     epoch = talk.context().epoch
     talk.peer.result(talk.ask("session/configure", system_prompt=text(20_000)), shapes.Nothing)

@@ -1,4 +1,4 @@
-"""The list of all checks, and a run of them against a command."""
+"""Run the checks against a command. `CHECKS` lists all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHECKS: tuple[Check, ...] = (
 """The checks in the order in which they run and are listed. Names are unique."""
 
 MAX_ANSWER_WAIT_S = 20.0
-"""The longest wait for an answer in seconds, far more than a working program needs."""
+"""The longest wait for an answer, in seconds. A working program needs far less."""
 
 Outcome = Literal["passed", "failed", "not tried"]
 
@@ -50,9 +50,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     duration_s: float
     expected: str = ""
     seen: str = ""
-    """What the program did instead; if the check was not tried, the reason."""
+    """What the program did, if the check failed. If it was not tried, the reason."""
     sent: tuple[str, ...] = ()
-    """The last messages that were sent before it failed."""
+    """The last messages that were sent to the program before the check failed."""
     mend: str = ""
 
 
@@ -74,8 +74,8 @@ def run(
     patience_s: float = MAX_ANSWER_WAIT_S,
     tell: Callable[[Verdict], None] | None = None,
 ) -> tuple[Verdict, ...]:
-    """Run the checks one after the other, or `only` those with these names. `tell` is called with each
-    verdict.
+    """Run the checks one after the other, and return their verdicts. `only` names the checks to run; if it is
+    empty, all run. `tell` is called with each verdict as soon as it is known.
 
     `environ` is the command's environment; variables that would change its settings are removed. Raise
     `NotStarted` if the command cannot be started or does not answer a ping, and `KeyError` for an unknown

@@ -1,4 +1,4 @@
-"""A session that a check drives, and messages of a known size: four characters are one token."""
+"""A session that a check drives, and messages of a known size for it: four characters are one token."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def calls(*named: tuple[str, str, Mapping[str, object]]) -> Message:
 
 
 def result(call_id: str, content: str) -> Message:
-    """Return a tool message with one result."""
+    """Return a tool message with one result: `content`, for the call `call_id`."""
     return {"role": "tool", "content": [{"type": "tool_result", "call_id": call_id, "content": content}]}
 
 
 def turns(count: int, tokens: int, first: int = 0) -> tuple[Message, ...]:
-    """Return `count` pairs of a user's and a model's message, each of `tokens` tokens, all different."""
+    """Return `count` pairs of a user's and a model's message. Each has `tokens` tokens, and all differ."""
     return tuple(
         message
         for n in range(first, first + count)

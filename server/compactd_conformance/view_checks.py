@@ -32,8 +32,8 @@ View = tuple[str, str, shapes.Context]
 
 
 def _views(bench: Bench) -> tuple[View, ...]:
-    """Return the contexts, in each format, of sessions whose tool calls and results do not match, and of
-    sessions after a compaction.
+    """Return contexts in each format: of sessions whose tool calls and results do not match, and of sessions
+    after a compaction.
     """
     open_call = (user("Go on."), calls(("open", "run", {})), user("Never mind."))
     orphan = (result("nobody", "lost"), user("So?"), assistant("So."))
@@ -123,7 +123,8 @@ def roles(bench: Bench) -> None:
     mend="List every tool result that was added, moved or left out.",
 )
 def repairs(bench: Bench) -> None:
-    """Compare a complete with a broken conversation. Expect entries in `repairs` only for the broken one."""
+    """Compare a complete conversation with one whose tool calls and results do not match. Expect entries in
+    `repairs` only for the second."""
     whole = bench.talk(*agent_turns(1)).context().repairs
     broken = bench.talk(user("Go."), calls(("o", "run", {})), user("Stop."), result("no", "x"), user("On."))
 
@@ -137,8 +138,8 @@ def repairs(bench: Bench) -> None:
 
 
 REQUEST = "  Fix `Loader.open`\tin src/loader.py,\n\n    keep ETag caching — und GRÖSSE 😀.  Not more!  "
-"""A request with white space, letter case and punctuation that would change if it was not kept
-word for word.
+"""A request with unusual white space, letters and punctuation. If a program does not keep it word for word,
+it changes.
 """
 
 
@@ -187,7 +188,7 @@ def cannot_fit(bench: Bench) -> None:
     mend="Never trim, summarise or join thinking blocks.",
 )
 def thinking(bench: Bench) -> None:
-    """Append signed thinking and request the context in two formats. Expect it complete with its
+    """Append signed thinking and request the context in two formats. Expect the thinking complete with its
     signature, or not at all."""
     thought = {"type": "thinking", "text": "  hm,\n so ", "signature": "c2lnbmVk"}
     answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "So."}]}

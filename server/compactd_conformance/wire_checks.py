@@ -1,4 +1,5 @@
-"""Checks of the wire: framing, one answer per request, ids, batches, notifications, unchanged user data."""
+"""Checks of what is on the wire: framing, one answer per request, ids, batches, notifications, and user data
+that comes back unchanged."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def _codes(got: tuple[ReceivedMessage, ...]) -> list[int | None]:
 
 
 def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[ReceivedMessage, ...]]:
-    """Close the program's input, wait for its end, and return id -> all answers to it. An answer that has not
-    arrived by then never will.
+    """Close the program's input, and wait until the program ends. Return id -> all answers with this id.
+    After the end, no further answer can come.
     """
     peer.stop()
     return {id: peer.answers(id) for id in ids}
@@ -36,7 +37,7 @@ def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[ReceivedMess
     "`Content-Length` says.",
 )
 def framing_headers(bench: Bench) -> None:
-    """Send header blocks in different spellings. Expect exactly one answer to each."""
+    """Send requests whose header blocks are spelled in different ways. Expect exactly one answer to each."""
     peer = bench.fresh()
     body = request("é😀", "daemon/ping", {"note": "größe 字 😀"})
 
@@ -158,7 +159,8 @@ def header_without_length(bench: Bench) -> None:
     mend="Answer, then exit, because the program cannot know where the next message begins.",
 )
 def length_that_is_none(bench: Bench) -> None:
-    """Send a length that is not a number. Expect error -32700 (parse error) and the end of the connection."""
+    """Send a `Content-Length` that is not a number. Expect error -32700 (parse error) and the end of the
+    connection."""
     peer = bench.fresh()
     peer.send(PING)
     peer.send_raw(b"Content-Length: ten\r\n\r\n")
@@ -337,7 +339,9 @@ def openai_arguments(bench: Bench) -> None:
 
 
 MARKS = ("ü", "字", "😀", "ß𐍈")
-"""Characters of two, three and four bytes in UTF-8. One of them has two units in UTF-16."""
+"""Texts of characters that have two, three or four bytes in UTF-8. The characters of four bytes are two units
+in UTF-16, so a program that counts units could cut them in the middle.
+"""
 
 
 @check(
@@ -350,7 +354,7 @@ MARKS = ("ü", "字", "😀", "ß𐍈")
 def no_character_is_cut(bench: Bench) -> None:
     """Let the program shorten texts of multi-byte characters, and look for incomplete characters."""
     talk = bench.talk(compaction={"tool_output_chars": 101})
-    # One more letter at the beginning moves every cut by a byte.
+    # Each additional letter at the beginning moves all places where the program cuts by one byte.
     for shift in range(4):
         for mark in MARKS:
             call = f"{shift}{mark}"

@@ -1,7 +1,7 @@
 """Turn Python's garbage collector off during long computations.
 
-A collection visits every object that was created since the last one, and blocks the event loop meanwhile. It
-would find nothing, because messages are values without reference cycles.
+A collection visits all objects that were created since the previous collection, and blocks the event loop
+meanwhile. It would find no garbage, because messages are values without reference cycles.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _running = 0
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Run a block without garbage collection in the whole process. If several threads are in such a block,
-    collection begins again when the last one leaves it.
+    """Run a block without garbage collection in the whole process. If several threads are in such blocks,
+    collection begins again when the last thread leaves its block.
 
-    Objects that exist at that moment are excluded from later collections. Reference counting still frees
+    Objects that exist at that moment are excluded from all later collections. Reference counting still frees
     them.
     """
     global _running

@@ -1,8 +1,8 @@
 """Lazy imports: modules are imported when they are first needed, in a worker that regularly yields the GIL.
 
-An import releases the GIL at each file, but only for microseconds. That is too short for a waiting thread to
-take it (`yield_gil.py`). Without longer pauses, the event loop would be blocked for most of a long import
-such as numpy's.
+An import releases the GIL at each file, but only for microseconds. A waiting thread cannot take the GIL in
+such a short time (`yield_gil.py`). Without longer pauses, a long import such as numpy's would block the event
+loop most of the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BackgroundImporter:
     """Imports slow modules in a worker thread when they are first needed. Use it only on the event loop's
     thread.
 
-    Call `load` before you use such a module; after it, an `import` takes no time. Without it, an `import` on
+    Await `load` before you import such a module; then the `import` takes no time. Otherwise, an `import` on
     the event loop would wait for a worker that imports the same module.
     """
 
@@ -50,12 +50,12 @@ class BackgroundImporter:
             if known is None or (known.done() and not _is_there(known)):
                 known = asyncio.ensure_future(self._in_worker(partial(_import, name)))
                 self._imports[name] = known
-            # The waiting caller may be cancelled; the import still goes on.
+            # If the waiting caller is cancelled, the import still goes on.
             await asyncio.shield(known)
 
 
 def _is_there(loading: asyncio.Future[None]) -> bool:
-    """Return whether the import has succeeded."""
+    """Return whether the import `loading` has succeeded."""
     return loading.done() and not loading.cancelled() and loading.exception() is None
 
 
@@ -67,7 +67,7 @@ def _import(name: str) -> None:
 
 @contextmanager
 def yielding_imports() -> Iterator[None]:
-    """Run a block in which each import of this thread yields the GIL before each module."""
+    """Run a block. Whenever this thread imports a module in it, the thread first yields the GIL."""
     with _putting:
         if _yielding_finder not in sys.meta_path:
             sys.meta_path.insert(0, _yielding_finder)
@@ -82,9 +82,9 @@ def yielding_imports() -> Iterator[None]:
 class _YieldingFinder:
     """An import finder that finds nothing and only yields the GIL (PEP 451).
 
-    It stays installed. Removing it from `sys.meta_path` while another thread iterates over the list would
-    make that thread skip a finder and not find an existing module (CPython 3.11 to 3.13, `_find_spec`).
-    Inserting it is safe: at worst a finder is asked twice.
+    Once inserted in `sys.meta_path`, the finder stays there. If it were removed while another thread iterates
+    over the list, that thread would skip a finder and not find an existing module (CPython 3.11 to 3.13,
+    `_find_spec`). Inserting the finder is safe: at worst another finder is asked twice.
     """
 
     def find_spec(

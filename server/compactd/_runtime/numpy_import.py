@@ -1,8 +1,8 @@
 """Import numpy in a worker without blocking the event loop.
 
-A plain `import` holds the GIL while it loads extension modules, which takes long from a cold disk. So their
-files are read first, and loaded by the system's loader, without the GIL. The rest of the import yields the
-GIL regularly.
+A plain `import` holds the GIL while it loads extension modules, which takes long from a cold disk. So the
+files of these modules are first read, and then loaded by the system's loader, both without the GIL. The rest
+of the import yields the GIL regularly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compactd._runtime.lazy_imports import yielding_imports
 MODULES: Final = ("_multiarray_umath", "_umath_linalg")
 """The extension modules that `import numpy` loads."""
 FOLDERS: Final = ("_core", "core", "linalg")
-"""The folders of these extension modules. numpy 1 uses `core`."""
+"""The folders of these modules in the package numpy. numpy 2 uses `_core`, numpy 1 `core`."""
 LIBRARIES: Final = ("../numpy.libs", ".dylibs")
 """The folders in which numpy's wheels keep the libraries to which these modules are linked."""
 
@@ -82,7 +82,7 @@ def _libraries(package: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> None:
-    """Read a file, so that its pages are in the system's cache."""
+    """Read a file, so that the system has it in its cache when the file is loaded."""
     handle = os.open(file, os.O_RDONLY)
     try:
         while os.read(handle, READ_BYTES):

@@ -1,8 +1,9 @@
 """Find other programs (git, a pager, an ACP agent), but never one that is part of a project.
 
-Running a program from a project would run a stranger's code. The PATH can lead there in two ways. It can have
-an empty entry, `.` or another relative path, which mean the current folder; that is inside a project if an
-agent or editor started compactd (POSIX.1-2024, 8.3, `PATH`). And it can name a folder of the project.
+Running a program from a project would run a stranger's code. The PATH can lead into a project in two ways.
+One is a relative entry: an empty one, `.` or another relative path (POSIX.1-2024, 8.3, `PATH`). It starts
+from the current folder, which is inside a project if an agent or editor started compactd. The other is an
+entry that names a folder of the project.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def project_root(folder: str | Path) -> Path:
     """Return the folder of the outermost project that contains `folder`; `folder` itself if there is none.
     The path is absolute, with links resolved.
 
-    A project inside another one belongs to the outer one. The user's home and the folders above it never
-    count as a project: a repository of the user's own settings in the home folder is not a stranger's.
+    If a project is inside another project, the outer one is returned. The user's home and the folders above
+    it never count as a project: a repository in the home folder contains the user's own settings, not a
+    stranger's code.
     """
     start = Path(folder).resolve()
     root = start
@@ -38,7 +40,8 @@ def project_root(folder: str | Path) -> Path:
 
 
 def _own_folders() -> set[Path]:
-    """Return the user's home and all folders above it; at least the root of the file system."""
+    """Return the user's home and all folders above it; only the root of the file system if the home is
+    unknown."""
     try:
         home = Path.home().resolve()
     except (RuntimeError, OSError):
@@ -54,7 +57,7 @@ def safe_entries(path: str | None, project: Path | None) -> Iterator[str]:
 
 
 def is_inside(path: str | Path, project: Path) -> bool:
-    """Return whether `path` is `project` or below it, either as it is written or with links resolved."""
+    """Return whether `path`, as it is written or with its links resolved, is `project` or below it."""
     written = Path(os.path.normpath(path))
     return any(each == project or project in each.parents for each in (written, written.resolve()))
 
@@ -83,10 +86,11 @@ def _is_program(path: str) -> bool:
 
 
 def resolve_command(name: str, path: str | None, folder: str | Path) -> str:
-    """Return what to run for the program `name` from `folder`. Raises `FileNotFoundError` if it is not found.
+    """Return the path to run for the program `name` if the current folder is `folder`. Raises
+    `FileNotFoundError` if the program is not found.
 
     A name without a folder is searched in `path`, a `PATH`, with `find_program`. A name with a folder is
-    returned unchanged.
+    returned unchanged, without a search.
     """
     if os.path.dirname(name):  # noqa: PTH120 - text
         return name

@@ -1,9 +1,9 @@
 """Let other threads run during a loop of short calls.
 
-Each call of numpy or tiktoken releases the GIL only briefly. A waiting thread requests the GIL after it has
-waited a whole switch interval (`sys.setswitchinterval`). That wait starts again each time another thread
-releases the GIL, even for a microsecond (CPython 3.11 to 3.13, `take_gil`). So a loop of such calls can block
-all other threads.
+Each call of numpy or tiktoken releases the GIL only for a moment. A waiting thread requests the GIL only
+after it has waited a whole switch interval (`sys.setswitchinterval`), and its wait starts again each time
+that another thread releases the GIL (CPython 3.11 to 3.13, `take_gil`). So a loop of such calls can block all
+other threads.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import threading
 from typing import Final
 
 YIELD_S: Final = 20e-6
-"""How long to sleep, in seconds. With the timer's slack of up to 50 µs, it is enough for a waiting thread
-to wake."""
+"""How long `yield_gil` sleeps, in seconds. The system's timer adds up to 50 µs. A waiting thread can wake in
+this time."""
 
 _never = threading.Lock()
 """A lock that is never released, so that waiting for it is a sleep."""

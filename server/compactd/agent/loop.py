@@ -1,8 +1,8 @@
 """The daemon's own agent loop: ask the model, run its tool calls, and repeat until its answer has no calls.
 
-`turns` and `recovery` do what happens before and after each request, as they do for agents that run their own
-loop. Everything has a limit: the steps of a prompt, the rejections of a request, the time of a tool. (Rules:
-docs/dev/behaviour.md, law 3.)
+The modules `turns` and `recovery` do what is necessary before and after each request. Agents that run their
+own loop use the same modules. A prompt has a limited number of requests, a request a limited number of
+rejections, and a tool limited time (docs/dev/behaviour.md, law 3).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class PromptOutcome(Struct, frozen=True, kw_only=True):
     """A prompt that was written to the journal."""
 
     turn_id: str
-    """The id of the prompt and of the turns that answer it."""
+    """The id of the prompt. All turns that answer the prompt have this id too."""
     queued: bool
-    """Whether the prompt waits for others that are answered before it."""
+    """Whether the prompt must wait: for earlier prompts, or for a running compaction or redaction."""
     number: int
-    """The number of the journal record. `Session.wait_durable` waits for it."""
+    """The number of the prompt's journal record. `Session.wait_durable(number)` waits until it is on disk."""
 
 
 class _Place(Struct, frozen=True, kw_only=True):
@@ -109,14 +109,16 @@ class AgentLoop:
         return self._turn_id
 
     def blocks_caller(self) -> bool:
-        """Return whether the caller must wait: a prompt is being answered, and the caller is not part of
-        that."""
+        """Return whether a prompt is being answered by another task than the caller's. Then the caller must
+        wait."""
         return self.is_running and asyncio.current_task() is not self._task
 
     def require_acceptable(self, messages: Iterable[Message]) -> None:
-        """Raise `SessionBusy` if a client's messages end with an assistant message while the model is asked.
+        """Raise `SessionBusy` if a prompt is being answered and the last of the client's `messages` is an
+        assistant message.
 
-        The next request would then end with that message. Providers refuse this or continue the message.
+        The next request would then end with this message. Some providers refuse such a request; others
+        continue the message.
         """
         known = self._session.state.clients
         said = [message.role for message in messages if message.id not in known and closes_calls(message)]
@@ -130,7 +132,7 @@ class AgentLoop:
             )
 
     def prompt(self, message: Message, raw: Raw) -> PromptOutcome:
-        """Queue a user's message. The model is asked now, or after the prompts that are already queued.
+        """Queue a user's message. It is answered at once, or after the prompts that are already queued.
 
         Raises `SessionLocked`, and `NoProvider` if there is no model to ask.
         """
@@ -151,8 +153,8 @@ class AgentLoop:
     async def abort(self) -> bool:
         """Stop answering the prompt. Return false if none is being answered.
 
-        Queued prompts stay queued until the next prompt. Returns within `ABORT_S` seconds, whatever the
-        provider does.
+        Other queued prompts are answered only after the next call of `prompt`. `abort` returns within
+        `ABORT_S` seconds, whatever the provider does.
         """
         task = self.stop()
         if task is None:
@@ -161,8 +163,8 @@ class AgentLoop:
         return True
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Ask the loop to stop answering the prompt at its next step. Return the task that then ends; None
-        if no prompt is being answered."""
+        """Cancel the answering of the prompt. Return the task that answers it, which ends soon; None if no
+        prompt is being answered."""
         task = self._task
         if task is None or task.done():
             return None
@@ -179,7 +181,8 @@ class AgentLoop:
     # --- one prompt after the other -----------------------------------------------------------------------
 
     async def _run_prompts(self, before: asyncio.Task[None] | None) -> None:
-        """Answer the queued prompts one after the other. `before` is the task that must end first."""
+        """Answer the queued prompts one after the other. First wait for the end of `before`, the task that
+        answered earlier prompts."""
         session = self._session
         if before is not None:
             # A stopped prompt may still be finishing a step of a compaction.
@@ -205,12 +208,12 @@ class AgentLoop:
             finally:
                 self.status = None
             if turn_id in session.state.queued:
-                # The journal refuses writes. The prompt stays queued until another one comes.
+                # The journal refuses writes, so the prompt stays in the queue until the next call of
+                # `prompt`.
                 return
 
     async def _append_prompt(self, turn_id: str) -> None:
-        """Append the prompt to the conversation and remove it from the queue, in one step. When this
-        returns, both are on disk."""
+        """Move the prompt from the queue to the conversation. When this returns, the change is on disk."""
         session = self._session
         raw = session.state.queued[turn_id]
         message = decode_message(raw)
@@ -237,7 +240,7 @@ class AgentLoop:
         await session.wait_durable(number)
 
     def _end(self, stop_reason: str) -> None:
-        """Send the end of the prompt."""
+        """Send the event `agent_end`, which ends the prompt."""
         turn_id, self._turn_id = self._turn_id, None
         if turn_id is None:
             return
@@ -252,7 +255,7 @@ class AgentLoop:
         )
 
     def _emit_failure(self, code: int, message: str) -> None:
-        """Send the end of a prompt that failed."""
+        """Send the events that end a prompt which failed: the ends of its answer and turn, and the error."""
         self._end_message("error")
         self._end_turn()
         turn_id, self._turn_id = self._turn_id, None
@@ -285,13 +288,13 @@ class AgentLoop:
         self._end("aborted")
 
     def _start_message(self, turn_id: str) -> None:
-        """Send the start of an answer."""
+        """Send the event `message_start`, which begins an answer."""
         self._is_message_open = True
         self._session.emit(MessageStart(turn_id=turn_id))
 
     def _end_message(self, stop_reason: str, taken: AppendOutcome | None = None) -> None:
-        """Send the end of the answer, if one has started. `taken` is the answer as it was appended; None
-        if it was not."""
+        """Send the event `message_end` if an answer has started. `taken` is the answer as it was appended;
+        None if it was not appended."""
         if not self._is_message_open:
             return
         self._is_message_open = False
@@ -306,7 +309,7 @@ class AgentLoop:
         )
 
     def _end_turn(self, taken: AppendOutcome | None = None) -> None:
-        """Send the end of the turn, unless it was sent with the answer."""
+        """Send the event `turn_end`, unless it was already sent with the answer."""
         if self._is_turn_open:
             self._is_turn_open = False
             self._session.emit_turn_end(taken, None, self._turn_id)
@@ -325,7 +328,7 @@ class AgentLoop:
         requests per prompt was reached."""
         session, limits = self._session, await self._session.host.loop_limits()
         for _ in range(limits.steps):
-            # Each request is a new turn, so rejections of earlier ones do not count.
+            # Each request is a new turn, so the rejections of earlier requests do not count.
             session.overflow_attempts = 0
             begun = await turns.begin(session)
             self._is_turn_open = True
@@ -336,8 +339,8 @@ class AgentLoop:
                 return finished.stop_reason
             await self._run_tools(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
             if self._is_client_gone or asyncio.current_task() is self._stopping:
-                # The client is gone: the calls stay open, and the next client goes on. Or an abort came
-                # just as a tool ended: `wait_for` in Python 3.11 loses such a cancellation.
+                # The client is gone: its calls keep no result, and the next client continues. Or the prompt
+                # was aborted just as a tool ended: `wait_for` in Python 3.11 loses such a cancellation.
                 raise asyncio.CancelledError
         return "steps"
 
@@ -372,7 +375,8 @@ class AgentLoop:
                 most = output_limit(session, done.max_output_tokens)
 
     async def _stream_answer(self, turn_id: str, max_output_tokens: int | None) -> Finished:
-        """Send one request, send its events to the client, and return the model's answer."""
+        """Send one request to the model, pass its answer to the client piece by piece, and return the whole
+        answer."""
         session = self._session
         await session.host.read_keys()
         provider, model = self._provider()
@@ -411,8 +415,10 @@ class AgentLoop:
     async def _append_answer(
         self, finished: Finished, turn_id: str
     ) -> tuple[Sequence[ToolCall], EntryId | None]:
-        """Append the answer. Return (its tool calls, its entry id). An answer without content is not
-        appended."""
+        """Append the answer. Return (its tool calls, its entry id).
+
+        An answer without content is not appended; its usage report is still counted.
+        """
         session, message = self._session, finished.message
         calls = [block for block in message.content if isinstance(block, ToolCall)]
         raw = Raw(encode_message(message))
@@ -433,8 +439,8 @@ class AgentLoop:
         return calls, taken.answer_id
 
     async def _run_tools(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
-        """Run `calls` at the same time, each for at most `tool_s` seconds. When this returns or raises,
-        none of them is still running."""
+        """Run all `calls` at the same time, each for at most `tool_s` seconds. When this method returns or
+        raises, no call is running any more."""
         self.status = "executing_tools"
         tasks = [asyncio.ensure_future(self._run_tool(call, place, tool_s)) for call in calls]
         try:
@@ -485,7 +491,7 @@ class AgentLoop:
         await session.wait_durable(taken.commit_id)
 
     def _provider(self) -> tuple[Provider, str]:
-        """Return the provider of the session's model, and the model's id there."""
+        """Return (the provider of the session's model, the model's id at this provider)."""
         model = self._session.state.model
         return self._session.host.provider(model.model or "", model.base_url)
 

@@ -19,13 +19,13 @@ from compactd.session.session import Session
 from compactd.session.undo import undo
 
 MARGIN = 0.97
-"""The share of the new model's room that a compaction aims at, because the two tokenizers count
-differently."""
+"""The target of a compaction, as a share of the tokens that the new model can take. It is below 1 because the
+tokenizers of the two models count differently."""
 
 
 ATTEMPTS = 2
-"""How many compactions are tried, each with a smaller target than the one before. A compaction that is not
-enough is undone."""
+"""How many compactions are tried. A compaction that is not enough is undone, and the next one has a smaller
+target."""
 
 
 class SwitchOutcome(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,8 @@ class SwitchOutcome(Struct, frozen=True, kw_only=True):
     compaction: CompactionResult | None
     """The compaction that made the conversation fit; None if none was needed."""
     number: int | None
-    """The number of the journal record to wait for; None if the session already used this model."""
+    """The number of the switch's journal record, for `Session.wait_durable`; None if the session already used
+    this model."""
 
 
 async def switch(session: Session, model: str, base_url: str | None) -> SwitchOutcome:
@@ -72,8 +73,11 @@ async def switch(session: Session, model: str, base_url: str | None) -> SwitchOu
 def _budget_under(
     session: Session, found: Lookup, base_url: str | None, counted: RecountCache
 ) -> BudgetStatus:
-    """Return the session's token budget with another model. O(view), plus the messages that `counted` has
-    not counted yet."""
+    """Return the token budget that the session would have with the model `found` at `base_url`. `counted`
+    counts the messages with that model's tokenizer and remembers the counts.
+
+    O(view), plus the messages that are not counted yet.
+    """
     counter = counted.counter
     view, state = session.state.view(), session.state
     estimated = (
@@ -91,8 +95,10 @@ def _budget_under(
 async def _compact_to_fit(
     session: Session, found: Lookup, base_url: str | None, over: BudgetStatus, counted: RecountCache
 ) -> CompactionResult:
-    """Compact the session until it fits the new model, and return the compaction's result. Raises `CannotFit`
-    if it never fits."""
+    """Compact the session so that it fits the new model `found`, and return the compaction's result. `over`
+    is the token budget with the new model. Raises `CannotFit` if no compaction is
+    enough, or if the settings disable compaction.
+    """
     from compactd.compaction.run import compact
 
     if not session.resolved.settings.enabled:
@@ -110,7 +116,7 @@ async def _compact_to_fit(
         after = await session.host.in_worker(lambda: _budget_under(session, found, base_url, counted))
         if after.decision.kind != "over":
             return result
-        # The kept content can have relatively more tokens under the new model (images, other scripts).
+        # The ratio of the two tokenizers' counts can be higher for the kept content (images, other scripts).
         ours = min(ours, session.state.estimated_size) * fits * MARGIN / max(1, after.used)
         if not result.compacted:
             break
@@ -132,8 +138,9 @@ async def _undo_compaction(session: Session) -> bool:
 
 
 def _cannot_fit(found: Lookup, over: BudgetStatus, floor: CannotFit | None = None) -> CannotFit:
-    """Return the error which says that the conversation does not fit the new model `found`. `over` has the
-    sizes. `floor` is the error of the compaction that was tried; its data is added."""
+    """Return the error which says that the conversation does not fit the new model `found`. `over` is the
+    token budget with the new model. `floor` is the error of the compaction that was tried, if it raised one;
+    its data is added."""
     refusal = CannotFit(
         f"The conversation takes {over.used:,} tokens; {found.model} has a window of {over.window or 0:,}. "
         "The session keeps its model: compact it, shorten the newest request, or choose another model.",

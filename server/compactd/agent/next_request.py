@@ -19,8 +19,9 @@ OUTPUT_TOKENS = 32_000
 
 
 def output_limit(session: Session, most: int | None) -> int | None:
-    """Return the output limit to send if `most` tokens are free for the answer. It is at least 1; None
-    leaves it to the provider."""
+    """Return the output limit of a request: `most`, the highest limit that fits, but at least 1. If the
+    model's own limit is unknown, it is at most `OUTPUT_TOKENS`. If `most` is None, return None: the provider
+    then uses its own limit."""
     if most is None:
         return None
     # Providers do not accept 0. If no room is left, the provider reports it.
@@ -31,10 +32,10 @@ def output_limit(session: Session, most: int | None) -> int | None:
 async def next_request(
     session: Session, provider: Provider, model: str, max_output_tokens: int | None
 ) -> tuple[ModelRequest, Mapping[str, str]]:
-    """Return (the next request, a mapping of tool names). The mapping has an entry for each tool whose name
-    was changed for the provider: from the name that the model sees to the client's. O(view), in a worker.
+    """Return (the next request, a mapping from the tool names that the model sees to the client's names).
+    The mapping contains only the tools whose names had to be changed for the provider. O(view), in a worker.
 
-    It also records that the current epoch of the view was handed out.
+    Calling it also records that the current epoch of the view was handed out.
     """
     view, system, tools = session.state.view(), session.state.system_prompt, session.tools()
     counter, name = session.counter, session.state.model.model
@@ -57,8 +58,8 @@ async def next_request(
 
 
 def with_own_names(finished: Finished, names: Mapping[str, str]) -> Finished:
-    """Return `finished` with the client's names of the tools. `names` is the mapping from `next_request`;
-    some providers do not accept all names."""
+    """Return the model's answer `finished` with the client's names of the tools. `names` is the mapping that
+    `next_request` returned."""
     if not names:
         return finished
     content = tuple(

@@ -1,7 +1,7 @@
 """Recover from a failed model request: classify it, learn from it, and make the next request fit.
 
 After an overflow, the session is compacted at once, and less than usual is kept. After each further rejection
-in the same turn, the next request must be strictly smaller; this is tried at most three times. If a lower
+in the same turn, a strictly smaller request is sent, until three smaller requests were rejected. If a lower
 output limit alone makes the request fit, nothing is compacted. (Rules: docs/dev/behaviour.md, "Overflow".)
 """
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from compactd.core.overflow.classify import Verdict
 
 ATTEMPTS = 3
-"""After how many rejections in one turn a smaller request is tried."""
+"""How many smaller requests are tried in one turn. After one more rejection, `recover` gives up."""
 
 MAX_RETRY_SHARE = 0.75
-"""After a repeated rejection, the next request may have at most this share of the size of the last one."""
+"""The maximum size of the next request after a repeated rejection, as a share of the rejected request's
+size."""
 
 MARGIN = 0.9
-"""The share of the provider's limit that the next request should have, because compactd and the provider
-count tokens differently."""
+"""The target size of the next request, as a share of the provider's limit. It is below 1 because compactd and
+the provider count tokens differently."""
 
 
 class FailedRequest(Struct, frozen=True, kw_only=True):
@@ -55,14 +56,14 @@ class FailedRequest(Struct, frozen=True, kw_only=True):
     window: int | None = None
     """The model's context window in tokens, if the client knows it."""
     stop_reason: str | None = None
-    """Why the answer ended, if there was one, in the provider's word."""
+    """The provider's word for why the answer ended, if there was an answer."""
 
 
 class RecoveryOutcome(Struct, frozen=True, kw_only=True):
     """What a failure was, what compactd did about it, and what the client should do."""
 
     verdict: Verdict
-    """What the failure was."""
+    """The kind of the failure."""
     retry: bool
     """Whether the client should send the turn again now."""
     reason: str
@@ -72,13 +73,13 @@ class RecoveryOutcome(Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     """The highest output limit for the next attempt. None means: unchanged."""
     floor: Floor | None = None
-    """If nothing makes the request fit, the tokens that no compaction can remove."""
+    """The tokens that no compaction can remove; given only if nothing makes the request fit."""
 
 
 def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | None = None) -> Verdict:
     """Return what kind of failure this is, by its text, the request's size and the model's window. O(text).
 
-    `rules` are a profile's rules. By default the session's are used.
+    `rules` are the rules of a profile, by default of the session's profile.
     """
     from compactd.core.overflow.classify import FailureReport, classify
 
@@ -109,11 +110,11 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
 async def recover(
     session: Session, failed: FailedRequest, progress: Progress | None = None
 ) -> RecoveryOutcome:
-    """Decide whether a failed model request can be sent again, and return that with the reason. If the
-    request was too long, first compact the session, or name a lower output limit with which it fits.
+    """Return whether a failed model request can be sent again, and why. If the request was too long, first
+    compact the session, or name a lower output limit with which the request fits.
 
-    If a compaction is already running, wait for it first. `progress` receives the progress of the compaction
-    that this starts.
+    If a compaction is already running, wait for it first. If `recover` itself starts one, that compaction
+    reports to `progress`.
 
     If nothing helps, the result has `retry: false` and the reason. Raises only `SessionLocked` and
     `StorageFailed`.
@@ -138,11 +139,12 @@ _REASONS = {
     "truncate_item": "One item of the request is too large for the provider: send it smaller.",
     "none": "This is not an overflow; a smaller conversation would fail in the same way.",
 }
-"""What to do about a failure that a compaction does not fix, by `Fix`."""
+"""What the client should do if neither a compaction nor a lower output limit helps, by `Verdict.fix`."""
 
 
 def _lower_output(session: Session, verdict: Verdict) -> RecoveryOutcome:
-    """Return the result that names the output limit with which the request fits."""
+    """Return the result that names the output limit with which the request fits; `retry: false` if that limit
+    is unknown."""
     standing = session.budget_status()
     most = verdict.limit
     if verdict.overflow:
@@ -161,8 +163,8 @@ def _lower_output(session: Session, verdict: Verdict) -> RecoveryOutcome:
 
 
 async def _shrink_request(session: Session, verdict: Verdict, progress: Progress | None) -> RecoveryOutcome:
-    """Compact the session so that the next request is smaller than the rejected one. Return the result for
-    the client: send the request again, or why that is of no use."""
+    """Compact the session so that the next request is smaller than the rejected one. Return whether the
+    client should send the next request, with the reason."""
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
@@ -214,10 +216,10 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
 
 
 async def _learn(session: Session, verdict: Verdict) -> None:
-    """Write the rejection to the journal, and store the window that it named for this model and endpoint.
+    """Write the rejection to the journal, and learn the context window if its text names one.
 
-    The window counts for all sessions. If the rejection is doubtful or may be a quotation, it counts only for
-    this one.
+    The window applies to this model and endpoint in all sessions. If the rejection is doubtful or may be a
+    quotation, the window applies only to this session.
     """
     accepted = session.state.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
@@ -245,10 +247,10 @@ async def _learn(session: Session, verdict: Verdict) -> None:
 
 
 def _compact_request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
-    """Return the compaction to try. `sent` is the estimated size of the rejected request.
+    """Return the compaction to try. `sent` is compactd's estimate of the rejected request's size.
 
-    The first attempt keeps a fifth of the window. Later attempts have a target size. The first attempt has
-    one too if the provider counted more tokens than compactd.
+    The first attempt has no target size and keeps a fifth of the window. Later attempts have a target size.
+    So has the first if compactd's estimate says that the rejected request would have fitted.
     """
     targets = []
     if verdict.limit is not None and verdict.requested is not None and verdict.requested > verdict.limit:
@@ -268,8 +270,8 @@ def _compact_request(session: Session, verdict: Verdict, sent: int) -> CompactRe
 async def _compact_to_floor(
     session: Session, error: CannotFit, sent: int, progress: Progress | None
 ) -> CompactionResult | None:
-    """Compact down to almost the floor. Return None if that is not possible, or would not be strictly
-    smaller than what was sent."""
+    """Compact the session almost to the floor that `error` names. Return None if that is not possible, or if
+    the next request would not be strictly smaller than the rejected one of `sent` tokens."""
     from compactd.compaction.run import compact
 
     floor = floor_in(error)

@@ -1,5 +1,5 @@
-"""Run one tool call of the agent loop: the client runs it within a time limit, and errors are reported to
-the model."""
+"""Run one tool call of the agent loop. The client runs the call within a time limit; if that fails, the model
+gets the error as the call's result."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: fl
 
 
 def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcome:
-    """Return the message for the client's answer. If the answer is invalid, the message says so."""
+    """Return the message with the client's answer as the result of `call`. If the answer is invalid, the
+    message contains an error instead."""
     try:
         message, raw = _message(call, answer)
     except (InvalidParams, LimitExceeded) as error:
@@ -104,7 +105,7 @@ def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcom
 
 
 def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:
-    """Return (the message with the result, its JSON)."""
+    """Return (a tool message with `answer` as the result of `call`, the same as JSON)."""
     block: dict[str, object] = {
         "type": "tool_result",
         "call_id": call.call_id,

@@ -1,5 +1,5 @@
-"""The steps before and after a model request. Agents that run their own loop and the daemon's loop use the
-same ones."""
+"""The steps before and after a model request, for the daemon's agent loop and for agents that run their
+own."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class TurnPreparation(Struct, frozen=True, kw_only=True):
     pruned: int
     """How many tool results were pruned."""
     max_output_tokens: int | None
-    """The highest output limit that the request may have: window − used, at most the model's own limit.
-    None if neither is known."""
+    """The highest output limit that the request may have: the free tokens of the window, but not more than
+    the model's own limit. None if neither is known."""
 
 
 async def begin(session: Session, progress: Progress | None = None) -> TurnPreparation:
     """Prepare the next model request: wait for a running compaction, prune, and compact if it is due.
 
-    If a compaction is due at the threshold but finds nothing to remove, this is not an error. Raises
-    `StorageFailed`, and `CannotFit` if the request is over the cap and nothing makes it fit.
+    A compaction that is due but finds nothing to remove is no error, as long as the request is not over the
+    cap. Raises `StorageFailed`, and `CannotFit` if the request is over the cap and nothing makes it fit.
     """
     if session.operation is not None:
         await session.operation.wait_ended()
@@ -68,7 +68,8 @@ def _checks_threshold(session: Session) -> bool:
 
 
 async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
-    """Compact if the budget or the last answer requires it. Return the result; None if it was not due."""
+    """Compact if the budget requires it, or if the last answer showed that the window was full. Return the
+    result; None if no compaction was due."""
     kind = session.decision.kind
     is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
     if not is_due and not session.silent_overflow:
@@ -107,7 +108,7 @@ async def _append_go_on(session: Session) -> None:
 
 
 def end(session: Session, new: AppendRequest) -> tuple[AppendOutcome, bool]:
-    """Append a model's answer, and results of its tools if they are in `new`. Return (what was appended,
+    """Append `new`: a model's answer, possibly with the results of its tool calls. Return (what was appended,
     whether the answer shows that the window was full)."""
     taken = session.append(new)
     return taken, emit_end(session, taken, new.stop_reason)
@@ -116,8 +117,8 @@ def end(session: Session, new: AppendRequest) -> tuple[AppendOutcome, bool]:
 def emit_end(
     session: Session, taken: AppendOutcome, stop_reason: str | None, turn_id: str | None = None
 ) -> bool:
-    """Send the end of the turn whose answer is in `taken`. Return whether the answer shows that the window
-    was full."""
+    """Send the event `turn_end` for the turn whose answer is in `taken`. Return whether the answer shows that
+    the window was full."""
     session.overflow_attempts = 0
     report = taken.intake.report
     window = session.budget_status().window

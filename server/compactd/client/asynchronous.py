@@ -42,8 +42,8 @@ from compactd.client.restart import RestartState, is_repeatable
 T = TypeVar("T")
 
 AsyncAnswers = Mapping[str, Callable[[dict[str, Json]], Awaitable[object]]]
-"""Method that the daemon may call (`tool/execute`, `session/compacting`) -> function that answers it from its
-params.
+"""Coroutine functions that answer the daemon's requests, by method (`tool/execute`, `session/compacting`).
+Each function gets the params and returns the result.
 """
 
 LINE_LIMIT = 2**20
@@ -62,7 +62,7 @@ class AsyncClient(AsyncCalls):
         restarts: bool = True,
     ) -> None:
         """Store the settings; `start` starts the daemon. The parameters mean the same as in `Client`, but
-        `restarts` is on by default and `answers` run as tasks.
+        `restarts` is on by default, and each function of `answers` runs in a task of its own.
         """
         self._command = tuple(command or own_command())
         self._env = None if env is None else dict(env)
@@ -112,7 +112,8 @@ class AsyncClient(AsyncCalls):
         await self._running().send(message)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield events in order, each once, until the client is closed or its daemon is gone for good.
+        """Yield events in order, each once, until the client is closed. Without `restarts`, also stop if the
+        daemon ends.
 
         At most `EVENTS_KEPT` events wait to be read. Older ones are dropped, which shows as a gap in `seq`.
         """
@@ -169,8 +170,8 @@ class AsyncClient(AsyncCalls):
 
     async def _ensure_running(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
         """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
-        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone_error`: the error with
-        which `link` failed.
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
+        `link` failed.
         """
         if not link.is_ended and gone is None:
             return link

@@ -50,8 +50,8 @@ from compactd.client.restart import RestartState, is_repeatable
 T = TypeVar("T")
 
 Answers = Mapping[str, Callable[[dict[str, Json]], object]]
-"""Method that the daemon may call (`tool/execute`, `session/compacting`) -> function that answers it from its
-params.
+"""Functions that answer the daemon's requests, by method (`tool/execute`, `session/compacting`). Each
+function gets the params and returns the result.
 """
 
 _Waiting = queue.SimpleQueue[Incoming | None]
@@ -73,14 +73,15 @@ class Client(Calls):
         """Start `command`, by default this Python's `compactd serve`. Raise `DaemonGone` if it cannot be
         started.
 
-        `env` is the daemon's whole environment, by default that of this process. `on_event` is called in the
-        thread that reads from the daemon, and must not call the daemon; without it, `events` yields the
-        events. Each function of `answers` is called in a new thread.
+        `framing` says how messages are separated: by length headers as in LSP, or by line ends. `env` is the
+        daemon's whole environment, by default that of this process. `on_event` is called in the thread that
+        reads from the daemon, and must not call the daemon; without it, `events` yields the events. Each
+        function of `answers` is called in a new thread.
 
         With `restarts`, a daemon that died is started again with the next request, at most three times a
-        minute. Stored sessions are reopened, and each causes an event `client_resumed`. A request that
-        changes nothing is sent again; for any other, `Interrupted` is raised. Messages without an id get one,
-        so that a message that is sent twice is stored once.
+        minute. Stored sessions are reopened, and each causes an event `client_resumed`. A request during
+        which the daemon died is sent again. If that could carry the request out twice, `Interrupted` is
+        raised instead. Messages without an id get one, so that a message that is sent twice is stored once.
         """
         self._command = tuple(command or own_command())
         self._env = None if env is None else dict(env)
@@ -181,8 +182,8 @@ class Client(Calls):
 
     def _ensure_running(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
         """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
-        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone_error`: the error with
-        which `link` failed.
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
+        `link` failed.
         """
         if not link.is_ended and gone is None:
             return link

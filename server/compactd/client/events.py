@@ -32,7 +32,8 @@ HANDLER_FAILED = -32603
 
 
 class RpcError(Exception):
-    """The daemon answered with an error. `code` is the protocol's error code; `data` is for programs."""
+    """An error that the daemon sent as its answer. `code` is the protocol's error code; `data` is for
+    programs."""
 
     def __init__(
         self, code: int, message: str, data: dict[str, Json] | None = None, stderr: str = ""
@@ -46,7 +47,8 @@ class RpcError(Exception):
 
 
 class DaemonGone(Exception):
-    """The daemon ended before it answered, or could not be started. `stderr` is the end of its log."""
+    """The error that the daemon ended before it answered, or could not be started. `stderr` is the end of the
+    daemon's log."""
 
     def __init__(self, message: str, stderr: str = "") -> None:
         super().__init__(message)
@@ -54,10 +56,11 @@ class DaemonGone(Exception):
 
 
 class Interrupted(DaemonGone):
-    """The daemon died before it answered a request that must not be sent twice. It was restarted.
+    """The error that the daemon died before it answered a request that must not be sent twice. The client has
+    restarted the daemon.
 
-    Everything that it had acknowledged is stored. Whether this request was carried out is unknown: check the
-    session.
+    Everything that the old daemon had acknowledged is stored. Whether this request was carried out is
+    unknown: check the session.
     """
 
 
@@ -100,8 +103,8 @@ def result_of(answer: Incoming, stderr: str) -> Raw:
 
 
 def refusal(message: str, code: int = METHOD_NOT_FOUND) -> ErrorObject:
-    """Return the error with which the client answers a request of the daemon that it cannot carry out. By
-    default, `code` says that it has no function for the method.
+    """Return the error with which the client answers a request of the daemon that it cannot carry out. The
+    default `code` says that the client has no function for the method.
     """
     return ErrorObject(code, message)
 

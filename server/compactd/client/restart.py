@@ -29,13 +29,15 @@ NOT_REPEATABLE = frozenset(
         "model/set",
     )
 )
-"""Methods that must not be sent again: they would be carried out twice, or answered differently."""
+"""Methods whose requests must not be sent again: they would be carried out twice, or answered differently."""
 
 WITH_MESSAGES = ("session/append", "turn/end")
 
 MAX_RESTARTS = 3
 RESTART_WINDOW_S = 60.0
-"""Seconds. If the daemon was restarted `MAX_RESTARTS` times within them, another restart would not help."""
+"""The period, in seconds, in which the daemon is restarted at most `MAX_RESTARTS` times. After so many
+failures, another restart would not help.
+"""
 
 FORMATS_WITH_IDS = (None, "neutral")
 """Values of the param `format` for which a message may have an id: compactd's neutral format, which is also
@@ -67,7 +69,9 @@ class RestartState:
         return {**fields, "messages": [_with_id(message) for message in messages]}
 
     def note(self, method: str, params: Params, result: Raw) -> None:
-        """Remember the session that an answered request opened, or forget the one that it closed."""
+        """Remember the session that an answered request opened, or forget the session that it closed or
+        deleted. A session that is not stored (`persist` is false) is not remembered.
+        """
         if method == "session/start":
             fields = json_object(Raw(msgspec.json.encode(params)))
             session_id = json_object(result).get("session_id")
@@ -86,7 +90,9 @@ class RestartState:
         self._sessions.pop(session_id, None)
 
     def may_restart(self, now: float) -> bool:
-        """Return whether another restart is allowed, and count it. `now`: seconds of a monotonic clock."""
+        """Return whether another restart is allowed. If so, count it as done. `now`: seconds of a monotonic
+        clock.
+        """
         self._restarts = [at for at in self._restarts if now - at < RESTART_WINDOW_S]
         if len(self._restarts) >= MAX_RESTARTS:
             return False

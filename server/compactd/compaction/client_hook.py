@@ -1,5 +1,5 @@
-"""Ask the client before a compaction (the hook `session/compacting`). If it does not answer in time, the
-compaction goes on."""
+"""Ask the client before a compaction, with the request `session/compacting`. If the client does not answer in
+time, the compaction goes on."""
 
 from __future__ import annotations
 

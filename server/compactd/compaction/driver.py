@@ -35,7 +35,7 @@ from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation
 
 CompactionOutcome = Draft | PruneOnly | NotCompacted
-"""What a compaction computes: a summary, stubs alone, or nothing."""
+"""The outcome of a compaction's computation: a summary, only stubs for tool output, or nothing."""
 
 
 def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
@@ -51,8 +51,8 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:
-    """Return a copy of the session's state from which a plan is made. O(messages), at the speed of copying
-    memory."""
+    """Return a copy of what a plan needs of the session's state, with the request. O(messages), at the speed
+    of copying memory."""
     state = session.state
     last = state.compactions()[-1:]
     may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
@@ -79,8 +79,9 @@ def explain_no_model(session: Session, request: CompactRequest) -> str:
     """Return the reason to report if the strategy `auto` asks no model, or an empty string if there is
     nothing to report.
 
-    A reason is reported to someone who may expect that a model is asked: someone who sets `auto`, or who uses
-    a profile of a system that asks the session's model by default (docs/specs.md).
+    A reason is reported only if the user may expect that a model is asked. That is so if the request names
+    `auto`, or if the settings choose the profile of an agent that asks the session's model by default
+    (docs/specs.md).
     """
     settings, own = session.resolved.settings, session.state.model.model
     if (request.strategy or settings.strategy) != "auto":
@@ -106,8 +107,9 @@ def budget_of(request: CompactRequest) -> str:
 def work_of(
     session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
 ) -> CompactionWork:
-    """Return the input of a compaction's computation. The computation calls `check` with its progress;
-    `check` may raise `Cancelled`."""
+    """Return the input of a compaction's computation. The computation calls `check(phase, fraction)` to
+    report its progress; `check` raises `Cancelled` to stop it. `facts` keeps the facts of messages between
+    compactions."""
     inputs = inputs_of(session, request)
     return CompactionWork(
         inputs=inputs,
@@ -119,8 +121,8 @@ def work_of(
 
 
 def drive(work: CompactionWork, made: Plan) -> CompactionOutcome:
-    """Compute the compaction to its end without a model, and return the outcome. Every question for a model
-    gets the answer `NoModel`."""
+    """Carry out the plan `made` to its end without a model, and return the outcome. Every question for a
+    model gets the answer `NoModel`."""
     flowing = CompactionDriver(work, made)
     step = flowing.step(())
     while isinstance(step, tuple):
@@ -142,8 +144,8 @@ class CompactionDriver:
         self._is_begun = False
 
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
-        """Compute the next step with the answers to the questions of the step before. Return the next
-        questions, or the outcome."""
+        """Compute the next step. `answers` are the answers to the questions that the step before returned;
+        the first step gets none. Return the next questions, or the outcome if this was the last step."""
         if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
             import_numpy()
         with without_collector(), self._cache.lock:
@@ -154,14 +156,16 @@ class CompactionDriver:
                 return next(self._steps)
             except StopIteration as end:
                 outcome: CompactionOutcome = end.value
-                # Free it here in the worker; otherwise it would be freed on the event loop, all at once.
+                # Free what was read ahead here in the worker. Otherwise the event loop would free it, all at
+                # once.
                 self._ahead.release()
                 return outcome
 
     def read_ahead(self, is_answered: Callable[[], bool]) -> None:
-        """Compute, while a model answers, what the next step needs and does not depend on the answers.
+        """Compute the part of the next step that does not depend on the model's answers. Call this while the
+        model answers.
 
-        It stops when `is_answered` returns true.
+        The computation stops when `is_answered` returns true.
         """
         with self._cache.lock:
             self._ahead.read(self._work, self._made, is_answered)
@@ -174,8 +178,8 @@ async def run_flow(
     made: Plan,
     summariser: Summariser | NoModel | SummaryFailed,
 ) -> CompactionOutcome:
-    """Compute the compaction to its end in workers, and return its outcome. Between the steps, wait on the
-    event loop for the summariser's answers."""
+    """Carry out the plan `made` to its end, and return the outcome. The steps are computed in workers.
+    Between the steps, the event loop waits for the summariser's answers."""
     flowing = CompactionDriver(work, made)
     answers: tuple[SummaryAnswer, ...] = ()
     while True:
@@ -190,8 +194,8 @@ async def run_flow(
 
 
 def add_cost(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
-    """Return `result` with the cost and the name of the model. The name is left out if the summary was
-    made without a model."""
+    """Return `result` with the cost of the model's answers and the model's name; unchanged if no model was
+    asked. The name is left out if the model's answers did not become the summary."""
     if isinstance(result.usage, UnsetType):
         return result
     found = session.host.lookup(summariser.name, None)

@@ -31,12 +31,12 @@ from compactd.session.session import Session
 async def try_compaction(
     session: Session, request: CompactRequest, *, plan_only: bool = False
 ) -> CompactionResult:
-    """Return what the compaction would do, without changing anything. Its numbers of tokens are exact, except
-    for a model's summary.
+    """Return what the compaction would do, without changing anything. The numbers of tokens in the result are
+    exact, except for the summary of a model.
 
-    No model is asked. If one would be, the result contains the largest possible size of its summary, and the
-    `usage` and `cost` of answers of full length. With `plan_only`, no summary is computed at all: the result
-    contains its largest possible size, and this takes about a tenth of the time.
+    No model is asked. If the real compaction would ask one, the result contains the largest possible size of
+    the summary, and the `usage` and `cost` of answers of full length. With `plan_only`, no summary is
+    computed: the result contains the largest possible size of the summary, after about a tenth of the time.
     """
     is_cancelled = threading.Event()
 
@@ -45,7 +45,8 @@ async def try_compaction(
             raise Cancelled("The dry run was cancelled.")
 
     planned = planner(session, request)
-    # Use a separate cache while a compaction fills the session's: it would have to wait for this.
+    # While a compaction fills the session's cache, use a separate one. Otherwise the compaction would have to
+    # wait for this dry run.
     facts = FactCache(session.shown_dir) if session.facts is None or session.operation else session.facts
     if session.facts is None and session.operation is None:
         session.facts = facts
@@ -89,8 +90,8 @@ async def try_compaction(
 def _with_asks(
     result: CompactionResult, asks: tuple[Ask, ...], count: Callable[[str], int]
 ) -> CompactionResult:
-    """Return `result` with the usage of these questions to a model. If the transcript is sent in parts,
-    `asks` contains only the first questions, so the usage is too low."""
+    """Return `result` with the usage that the questions `asks` to a model would have. If the transcript is
+    sent in parts, `asks` contains only the first questions, so the usage is too low."""
     usage = Usage(
         input_tokens=sum(count(ask.system) + count(ask.prompt) for ask in asks),
         output_tokens=sum(ask.max_tokens for ask in asks),

@@ -1,7 +1,8 @@
 """Extract facts from appended messages before the next compaction needs them, while the daemon is idle.
 
-The facts of each message are computed once. Doing this during the compaction would take most of its time. So
-a worker does it earlier, in slices of some milliseconds, and only after no request has come for a moment.
+The facts of each message are computed once. During a compaction, this would take most of the time. So a
+worker does it earlier, in slices of some milliseconds, and only after no request has come for `QUIET_S`
+seconds.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ QUIET_S = 0.05
 """How many seconds must pass without a request before reading starts."""
 
 SLICE_S = 0.005
-"""The length of a slice in seconds. A slice ends after the message during which this time passes."""
+"""The length of a slice in seconds. When this time is over, the worker still finishes the message that it is
+reading."""
 
 MAX_READ_AHEAD_CHARS = 100_000_000
 """The maximum number of code points that are read ahead, in all sessions together. Further messages are
 read during the compaction."""
 
 RELEASE_AFTER_CHARS = 1_000_000
-"""If at least this many code points were read since memory was last returned to the system, free memory is
-returned when there is nothing more to read."""
+"""How many code points must be read before free memory is returned to the system. It is returned when nothing
+is left to read."""
 
 MAX_QUEUED_ENTRIES = 2_000
-"""The maximum number of entries that are queued at a time on the event loop. It takes less than a
-millisecond."""
+"""The maximum number of entries that the event loop queues for reading at a time. Queueing so many takes less
+than a millisecond."""
 
 GROWING_METHODS = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
 """The methods that append messages to a session."""
@@ -50,7 +52,7 @@ InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 class IdleAnalyzer:
-    """The reader that extracts facts ahead of time in all sessions of this process that grow."""
+    """The background reader of all sessions of this process. It extracts the facts of appended messages."""
 
     def __init__(
         self, sessions: Mapping[str, Session], in_worker: InWorker, *, quiet_s: float = QUIET_S
@@ -62,14 +64,13 @@ class IdleAnalyzer:
         self._asked_at = 0.0
         self._grown: dict[str, _ReadState] = {}
         self._learnt = self._given_back_at = 0
-        """How many code points were read in all sessions. `_given_back_at` is its value when memory was
-        last returned."""
+        """`_learnt` is how many code points were read in all open sessions; `_given_back_at` is what
+        `_learnt` was when memory was last returned to the system."""
         self._task: asyncio.Task[None] | None = None
 
     def note_request(self, method: str, session_id: str) -> None:
-        """Note that a request `method` for this session arrived, and pause the background reading of
-        messages. If the request appends messages, they are read in the background when no more requests
-        come."""
+        """Note that a request `method` for this session arrived, and pause the background reading. If the
+        request appends messages, they are read after no request has come for `QUIET_S` seconds."""
         self._asked_at = monotonic()
         self._cooler.note_request(method, session_id)
         if method not in GROWING_METHODS:
@@ -109,7 +110,7 @@ class IdleAnalyzer:
             await self._in_worker(reading.slice_of(session))
 
     def _next(self) -> tuple[Session, _ReadState] | None:
-        """Return a session that has something to read, and how far it was read; None if there is none."""
+        """Return a session with messages to read, and how far it was read; None if nothing is to be read."""
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
             session = self._sessions.get(session_id)
@@ -138,7 +139,8 @@ class _ReadState:
         """Whether the whole session must be read again."""
 
     def is_behind(self, session: Session) -> bool:
-        """Return whether something is left to read. Queue the next entries."""
+        """Return whether something is left to read in this session. If no messages are queued, queue the next
+        ones."""
         if session.facts is None:
             session.facts = FactCache(session.shown_dir)
         entries, originals = session.entries, session.state.originals
@@ -155,7 +157,7 @@ class _ReadState:
         return not self._is_settled
 
     def slice_of(self, session: Session) -> Callable[[], None]:
-        """Return a function that reads the next slice. It is for a worker."""
+        """Return a function that reads the next slice of queued messages. Run the function in a worker."""
         facts, waiting = session.facts, self._waiting
         is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
@@ -188,8 +190,8 @@ class _ReadState:
 
 
 def _decode(item: Item) -> Item:
-    """Return `item` with its message decoded. The session does not keep the decoded message, unless it
-    already had it."""
+    """Return `item` with its message decoded. A message that the session stores undecoded stays
+    undecoded there, which saves memory."""
     if item.is_decoded or not isinstance(item.body, LazyMessage):
         return item
     return msgspec.structs.replace(item, body=item.body.decode(item.body.source))

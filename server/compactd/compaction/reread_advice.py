@@ -1,7 +1,7 @@
 """Advice after a compaction: which files the agent may want to read again.
 
-These are the files that the last turns used. For each, the advice says whether the file on disk still is as
-the session last saw it. No content of a file is added to the conversation. Only regular files below the
+These are the files that the last turns used. For each file, the advice says whether it has changed on disk
+since the session last saw it. No content of a file is added to the conversation. Only regular files below the
 session's working directory are examined, after links are followed. If a file system hangs, it blocks only a
 separate thread, not the event loop or the workers.
 """
@@ -29,14 +29,14 @@ DEADLINE_S = 0.5
 """The time limit for all files, in seconds. A file that was not examined by then is `unknown`."""
 
 READ_BYTES = 1_000_000
-"""The maximum size of a file that is compared. A larger one is `unknown`, and its size is given."""
+"""The maximum size in bytes of a file that is compared. A larger file is `unknown`, and its size is given."""
 
 _log = logging.getLogger("compactd.rereading")
 
 _hanging: set[threading.Thread] = set()
-"""Threads that did not end in time."""
+"""Threads that examine files and did not end in time."""
 MAX_HANGING = 4
-"""If this many threads hang, no file is examined."""
+"""How many threads may hang. When so many hang, no further file is examined."""
 
 
 async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
@@ -51,7 +51,7 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
     try:
         seen = await session.host.in_worker(lambda: last_files(items))
     except CompactdError as error:
-        # A record without a message. Requests for that message report it.
+        # A record of the journal does not contain a message. Requests for that message report the error.
         _log.warning("no advice on files to read again: %s", error.message)
         return ()
     except Exception:
@@ -114,7 +114,7 @@ def _check_file(one: SeenFile, root: str) -> RereadAdvice | None:
 
     try:
         whole = os.path.realpath(_join(root, one.path))
-        # The path may use another name of the folder (a link, /private/tmp).
+        # The path may use another name of the folder, for example through a link (/private/tmp on macOS).
         if not whole.startswith(root.rstrip("/") + "/"):
             return None
         about = Path(whole).stat()

@@ -1,5 +1,5 @@
-"""Run the compaction of a session in the background, with its events, its journal records and its
-cancellation. A session has at most one compaction at a time.
+"""Run the compaction of a session in the background. Send its events, write its journal records, and cancel
+it on request. A session has at most one compaction at a time.
 
 A cancelled compaction changes nothing.
 """
@@ -60,7 +60,7 @@ async def compact(
     except asyncio.CancelledError:
         running.stop()
         await asyncio.wait((task,))
-        # Events have reported its outcome; the request itself is answered as cancelled.
+        # Events have reported the task's outcome; the request itself is answered as cancelled.
         task.exception()
         raise
 
@@ -77,8 +77,8 @@ def _adding_sizes(session: Session) -> Iterator[None]:
 
 
 async def _run(session: Session, running: ExclusiveOperation, request: CompactRequest) -> CompactionResult:
-    """Plan the compaction, ask the client's hook, and carry the plan out. Return the result, also if nothing
-    was compacted."""
+    """Plan the compaction, ask the client's hook, and carry out the plan. Return the result, which says so if
+    nothing was compacted."""
     try:
         # Messages that come after this are not in the plan. They follow the summary.
         state, leaf = session.state, session.state.leaf
@@ -112,14 +112,14 @@ async def _carry_out(
     state: SessionState,
     leaf: str | None,
 ) -> CompactionResult:
-    # The event loop's clock is monotonic, and a simulation can replace it.
     """Carry out the plan `made`: send the events, write the journal records, and return the result. `state`
-    and `leaf` are those of the session when the plan was made."""
+    and `leaf` are the session's state and newest entry at the time of the plan."""
+    # The event loop's clock is monotonic, and a simulation can replace it.
     world, began = session.host, asyncio.get_running_loop().time()
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
-    # Send the start after it is journalled, so that it is in the history even after a kill.
+    # Wait for the disk before the start is sent, so that the journal contains the start even after a kill.
     await session.wait_durable(number)
     session.emit(
         CompactionStart(
@@ -146,7 +146,7 @@ async def _carry_out(
         session.facts = None  # a worker may still be reading into it
         _report_failure(session, running, error)
         raise
-    # After the result is on disk, so that a file system that hangs delays only the advice.
+    # Examine files only now that the result is on disk: if their file system hangs, only the advice is late.
     advice = await files_to_reread(session) if result.compacted else ()
     if advice:
         result = msgspec.structs.replace(result, files_to_reread=advice)
@@ -167,8 +167,8 @@ async def _carry_out(
 
 
 def require_stored(session: Session, planned: SessionState) -> None:
-    """Raise `StorageFailed` if the session's state is no longer the one that was planned with. Then the
-    disk refused messages in the plan, and they were taken back."""
+    """Raise `StorageFailed` if the session's state is no longer `planned`, the state from which the plan was
+    made. The state is replaced if messages cannot be stored and are removed again."""
     if session.state is not planned:
         raise StorageFailed(
             "The compaction stopped and changed nothing: messages that came just before could not be "
@@ -185,8 +185,9 @@ async def _commit(
     leaf: str | None,
     estimator: str,
 ) -> CompactionResult:
-    """Write `outcome` to the journal. Return the result of the compaction, with ids and times. `began` is
-    the event loop's time at the start, `leaf` the newest entry when the plan was made."""
+    """Write `outcome` to the journal. Return the result of the compaction, with its id and its times. `began`
+    is the event loop's time at the start. `leaf` is the newest entry when the plan was made. `estimator` is
+    the name of the tokenizer that counted."""
     if isinstance(outcome, NotCompacted):
         session.write(
             CompactionEnded(
@@ -244,8 +245,8 @@ async def _commit(
 
 
 def _report_failure(session: Session, running: ExclusiveOperation, error: BaseException) -> None:
-    """Send the end of a compaction that failed or was cancelled, and write it to the journal. Every start
-    has an end."""
+    """Write the end of a compaction that failed or was cancelled to the journal, and send it as an event. So
+    each start of a compaction has an end."""
     is_cancelled = isinstance(error, Cancelled | asyncio.CancelledError)
     if isinstance(error, CompactdError):
         info = ErrorInfo(code=error.code, message=error.message)
@@ -273,8 +274,8 @@ def _report_failure(session: Session, running: ExclusiveOperation, error: BaseEx
 
 
 async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
-    """Replace old tool output by stubs, if the settings find enough of it. Return what was replaced; with
-    `dry_run`, what would be.
+    """Replace old tool output by stubs, if there is enough of it by the settings' rules. Return what was
+    replaced. With `dry_run`, replace nothing and return what would be replaced.
 
     Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
     """

@@ -25,7 +25,8 @@ from compactd.session.session import Session
 T = TypeVar("T")
 
 READ_AHEAD_S = 0.05
-"""How many seconds reading ahead waits, so that it does not delay the summariser's request."""
+"""How many seconds `read_while_asking` waits before it reads, so that the request to the summariser is sent
+first."""
 
 TellText = Callable[[str], None]
 """A function that is called with each piece of the summary as it arrives."""
@@ -46,8 +47,9 @@ class Summariser(Struct, frozen=True, kw_only=True):
 
 
 def _model_name(session: Session, request: CompactRequest) -> str | None:
-    """Return the model that the request or the settings name. Otherwise return the session's own if the
-    daemon runs the agent loop, or None."""
+    """Return the model to ask for a summary: the one that the request names, otherwise the one in the
+    settings. If neither names a model, return the session's own model if the daemon runs its agent loop,
+    otherwise None."""
     own = session.state.model.model if session.runs_loop else None
     return request.model or session.resolved.settings.model or own
 
@@ -58,7 +60,7 @@ def _base_url(session: Session, name: str) -> str | None:
 
 
 async def read_keys(session: Session, request: CompactRequest) -> None:
-    """Read the user's keys if a model is named. Call it before `summariser_of`."""
+    """Read the user's API keys if a model will be asked. Call this before `summariser_of`."""
     if _model_name(session, request) is not None:
         await session.host.read_keys()
 
@@ -91,8 +93,8 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
 def check_model(session: Session, request: CompactRequest) -> None:
     """Raise `NoProvider` if the request itself asks for a model's summary and no model can be asked.
 
-    Call it after `read_keys`. If only the settings ask for a model, nothing is raised and the next strategy
-    is used, because settings must not stop a conversation.
+    Call this after `read_keys`. If only the settings ask for a model, nothing is raised, because settings
+    must not stop a conversation. The compaction then uses the next strategy.
     """
     settings, name = session.resolved.settings, _model_name(session, request)
     is_auto = (request.strategy or settings.strategy) in ("auto", "summarize")

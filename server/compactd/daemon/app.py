@@ -48,11 +48,13 @@ WORKERS = 4
 """The number of worker threads for long work: compactions, reading files, counting."""
 
 SHORT_TOKENS = 100_000
-"""The most tokens of a session that counts as small. Compacting a small session takes about 0.1 s."""
+"""The most tokens of work that counts as small, for example a compaction of about 0.1 s. Small work has its
+own queue, so it does not wait for larger work.
+"""
 
 SWITCH_INTERVAL_S = 0.0005
-"""Seconds after which a busy worker thread must release the GIL, so that the event loop can run. Python's
-default, 5 ms, is too long."""
+"""Seconds after which a busy worker thread must release the GIL, so that the event loop can run. With
+Python's default, the event loop would wait up to 5 ms each time."""
 
 GC_THRESHOLDS = (10_000, 100, 50)
 """The thresholds of Python's garbage collector. They are high because a collection blocks the event loop: up
@@ -195,8 +197,8 @@ class Daemon:
         return later()
 
     async def _load_engine(self, answered: asyncio.Event) -> None:
-        """Wait until the first answer is sent. Then load the modules of compactions, and start to read new
-        messages in advance for the next compaction.
+        """Wait for `answered`, which is set when the first request is answered. Then load the modules that
+        compactions need, and start the read-ahead of new messages.
         """
         await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
         await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
@@ -304,7 +306,7 @@ class Daemon:
             raise ClientFailed("the client is gone", is_gone=True) from None
 
     async def read_keys(self) -> None:
-        """Load the modules and read the user's key files that `provider` needs."""
+        """Load the modules for models and read the user's key files, so that `provider` can be called."""
         await self.modules.load(*MODELS, *(f"compactd.models.providers.{name}" for name in PROVIDER_MODULES))
         await self.models.read()
 
@@ -394,8 +396,8 @@ class Daemon:
         sent: int,
         is_own: bool,
     ) -> Observed | None:
-        """Store the window that a provider's rejection named, and return the observation; None if it is not
-        new. See `World.learn`."""
+        """Store the context window that a provider's rejection named. Return the observed window, or None if
+        it was known already. `World.learn` explains the params."""
         return self.learned_windows.learn(
             found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
         )

@@ -1,3 +1,2 @@
-"""Session files of other agents and message formats of providers: readers and writers, one file
-per format.
-"""
+"""Readers and writers of other agents' session files and of providers' message formats, one module per
+format."""

@@ -50,11 +50,11 @@ class ProviderLimits(Struct, frozen=True, kw_only=True):
     requests: int | None = None
     """The maximum number of requests for one answer, retries included."""
     retry_s: float | None = None
-    """Seconds before the first retry. Each later one waits twice as long."""
+    """The delay before the first retry, in seconds. Each later delay is twice as long as the one before."""
     ask_local: bool = False
     """Whether compactd may ask model servers on this machine for their windows."""
     ask_s: float = 1.5
-    """The maximum number of seconds for asking such a server."""
+    """The maximum number of seconds for asking a local model server for its window."""
 
 
 class _Clock:
@@ -80,15 +80,16 @@ class ModelAccess:
         self._keyring: Keyring | None = None
         self._retries: RetryPolicy | None = None
         self._looking: asyncio.Task[None] | None = None
-        """The read of the keys that is running."""
+        """The task that is reading the keys now, or the last one that did."""
         self._to_look: asyncio.Task[None] | None = None
-        """The read of the keys that begins when the running one has ended."""
+        """The task that waits for `_looking` to end, and then reads the keys again."""
 
     async def read(self, read_s: float = READ_S) -> None:
-        """Read the user's keys, and the first time also the limits, in a separate thread.
+        """Read the user's keys in a separate thread. The first call also reads the limits.
 
-        What cannot be read within `read_s` seconds keeps its value; at the first read, it counts as missing.
-        Callers that ask while a read is running share the read after it.
+        If the files cannot be read within `read_s` seconds, the keys and limits stay as they were; at the
+        first call, the files count as missing. All calls during a running read share one further read, which
+        begins when the running one has ended.
         """
         if self._to_look is None or self._to_look.done():
             self._to_look = asyncio.ensure_future(self._read_files_after(self._looking, read_s))
@@ -102,7 +103,8 @@ class ModelAccess:
         await self._read_files(read_s)
 
     async def _read_files(self, read_s: float) -> None:
-        """Read the keys and, if they are not known, the limits. Log a warning after `read_s` seconds."""
+        """Read the keys, and the limits if they are not known yet. Give up after `read_s` seconds, and log
+        a warning."""
         given, keyring = self._given, self._keyring
 
         def look() -> tuple[ProviderLimits | NoProvider, Keyring]:
@@ -131,7 +133,7 @@ class ModelAccess:
         """Return the provider for `model` (`provider/id`, or the id alone), and the id by which it knows the
         model.
 
-        It uses the keys and limits that `read` found last. `base_url` is the address that the client gave.
+        The keys and limits are those that `read` found last. `base_url` is the address that the client gave.
         `known` is what the registry knows of the model. Raises `NoProvider` if no address or key is known.
         """
         from compactd.models.providers.factory import provider_for
@@ -167,8 +169,8 @@ class ModelAccess:
     async def stated_window(self, model: str, base_url: str) -> int | None:
         """Return the context window, in tokens, that a model server on this machine states for `model`.
 
-        None if the user did not allow it, if `base_url` is not on this machine, or if no answer comes within
-        `ask_s` seconds.
+        None if the user did not allow compactd to ask, if `base_url` is not on this machine, or if no answer
+        comes within `ask_s` seconds.
         """
         from compactd.models.providers.factory import split_name
         from compactd.models.providers.local_servers import is_local_server, stated_window
@@ -196,8 +198,8 @@ class ModelAccess:
 def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderLimits:
     """Return the user's limits. A limit in the environment overrides the one in `user_file`.
 
-    It reads the file, so do not call it on the event loop. Raises `NoProvider` if a limit is invalid, because
-    ignoring a limit could cost money.
+    Reading the file blocks, so do not call this function on the event loop. Raises `NoProvider` if a limit is
+    invalid, because ignoring a limit could cost money.
     """
     import tomllib
 

@@ -18,8 +18,8 @@ REMEMBERED = 256
 """The maximum number of answers in the cache."""
 
 MAX_NAME_CHARS = 1024
-"""The maximum length of a question (model, provider and base URL together), in characters, whose answer is
-cached."""
+"""The maximum length, in characters, of a question: model, provider and base URL together. The answer to a
+longer question is not cached."""
 
 
 class Catalogue:
@@ -32,8 +32,8 @@ class Catalogue:
         provider = "ollama"         # optional: only for this provider
         context = 32768             # tokens; also input, output
 
-    The first lookup takes about 25 ms. Each file is read once. The packaged rows are checked by their
-    hash; if the file is damaged, `warnings` says so and every answer is a guess.
+    The first lookup takes about 25 ms. Each file is read once. If the hash of the packaged file is wrong, its
+    rows are not used: `warnings` says so, and windows that models.toml does not set are guesses.
     """
 
     def __init__(self, user_file: Path | None = None) -> None:

@@ -41,8 +41,8 @@ class LearnedWindows:
     """
 
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
-        """Observe nothing yet. `now` returns the time in Unix seconds; it decides which observations have
-        expired."""
+        """Name the file, without reading it. `now` returns the time in Unix seconds, by which observations
+        expire."""
         self._file = Observations(folder / FILE)
         self._now = now
         self._lock = Lock()
@@ -51,8 +51,8 @@ class LearnedWindows:
         self._unwritten: list[Observed] = []
 
     def of(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """Return the observed window that applies to this model at this endpoint now; None if there is
-        none."""
+        """Return the observed window that now applies to the model of `found` at `base_url` (None means the
+        provider's own address). Return None if there is none."""
         with self._lock:
             judged = self._read().get(key(found.model, found.provider, base_url), Judged())
             return in_force(judged.counts, found, self._now())
@@ -68,13 +68,14 @@ class LearnedWindows:
         sent: int | None = None,
         is_own: bool = True,
     ) -> Observed | None:
-        """Store the window that a server named, and return it as an observation. Return None if it is nothing
-        new.
+        """Store the `window` (tokens) that a server named, and return it as an observation. Return None if
+        `window` is absurdly small, or if a rejection names no smaller window than the registry.
 
-        A doubtful observation is returned as a sighting (`by` is `sighting`). It counts only in the session
-        that saw it, until a second one confirms it. If the sentence is not the server's own (`is_own` is
-        false), the sighting is not even written, so that a quotation can never confirm anything. `requested`
-        and `sent` are the tokens that the server and the session counted.
+        A rejection may be a mere quotation in the server's error. If its numbers are doubtful (`doubt_of`),
+        it is returned with `by="sighting"`. A sighting counts only in the session that saw it, until a second
+        rejection confirms it. If `is_own` is false (the sentence is not the server's own), the sighting is
+        not stored, so it can never confirm another. `requested` is the size of the request that the rejection
+        names, `sent` the size that the session counted, both in tokens.
         """
         now = self._now()
         one = observation_of(found, base_url, window, by, now, requested=requested, sent=sent)
@@ -107,8 +108,8 @@ class LearnedWindows:
             _log.warning("%s", error.message)
 
     def all_observed(self) -> tuple[Observed, ...]:
-        """Return every observation that has not expired, sorted by model: those that apply, and the last
-        sighting of each model."""
+        """Return the observations that have not expired, sorted by provider and model. For each model at each
+        endpoint, these are the window that applies and the last doubtful rejection (`by` is `sighting`)."""
         now = self._now()
         with self._lock:
             known = list(self._read().values())
@@ -147,7 +148,7 @@ def _is_believed(one: Observed) -> bool:
 
 
 def _is_same(before: Observed, one: Observed) -> bool:
-    """Return whether both observations name the same window for the same known window. An observation that
-    a server stated is the same only as another such one."""
+    """Return whether both observations name the same window, and the registry's window was the same for both.
+    A window that a server stated when asked never equals one from a rejection."""
     kinds = {"server"} & {before.by, one.by}
     return (before.window, before.known) == (one.window, one.known) and (not kinds or before.by == one.by)

@@ -17,10 +17,10 @@ PACKAGED = Path(__file__).parent / "data"
 
 
 def read_packaged(folder: Path = PACKAGED) -> tuple[ModelRows, tuple[str, ...]]:
-    """Return (the packaged rows, warnings). If models.jsonl differs from the packaged file, there are no
-    rows.
+    """Return (the packaged rows, warnings). If the hash of models.jsonl is not the one in models.sha256,
+    there are no rows.
 
-    The rows are not decoded yet. It takes about 7 ms for 11,000 rows, and never holds the GIL for 5 ms.
+    The rows are not decoded yet. Reading 11,000 rows takes about 7 ms. No single step holds the GIL for 5 ms.
     """
     import hashlib
 
@@ -147,8 +147,8 @@ def _starts(text: str) -> list[int]:
 
 
 def _line_of(text: str, key: str, start: int = 1) -> int:
-    """Return the number of the line that sets `key`. Lines from `start` to the next table are searched; if
-    none sets it, return `start`."""
+    """Return the number of the line that sets `key`, searched from line `start` to the next [[model]] table.
+    Return `start` if no line sets `key`."""
     for number, line in enumerate(text.splitlines()[start - 1 :], start):
         bare = _without_blanks(line)
         if number > start and bare.startswith("[[model]]"):

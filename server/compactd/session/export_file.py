@@ -35,7 +35,7 @@ _log = logging.getLogger("compactd.exporting")
 FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 
 INLINE_BYTES = 32 * 1024 * 1024
-"""The largest export that an answer can contain. An export to a file has no limit."""
+"""The most bytes of an export that an answer can contain. An export to a file has no limit."""
 
 _NAMES = {
     "anthropic": ("system", "messages"),
@@ -224,7 +224,7 @@ def _body(
 
 
 def inline(data: bytes) -> str:
-    """Return `data` as text for an answer. Raises `LimitExceeded` if it is too large."""
+    """Return `data` as text for an answer. Raises `LimitExceeded` if `data` has more than `INLINE_BYTES`."""
     if len(data) > INLINE_BYTES:
         raise LimitExceeded(
             f"The exported session has {len(data):,} bytes, but an answer can contain at most "
@@ -249,7 +249,7 @@ def remember(home: Path, session_id: str, path: str) -> None:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write `data` to a new file that only the user can read. It is on disk when this returns.
+    """Write `data` to a new file that only the user can read. The file is on disk when this returns.
 
     Raises `InvalidParams` if the file exists or its folder does not, and `StorageFailed` if the write fails.
     After an error, no new file is left.

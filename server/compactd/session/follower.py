@@ -37,7 +37,8 @@ from compactd.session.session import Session, changes_in
 from compactd.storage.protocols import Follower, FollowerNews
 
 FOLLOW_S = 0.3
-"""Seconds between two reads of a followed session. Clients may rely on 1 s (docs/dev/contract.md)."""
+"""Seconds between two reads of a followed session. Clients may rely on seeing a change within one second
+(docs/dev/contract.md)."""
 
 _decode = msgspec.json.Decoder(Entry).decode
 
@@ -63,10 +64,10 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
 
 @contextmanager
 def refuse_misfits() -> Iterator[None]:
-    """Turn errors of the code in this context, which builds a session from entries, into `SessionCorrupt`.
+    """Raise `SessionCorrupt` if the code in this context cannot build a session from its entries.
 
-    Such errors mean that each entry is valid but the entries contradict each other. A daemon never writes
-    such a journal, but someone may have edited it.
+    This happens if each entry is valid but the entries contradict each other. A daemon never writes such a
+    journal, but someone may have edited one.
     """
     try:
         yield
@@ -85,8 +86,8 @@ class SessionFollower:
     def __init__(
         self, session: Session, follower: Follower, is_owned: bool, deleted: Callable[[], None]
     ) -> None:
-        """`is_owned` is true if a process had the session open for writing when it was read. `deleted` is
-        called when the session has been deleted.
+        """`is_owned` is true if a process had the session open for writing when `follower` first read it.
+        `deleted` is called when the session has been deleted.
         """
         self._session = session
         self._follower = follower
@@ -173,8 +174,8 @@ class SessionFollower:
         """Handle a rewritten journal: a message was redacted, or the process that writes the session took
         back entries that it could not store.
 
-        `entries` replace all entries from number `first` on. Only entries that were not known before are sent
-        as events.
+        `entries` replace all entries from number `first` on. Events are sent only about entries that
+        were not known before.
         """
         session, before = self._session, self._session.entries
         after = [*before[:first], *entries]
@@ -187,8 +188,8 @@ class SessionFollower:
     # --- events ---------------------------------------------------------------------------------------
 
     def _emit_entry(self, entry: Entry) -> None:
-        """Send the events that describe the session as it was before the entry: a compaction started, or
-        ended without a result.
+        """Send an event if the entry says that a compaction has started, or has ended without a result. Call
+        this before the entry is applied, because the event contains the earlier sizes.
         """
         session, state = self._session, self._session.state
         begun = self._open_compaction

@@ -113,7 +113,7 @@ class SessionHost(Protocol):
         ...
 
     def switch(self, names: Sequence[str]) -> str | None:
-        """Return the first of these environment variables that is switched on, or None."""
+        """Return the first of the environment variables `names` that is switched on, or None."""
         ...
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
@@ -127,7 +127,9 @@ class SessionHost(Protocol):
         ...
 
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
-        """Return the provider that serves a model, and the model's name there. Raises `NoProvider`."""
+        """Return (the provider that serves a model, the name by which this provider knows the model). Raises
+        `NoProvider`.
+        """
         ...
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
@@ -139,7 +141,9 @@ class SessionHost(Protocol):
         ...
 
     def observed_window(self, found: Lookup, base_url: str | None) -> Observed | None:
-        """Return the model's observed window if it is not too old to be used."""
+        """Return the observed window of the model `found`, or None if there is none that is new enough to be
+        used.
+        """
         ...
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:
@@ -158,11 +162,12 @@ class SessionHost(Protocol):
         sent: int,
         is_own: bool,
     ) -> Observed | None:
-        """Store the window that a provider's rejection named, and return the observation. Return None if it
-        is not new.
+        """Store the window that a provider's rejection named for the model `found`, and return the
+        observation. Return None if the observation says nothing new.
 
-        `requested` is the request's size according to the rejection, `sent` its size by compactd's estimate,
-        both in tokens. `is_own` is true if the provider's own message names the window, not text that it
-        quotes. A doubtful window (a sighting) counts only in the session that saw it.
+        All sizes are tokens: `requested` is the request's size as the rejection states it, `sent` the size as
+        compactd estimated it. `is_own` is true if the provider's own message names the window, false if text
+        that the message quotes names it. A doubtful observation (a sighting) counts only in the session that
+        saw it, until a second observation confirms it.
         """
         ...

@@ -90,9 +90,10 @@ async def import_session(
     """Create a session from `source`, which is a path or the content of a session file. The session is on
     disk when this returns.
 
-    `format` is the file's format, `auto` or None (`formats/files/detect.py`, `read`). `home` is the data
-    folder, whose list of redactions is checked. Raises `InvalidParams` if there is no file or it contains no
-    messages, and `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. O(bytes), in a worker.
+    `format` is the file's format; with `auto` or None it is detected. `tell` gets the progress. `home` is the
+    data folder: content that was redacted there gives a warning. Raises `InvalidParams` if there is no file
+    or it contains no messages, and `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. O(bytes), in a
+    worker.
     """
     session_id = secrets.token_hex(8)
 
@@ -160,7 +161,7 @@ def _finish_session(
 
 
 def _find_redacted(session: Session, home: Path) -> Iterator[str]:
-    """Yield a warning if messages contain what was redacted in another session of this data folder.
+    """Yield a warning if messages contain what was redacted in another session of the data folder `home`.
     O(messages) if anything was ever redacted.
     """
     redacted = read_redacted(home)
@@ -186,8 +187,9 @@ def _find_redacted(session: Session, home: Path) -> Iterator[str]:
 def _from_journal(
     world: SessionHost, session_id: str, data: bytes, filter: ImportFilter, warnings: list[str]
 ) -> Session | None:
-    """Return a session with the entries of a compactd journal, under the new id `session_id`. Return None if
-    the journal is damaged, so that only its messages can be read.
+    """Return a session with the entries of a compactd journal (`data`), under the new id `session_id`.
+
+    Return None if the journal is damaged: then only its messages can be imported. Adds to `warnings`.
     """
     found = scan(data)
     if found.damage is not None or not found.records:
@@ -335,8 +337,11 @@ def _add(session: Session, entry: Entry, message: Message | None = None) -> None
 def _compaction_of(
     session: Session, message: Message, number: int, first_kept: EntryId | None, stayed: Sequence[EntryId]
 ) -> Compacted:
-    """Return a compaction entry for the summary `message` of another program. `first_kept` is the first
-    message that its compaction kept in the view, `stayed` are older messages that it kept as well.
+    """Return a compaction entry for `message`, the summary with which another program replaced older
+    messages.
+
+    `number` counts the file's summaries from 1. `first_kept` is the first of the newest messages that the
+    program kept. `stayed` are older messages that the program kept as well.
     """
     state = session.state
     start = state.path.index(first_kept) if first_kept in state.originals else len(state.path)

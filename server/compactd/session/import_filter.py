@@ -1,5 +1,5 @@
-"""A filter for imported session files: it keeps the messages, and settings of sizes within bounds, but no
-other settings.
+"""A filter for imported session files. It keeps the messages, and those settings that only set sizes, if the
+sizes are within bounds. It removes all other settings.
 
 The author of a file is a stranger. A model's endpoint or a summary model in the file could send the
 conversation, with the user's key, to that stranger. A compaction prompt in the file could control the next
@@ -38,7 +38,7 @@ from compactd.session.host import SessionHost
 from compactd.session.manager import VERSION
 
 SOURCE = "session/import"
-"""The name under which ignored settings of the file are reported."""
+"""The source that is reported to the client for each ignored setting of the file."""
 
 
 class ImportFilter:
@@ -138,7 +138,8 @@ class ImportFilter:
     def system_prompt(self, prompt: str | None) -> str | None:
         """Return the file's system prompt unchanged, and note it for a warning.
 
-        It is kept because the conversation depends on it. The user is told, because a model obeys it.
+        The prompt is kept because the conversation depends on it. The warning tells the user to read it,
+        because a model obeys it.
         """
         self._system_prompt = prompt
         return prompt

@@ -35,7 +35,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 def listed_of(state: SessionState) -> ListedSession:
-    """Return the list's facts about a session that is open in this process. O(compactions)."""
+    """Return what `session/list` shows about a session that is open in this process. O(compactions)."""
     return ListedSession(
         title=state.shown_title,
         model=state.model.model,
@@ -45,11 +45,11 @@ def listed_of(state: SessionState) -> ListedSession:
 
 
 def read_listing(store: Store, session_id: str) -> ListedSession:
-    """Return the list's facts about a session that is not open in this process: from its info file, or else
-    from its journal.
+    """Return what `session/list` shows about a session that is not open in this process.
 
-    Reading the journal is O(its size). A damaged journal gives empty facts; `session/start` reports the
-    damage.
+    The session's info file has these values. If it is missing or outdated, they are computed from the whole
+    journal, which is O(size of the journal). A damaged journal gives no title, no model and zero counts;
+    `session/start` reports the damage.
     """
     info = store.load_info(session_id)
     if info is not None:

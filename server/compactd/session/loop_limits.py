@@ -17,17 +17,22 @@ _log = logging.getLogger("compactd.loop")
 
 
 class LoopLimits(Struct, frozen=True, kw_only=True):
-    """The `[loop]` table of the user's config.toml, or `COMPACTD_LOOP_…`. Missing values are the defaults."""
+    """The limits, from the variables `COMPACTD_LOOP_…` or the `[loop]` table of the user's config.toml. A
+    limit that neither sets has its default.
+    """
 
     tool_s: float = 600.0
-    """Seconds that the client may take for one tool call; above 0. After that the model gets an error."""
+    """Seconds that the client may take for one tool call; above 0. After that time the model gets an error as
+    the tool's result."""
     steps: int = 500
-    """The most model requests for one prompt; above 0. An agent that needs more is stuck."""
+    """The most model requests for one prompt; above 0. After that many requests the loop stops: an agent that
+    needs more is stuck."""
 
 
 async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float = READ_S) -> LoopLimits:
-    """Return the user's limits, as `limits_from` does, but read the file in a separate thread. Ignore the
-    file if reading it takes longer than `read_s`.
+    """Return the user's limits from the environment and `user_file`, without blocking the event loop.
+
+    A separate thread reads the file. If that takes longer than `read_s` seconds, the file is ignored.
     """
     try:
         async with asyncio.timeout(read_s):
@@ -40,10 +45,10 @@ async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float
 
 
 def limits_from(environ: Mapping[str, str], user_file: Path | None) -> LoopLimits:
-    """Return the user's limits: each from the environment, or else from the file, or else the default.
+    """Return the user's limits: each from the environment, or else from `user_file`, or else the default.
 
-    An invalid value is logged, and the default is used. Reads the file, so do not call it on the event
-    loop.
+    An invalid value is logged, and the default is used. This function blocks while it reads the file, so do
+    not call it on the event loop.
     """
     given = {} if user_file is None else _table_of(user_file)
     limits = LoopLimits()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Trees = Callable[[str], "GitTrees"]
-"""A function that returns the store of git trees for the snapshots of a session, by the session's id."""
+"""A function that takes a session's id and returns the store of that session's snapshots."""
 
 VERSION = 1
 """The version of the journal format that new sessions get."""
@@ -60,7 +60,7 @@ class Start(Struct, frozen=True, kw_only=True):
     client: str | None = None
     """The client's name."""
     read_only: bool = False
-    """True to open the session only for reading and following. Its lock is not taken then."""
+    """True to open the session only to read and follow it, without taking its lock."""
     is_borrowed: bool = False
     """True if an editor's command opens the session for its own use."""
 
@@ -114,8 +114,9 @@ class Sessions:
     async def start(self, want: Start) -> StartedSession:
         """Open or resume a session and apply the values in `want`. Everything is on disk when this returns.
 
-        Raises `SessionCorrupt`, `StorageFailed`, and `FormatNotSupported` for a file of a newer version. If
-        another process writes the session, it is opened without a journal, for reading and following.
+        If another process has the session open for writing, this process only reads it and follows the
+        changes: `Session.journal` is None. Raises `SessionCorrupt`, `StorageFailed`, and `FormatNotSupported`
+        for a file of a newer version.
         """
         session_id = want.session_id or secrets.token_hex(8)
         try:
@@ -125,8 +126,8 @@ class Sessions:
             raise
 
     def opening_queue(self, session_id: str) -> SerialQueue | None:
-        """Return the queue of the requests that open, close or delete this session, or None if none of them
-        is running. Other requests for the session wait in it.
+        """Return the queue of the requests that open, close or delete this session, or None if no such
+        request is running. All other requests for the session must wait in this queue.
         """
         return self._lines.get(session_id)
 
@@ -297,8 +298,8 @@ class Sessions:
         session.emit(SessionClosed(reason="deleted"))
 
     def _apply(self, session: Session, want: Start) -> int | None:
-        """Apply the values in `want` to the session, instead of its earlier ones. Return the record number to
-        wait for, or None if nothing changed.
+        """Replace the session's model, settings and other values by those that `want` gives. Return the
+        number of the last new record, for `wait_durable`, or None if nothing changed.
         """
         number: int | None = None
         old = session.state.model

@@ -21,11 +21,11 @@ from compactd.core.history.lazy_message import LazyMessage
 from compactd.session.session import Session
 
 PIECE = 500
-"""The number of messages that are processed before the event loop gets a turn. They take less than a
+"""The number of messages that are processed before the event loop gets a turn. This takes less than a
 millisecond."""
 
 WORKERS = 4
-"""The number of worker threads. Each has its own heap."""
+"""The number of the daemon's worker threads. Each thread has its own heap."""
 WORKER_WAIT_S = 0.005
 """Seconds that an idle worker waits for the other workers in `release_free_memory`. It is short, because
 another session may need the worker."""
@@ -33,16 +33,16 @@ MIN_RELEASE_INTERVAL_S = 5.0
 """The least seconds between two returns of memory to the system. Each return delays other requests by 5 to 20
 ms (measured 2026-11)."""
 MEETINGS, PAUSE_S = 8, 0.1
-"""The most times that all workers are called together until each has trimmed its heap, and the pause in
-seconds between two calls."""
+"""The most rounds in which every worker is asked to trim its heap, and the seconds between two rounds. The
+rounds end when each worker has done so."""
 PIECE_BYTES = 100_000
 """The size of the block that a worker frees to trim its heap: large enough that freeing it trims the heap's
 top, small enough that malloc takes it from the heap."""
 TRIM_THRESHOLD = -1
 """The number of the parameter `M_TRIM_THRESHOLD` of mallopt(3)."""
 USUAL_TRIM_BYTES = 64 << 20
-"""The trim threshold except during `release_free_memory`. A lower one slows compactions, which free and
-allocate large arrays."""
+"""The trim threshold in bytes, except during `release_free_memory`. A lower threshold slows compactions,
+which free and allocate large arrays."""
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
@@ -105,7 +105,9 @@ async def _release_at_interval(in_worker: InWorker) -> None:
 
 
 async def release_all_memory(in_worker: InWorker) -> None:
-    """Return free memory to the system, including that of each worker's heap."""
+    """Return free memory to the system, including the free memory in each worker's heap. `in_worker` runs a
+    function in a worker thread.
+    """
     reached: set[int | None] = set()
     with suppress(RuntimeError):  # the workers are gone if the process is ending
         for _ in range(MEETINGS):
@@ -129,10 +131,10 @@ def settle(facts: FactCache | None) -> None:
 def release_free_memory(meeting: threading.Barrier, reached: set[int | None]) -> None:
     """Return free memory to the system if the C library is glibc. Takes milliseconds and releases the GIL.
 
-    `malloc_trim` does not trim the top of each thread's own heap (glibc 2.36, seen 2026-11). So each worker
-    frees a block while the trim threshold is 0, which trims its heap. The workers wait for each other at
-    `meeting`, so that each of them runs this once. Adds the thread's id to `reached`; without glibc, adds the
-    main thread's id.
+    Run this in every worker at once. `malloc_trim` does not trim the top of each thread's own heap (glibc
+    2.36, seen 2026-11). So each worker frees a block while the trim threshold is 0, which trims its heap. The
+    workers wait for each other at `meeting`, so that no worker runs this twice. Adds the thread's id to
+    `reached`; without glibc, adds the main thread's id.
     """
     heap = _heap()
     if heap is None:

@@ -20,7 +20,7 @@ MAX_DECODED_TOKENS = 600_000
 """The most tokens that stay decoded in all views together: about three large sessions."""
 
 PIECE = 400
-"""The number of messages that are processed before the event loop gets a turn. They take less than a
+"""The number of messages that are processed before the event loop gets a turn. This takes less than a
 millisecond."""
 
 DECODING_METHODS = frozenset(("session/context", "agent/prompt", "session/expand", "session/export"))
@@ -39,7 +39,7 @@ class DecodedMessageCache:
         self._views: dict[str, _DecodedRange] = {}
         """By session id, how much of the session's view is decoded; least recently used first."""
         self._warm = 0
-        """The sum of `warm` over `_views`."""
+        """The tokens that may be decoded in all views together: the sum of `warm` over `_views`."""
         self._task: asyncio.Task[None] | None = None
 
     def note_request(self, method: str, session_id: str) -> None:
@@ -73,8 +73,8 @@ class DecodedMessageCache:
             await asyncio.wait((self._task,))
 
     async def _run(self) -> None:
-        """Turn messages into bytes, beginning with the least recently used session, until half of the limit
-        is free.
+        """Turn messages into bytes, beginning with the least recently used session, until the decoded ones
+        take at most half of the limit.
         """
         for session_id in tuple(self._views):
             if 2 * self._warm <= self._most:
@@ -93,8 +93,8 @@ class DecodedMessageCache:
 
 
 class _DecodedRange:
-    """The count of a view's tokens that may be decoded. Messages at the view's beginning become
-    bytes first.
+    """How much of one session's view may be decoded: all messages except some at the view's beginning, which
+    have become bytes again.
     """
 
     def __init__(self) -> None:
@@ -102,11 +102,12 @@ class _DecodedRange:
         """The tokens of the view's messages that may be decoded."""
         self._epoch = 0
         self._cold = 0
-        """How many messages at the view's beginning are bytes. Valid only in the epoch `_epoch`."""
+        """How many messages at the view's beginning are bytes. This number is valid only in the epoch
+        `_epoch`."""
         self._cold_tokens = 0
 
     def look(self, session: Session) -> None:
-        """Update `warm` to the view's current length. O(1)."""
+        """Compute `warm` again, because messages may have been appended or the view replaced. O(1)."""
         state = session.state
         if state.epoch != self._epoch or self._cold > len(state.items):
             self._epoch, self._cold, self._cold_tokens = state.epoch, 0, 0

@@ -17,7 +17,8 @@ class SerialQueue:
 
     @property
     def is_idle(self) -> bool:
-        """True if no work runs or waits in the queue, so that a caller may do its work at once."""
+        """True if no work runs or waits in the queue. Then a caller may also do its work at once, without
+        `run`."""
         return self._last is None or self._last.done()
 
     def run(self, work: Callable[[], Coroutine[object, object, T]]) -> Awaitable[T]:
@@ -42,8 +43,8 @@ class SerialQueue:
 
 
 def _release(before: asyncio.Future[None] | None, done: asyncio.Future[None]) -> None:
-    """Let the next item run: now, or, if this item was cancelled while it waited, after the item
-    before it.
+    """Set `done`, for which the next item waits: now, or, if this item was cancelled while it waited, when
+    the item before it (`before`) is done.
     """
     if before is None or before.done():
         done.set_result(None)

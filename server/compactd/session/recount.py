@@ -1,7 +1,7 @@
-"""Count a session's messages again with another tokenizer, many at a time, in a worker if possible.
+"""Count the tokens of a session's messages again, with another tokenizer, after the model changed.
 
-When the model changes, the session's state asks for the tokens of one message after the other. One tokenizer
-call per message would block the event loop too long.
+The session's state asks for the tokens of one message after the other. One tokenizer call per message would
+block the event loop too long. So one call counts many messages, in a worker if possible.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TOGETHER = 500
 
 
 class RecountCache:
-    """The token counts of messages by `counter`. The caller is expected to ask for the messages of `items`,
-    in their order.
+    """A cache of the token counts by `counter`. The caller is expected to ask for the messages of `items`, in
+    their order.
     """
 
     def __init__(self, counter: Counter, items: Iterable[Item]) -> None:
@@ -35,15 +35,15 @@ class RecountCache:
             self._count(some)
 
     def of(self, message: Message) -> int:
-        """Return the tokens of any message."""
+        """Return the number of tokens of any message, expected or not."""
         known = self._known.get(id(message))
         return message_tokens(message, self.counter) if known is None else known[1]
 
     def next(self, message: Message) -> int:
-        """Return the tokens of the next expected message, and drop the count.
+        """Return the number of tokens of the next expected message. Ask for each message once, in order.
 
-        Counts up to `TOGETHER` of the following messages in the same tokenizer call. Ask for each message
-        once, in order.
+        A message that is not counted yet is counted together with the messages after it, up to `TOGETHER` in
+        one tokenizer call. The cache then drops the count that it returns.
         """
         if id(message) not in self._known:
             self._look_ahead(message)

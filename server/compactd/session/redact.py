@@ -50,12 +50,12 @@ async def redact(
 ) -> RedactionOutcome:
     """Replace the content of these messages by a marker text, in memory and on disk.
 
-    Returns which files and texts were cleaned, and which could not be. `home` is the data folder, where
-    hooks also keep copies of messages, or None. When this returns, the journal on disk is a new file without
-    the redacted content.
+    Returns which files and texts were cleaned, and which could not be. When this returns, the journal on disk
+    is a new file without the redacted content. `home` is the data folder, in which hooks also keep copies of
+    messages; with None these copies stay.
 
-    Call this in the session's queue, so that earlier requests are done and later ones wait. Once it has
-    begun, it runs to its end even if the caller is cancelled. Raises `SessionBusy`, `SessionLocked`,
+    Call this in the session's queue, so that earlier requests are done and later ones wait. The redaction
+    runs to its end even if the caller is cancelled. Raises `SessionBusy`, `SessionLocked`,
     `StorageFailed` (then the messages are unchanged), and `InvalidParams` for an id that is not a message.
     """
     session.require_idle()
@@ -118,8 +118,8 @@ async def _carry_out(
 def _with_hook(
     hook: HookFiles, entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec
 ) -> Redaction:
-    """Clean the hook's files of a session that a hook mirrors, and return the redaction of the session's
-    entries. Raises `SessionBusy`, `StorageFailed`.
+    """Remove the messages `entry_ids` from the files that the hook keeps about this session, and return the
+    redaction of the session's entries. Raises `SessionBusy`, `StorageFailed`.
     """
     try:
         with hook.lock():
@@ -166,7 +166,9 @@ def _remember(home: Path, done: Redaction) -> None:
 
 
 def _with_id(entry: Entry, entry_id: EntryId) -> Entry:
-    """Return the same entry under another id. A hook writes only messages and compactions."""
+    """Return `entry`, a message or compaction, with the id `entry_id`. Other entries stay the same: a hook
+    writes none.
+    """
     match entry:
         case Appended() | Compacted():
             return msgspec.structs.replace(entry, id=entry_id)
@@ -179,7 +181,9 @@ def _id_of(entry: Entry) -> EntryId:
 
 
 def _removed_stores(session: Session, has_hook: bool) -> tuple[CleanedPlace, ...]:
-    """Return the files that were removed as a whole, whether they contained the redacted content or not."""
+    """Return the stores that a redaction removes as a whole: search index, hook files and snapshots. They may
+    not have contained the redacted content.
+    """
     names = ("index",) if session.persistent else ()
     names = (*names, "hook") if has_hook else names
     return tuple(

@@ -22,8 +22,8 @@ class FoundMessage(Struct, frozen=True):
 
 
 def searchable_texts(blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield the texts of a message that can be searched: text, reasoning, tool calls with arguments, tool
-    results and text documents. No base64 data.
+    """Yield the texts in a message's `blocks` that can be searched: text, reasoning, tool calls with
+    arguments, tool results and text documents. Base64 data is left out.
     """
     for block in blocks:
         match block:

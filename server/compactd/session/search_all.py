@@ -41,8 +41,8 @@ def search_everywhere(
 ) -> AllSessionsHits:
     """Return at most `limit` messages of all stored sessions that contain every word of `query`, best first.
 
-    Blocks. Takes O(bytes added since the last search), then O(hits). Raises `OSError` if the index cannot
-    be read.
+    First adds new records to the index, for at most `patience_s` seconds. Blocks. Takes O(bytes added since
+    the last search), then O(hits). Raises `OSError` if the index cannot be read.
     """
     until = monotonic() + patience_s
     try:

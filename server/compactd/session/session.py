@@ -73,7 +73,7 @@ UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 
 INLINE_BYTES = 48 * 1024
 """The most bytes of messages whose tokens are counted on the event loop (< 5 ms at 12 MB/s). A worker counts
-larger ones."""
+more bytes than that."""
 
 
 class AppendOutcome(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class AppendOutcome(Struct, frozen=True, kw_only=True):
 
     intake: AppendPlan
     commit_id: int
-    """The journal record to wait for, with `Session.wait_durable`."""
+    """The number of the last new journal record, for `Session.wait_durable`."""
 
     @property
     def appended(self) -> tuple[tuple[EntryId, Message], ...]:
@@ -96,8 +96,8 @@ class AppendOutcome(Struct, frozen=True, kw_only=True):
 
 
 class FollowerStatus(Protocol):
-    """The part of `session/follower.py` that a session needs: it follows the session while another process
-    writes it.
+    """The part of `session/follower.py` that a session needs. A follower reads the session's journal while
+    another process writes it.
     """
 
     @property
@@ -108,15 +108,17 @@ class FollowerStatus(Protocol):
         ...
 
     def is_owned_now(self) -> bool:
-        """Return true if a process has the session open for writing now. Checks the lock."""
+        """Return true if a process has the session open for writing now. Checks the session's lock."""
         ...
 
 
 class SnapshotTaker(Protocol):
-    """The part of `session/snapshots.py` that a session needs: snapshots of the files in its work tree."""
+    """The part of `session/snapshots.py` that a session needs: snapshots of the files in the work tree."""
 
     async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
-        """Take a snapshot of the files as they are now, and wait until it is on disk. Never raises."""
+        """Take a snapshot of the files at the beginning or end of a turn (`moment`), and wait until it is on
+        disk. Never raises.
+        """
         ...
 
     async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
@@ -153,16 +155,16 @@ class Session:
         """The follower of the journal that another process writes, or None if this process writes the
         session."""
         self.entries: list[Entry] = list(entries)
-        """All entries of the journal. An entry's index is the `event_seq` of its record."""
+        """All entries of the journal. An entry's index is the `seq` of its record."""
         self.writer: dict[str, Detail] = {}
-        """Facts about the process that held the lock when the session was opened in this process, as in
-        `SessionLocked.data`."""
+        """Facts about the process that had the session open for writing when this process opened it, as in
+        `SessionLocked.data`. Empty if nothing is known about it."""
         self.state: SessionState = replay(self.entries, decoder_of(self.entries))
         self.pending = Pending(self.state.path_items())
         self.event_seq = 0
         self.last_sent_epoch = self.state.epoch
-        """The epoch of the newest context that the client has or knows. A usage report without `epoch` is
-        about it."""
+        """The epoch of the newest context that the client has or knows. A usage report that names no epoch is
+        taken as a report about this context."""
         self.awaits_answer = False
         """True if the client was given a context and has not yet appended the model's answer."""
         self.operation: ExclusiveOperation | None = None
@@ -170,7 +172,7 @@ class Session:
         """The cache of facts that were found in the messages, for the next compaction. None until a
         compaction needs it."""
         self.has_compaction_hook = False
-        """True if the client has a compaction hook: it is asked before each compaction
+        """True if the client has a compaction hook: the daemon asks the client before each compaction
         (`session/compacting`)."""
         self.client: str | None = None
         """The name of the client that opened the session in this process."""
@@ -205,7 +207,7 @@ class Session:
         """The observed window of the model, or None."""
         self.counter: Counter
         self.counted: RecountCache | None = None
-        """Token counts by the new model's tokenizer, which a model switch prepares for the next `refresh`;
+        """The token counts by the new model's tokenizer, between a model switch and the next `refresh`;
         otherwise None."""
         self.refresh()
 
@@ -268,8 +270,9 @@ class Session:
         return observation_of(found, base_url, seen.limit, "sighting", seen.at, requested=seen.requested)
 
     def forget_sighting(self) -> int | None:
-        """Stop counting the doubtful rejection, and return the number to wait for. Do nothing and return None
-        if there is none, or if this process only reads the session.
+        """Stop using the window of `sighting`, and return the number of the new record, for `wait_durable`.
+
+        Do nothing and return None if there is no sighting, or if this process only reads the session.
         """
         seen = self.state.sighting
         if seen is None or self.journal is None:
@@ -309,7 +312,7 @@ class Session:
 
     @property
     def decision(self) -> Decision:
-        """Whether the next request fits, is due for compaction, or is over the cap."""
+        """The decision about the next request: it fits, a compaction is due, or it is over the cap."""
         return self.budget_status().decision
 
     def token_usage(self) -> TokenUsage:
@@ -317,12 +320,12 @@ class Session:
         return token_usage(self.state, self.budget_status())
 
     def count_message(self, message: Message) -> int:
-        """Return the tokens of one message by this session's estimator. O(message)."""
+        """Return the number of tokens of one message, by this session's token counter. O(message)."""
         return message_tokens(message, self.counter)
 
     def counts_in_worker(self, size_bytes: int) -> bool:
-        """Return true if counting this many bytes on the event loop would delay other sessions, so that a
-        worker must count them.
+        """Return true if a worker must count the tokens of messages of this size (bytes), because counting
+        them on the event loop would delay other sessions.
         """
         name = self.counter.name
         return size_bytes > INLINE_BYTES or (name.endswith("_base") and not is_loaded(name))
@@ -361,8 +364,8 @@ class Session:
             raise self.operation.refusal()
 
     def write(self, *entries: Entry, messages: Sequence[Message] = ()) -> int:
-        """Apply `entries` to the state and queue them for the journal. Return the number to wait for with
-        `wait_durable`.
+        """Apply `entries` to the state and queue them for the journal. Return the number of the last record,
+        for `wait_durable`.
 
         `messages` are the decoded messages of the `Appended` entries, in order.
         """
@@ -481,11 +484,11 @@ class Session:
     # --- appending ------------------------------------------------------------------------------------
 
     def append(self, new: AppendRequest) -> AppendOutcome:
-        """Append messages, and the usage reports that came with them. O(new messages), however long the
-        history is.
+        """Append the messages in `new`, and the usage reports that came with them. O(new messages), however
+        long the history is.
 
-        Raises `InvalidParams` if a message id belongs to an earlier, different message, or if the session
-        never had the epoch. Then nothing is appended.
+        Raises `InvalidParams` if a message id belongs to an earlier, different message, or if `new` names an
+        epoch that the session never had. Then nothing is appended.
         """
         journal = self.require_journal()
         intake = plan_append(
@@ -508,10 +511,11 @@ class Session:
         return AppendOutcome(intake=intake, commit_id=number)
 
     def count_usage(self, usage: Usage, epoch: int | None) -> int:
-        """Record the usage report of a failed model request. It adds to the cost but is not used to compute
-        the current size.
+        """Record the usage report of a failed model request. The report adds to the cost, but the current
+        size is not computed from it.
 
-        Returns the number to wait for.
+        `epoch` is the epoch of the request's context; None means the context that the client got last.
+        Returns the number of the new record, for `wait_durable`.
         """
         report = UsageReported(
             at=self.host.now(),
@@ -540,8 +544,8 @@ class Session:
         removed: settings in both layers, or one of `UNSETTABLE_FIELDS`.
 
         If there are messages, another system prompt or tool list begins a new epoch, because a usage report
-        of an earlier request does not predict the size of the next one. Returns the number to wait for, or
-        None if there was nothing to change.
+        of an earlier request does not predict the size of the next request. Returns the number of the last
+        new record, for `wait_durable`, or None if there was nothing to change.
         """
         if "system_prompt" in unset and system_prompt is None:
             system_prompt = ""
@@ -573,7 +577,9 @@ class Session:
         return self._count_fixed() or number
 
     def _unset(self, names: Sequence[str]) -> int | None:
-        """Remove these settings from both layers of this session. Return the number to wait for, or None."""
+        """Remove these settings from both layers of this session. Return the number of the last new record,
+        for `wait_durable`, or None if there was nothing to remove.
+        """
         if not names:
             return None
         entries: list[Entry] = []
@@ -609,8 +615,8 @@ class Session:
         return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.state.tools)
 
     def _count_fixed(self) -> int | None:
-        """Count the tokens of the system prompt and the tools, and record them if they changed. Return the
-        number to wait for, or None.
+        """Count the tokens of the system prompt and the tools, and record the counts if they changed. Return
+        the number of the new record, for `wait_durable`, or None.
         """
         fixed = (
             system_tokens(self.state.system_prompt, self.counter),
@@ -621,7 +627,8 @@ class Session:
         return self.write(SettingsSet(at=self.host.now(), fixed_tokens=fixed))
 
     def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
-        """Switch the session to another model, and return the number to wait for.
+        """Switch the session to another model, and return the number of the last new record, for
+        `wait_durable`.
 
         The epoch rises, unless the session had no model and no messages.
         """
@@ -635,8 +642,8 @@ class Session:
         return self._count_fixed() or number
 
     def pin(self, entry_ids: Sequence[EntryId], pinned: bool) -> int:
-        """Pin or unpin messages, and return the number to wait for. Raises `InvalidParams` for an id that is
-        not a message of this session.
+        """Pin messages, or unpin them if `pinned` is false. Return the number of the new record, for
+        `wait_durable`. Raises `InvalidParams` for an id that is not a message of this session.
         """
         for index, entry_id in enumerate(entry_ids):
             if entry_id not in self.state.originals:
@@ -648,8 +655,8 @@ class Session:
 
 
 def changes_in(entry: SettingsSet) -> tuple[Change, ...]:
-    """Return the values of `what` for the `session_changed` events about this entry. Empty if the entry only
-    records token counts.
+    """Return what the entry changed: one `session_changed` event is due for each of these values. Empty if
+    the entry only records token counts.
     """
     is_setting = entry.compaction != NULL or entry.system_prompt is not None or entry.snapshots is not None
     changed: tuple[tuple[Change, bool], ...] = (

@@ -1,7 +1,7 @@
 """The slot of a session, which a running compaction occupies: wait for the compaction, cancel it, report its
 progress.
 
-A redaction occupies the same slot, so that no compaction starts while it runs.
+A redaction occupies the same slot, so that no compaction starts during the redaction.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class ExclusiveOperation:
             self._loop.call_soon_threadsafe(self._report, phase, fraction)
 
     def expect(self, most_tokens: int) -> None:
-        """Set the most tokens that the model may write, from which `report_text` computes the progress."""
+        """Set the most tokens that the model may write for the summary. `report_text` computes the progress
+        from this number.
+        """
         self._expected_chars, self._received_chars = max(1, most_tokens * TOKEN_CHARS), 0
 
     def report_text(self, text: str) -> None:

@@ -32,9 +32,9 @@ class Snapshots:
 
     async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
         """Take a snapshot of the files as they are now, record it in the journal, and wait until it is on
-        disk.
+        disk. `moment` says whether a turn begins or ends.
 
-        Does nothing if the session takes no snapshots, is not stored, or nothing changed since the last
+        Does nothing if the session takes no snapshots or is not stored, or if nothing changed since the last
         snapshot. Never raises.
         """
         working_dir = session.working_dir
@@ -118,7 +118,9 @@ class Snapshots:
 def _span(
     taken: Sequence[Snapshot], first: EntryId | None, last: EntryId | None
 ) -> tuple[Snapshot, Snapshot] | None:
-    """Return the snapshots at the start of the turn of `first` and at the end of the turn of `last`."""
+    """Return the snapshots at the start of the turn of `first` and at the end of the turn of `last`, or None
+    if no snapshot was taken in these turns. `taken` are all snapshots, oldest first.
+    """
     start = 0
     if first is not None:
         places = (i for i, one in enumerate(taken) if _number(one.entry_id) >= _number(first))

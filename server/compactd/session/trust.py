@@ -59,8 +59,9 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustCh
     """Trust the current content of `.compactd.toml` in the folder `path`. The trust is on disk when this
     returns.
 
-    `data` is the data folder. With `dry_run` nothing is changed. Raises `StorageFailed`, and
-    `InvalidParams` if the folder has no such file that can be read.
+    `data` is the data folder, `at` the current time in Unix seconds. With `dry_run`, only return what trust
+    would allow, and change nothing. Raises `StorageFailed`, and `InvalidParams` if the folder has no such
+    file that can be read.
     """
     folder = _folder(path)
     found, warnings = read_settings_bytes(
@@ -87,22 +88,22 @@ def untrust(data: Path, path: str) -> TrustChange:
     """Take the trust in the folder `path` back, even if the folder no longer exists. The change is on disk
     when this returns.
 
-    Raises `StorageFailed`, and `InvalidParams` if the path is not absolute.
+    `data` is the data folder. Raises `StorageFailed`, and `InvalidParams` if `path` is not absolute.
     """
     folder = _folder(path)
     return TrustChange(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
 
 
 def list_trusted(data: Path) -> tuple[tuple[ListedFolder, ...], str | None]:
-    """Return (every trusted folder, sorted by path; why the list cannot be used, or None). Reads each
-    folder's file.
+    """Return (every trusted folder, sorted by path; why the list of trusted folders cannot be used, or None).
+    Reads the `.compactd.toml` of each folder. `data` is the data folder.
     """
     known = TrustFile(data).read()
     return tuple(ListedFolder(trust=one, state=_state(one)) for one in known.by_path.values()), known.problem
 
 
 def allowed_values(given: GivenSettings) -> tuple[TrustedValue, ...]:
-    """Return the settings in a file, each with what trusting it allows."""
+    """Return the settings in `given`, each with what it allows if the user trusts the file."""
     return tuple(
         TrustedValue(name=name, value=Raw(msgspec.json.encode(value)), allows=_allows(name, value))
         for name in GivenSettings.__struct_fields__

@@ -15,24 +15,26 @@ from compactd.session.session import Session
 
 
 def undo(session: Session, *, force: bool = False) -> tuple[ViewStep, int]:
-    """Undo the last compaction or prune; later messages stay. Return (the step, the number to wait for).
+    """Undo the last compaction or prune; later messages stay. Return (the compaction or prune, the number of
+    the new record, for `Session.wait_durable`).
 
-    Refuses (`CannotFit`) if the next request would then be over the cap. With `force` it does not refuse, and
-    the next `turn/begin` makes the request fit. Raises `SessionBusy`, `SessionLocked`, `NothingToUndo`,
-    `CannotFit`.
+    Raises `CannotFit` if the next request would then be over the cap. With `force` the undo happens
+    anyway, and the next `turn/begin` makes the request fit. Also raises `SessionBusy`, `SessionLocked`,
+    `NothingToUndo`.
     """
     return _rewind(session, session.state.last_step(), Undone, "undo", force)
 
 
 def redo(session: Session) -> tuple[ViewStep, int]:
-    """Redo the compaction or prune that was undone last. Return (the step, the number to wait for). Raises
-    the errors of `undo`.
+    """Redo the compaction or prune that was undone last. Return (the compaction or prune, the number of the
+    new record, for `Session.wait_durable`). Raises the errors of `undo`.
     """
     return _rewind(session, session.state.last_undone(), Redone, "redo")
 
 
 def branch(session: Session, entry_id: EntryId) -> int:
-    """Make `entry_id` the parent of the next entry, and return the number to wait for.
+    """Begin a new branch after `entry_id`: make it the parent of the next entry. Return the number of the new
+    record, for `Session.wait_durable`.
 
     The entries after `entry_id` stay in the history, on the old branch. Raises `SessionBusy`,
     `SessionLocked`, and `InvalidParams` for an id that is not an entry.

@@ -20,7 +20,7 @@ class Content(Struct, frozen=True, kw_only=True):
     """The offset at which the last whole record ends."""
     needs_newline: bool
     version: int
-    """The version that the file has."""
+    """The version of the records in the file, which may be older."""
 
 
 class _Head(Struct, frozen=True):
@@ -52,10 +52,10 @@ def working_dir_of(first: bytes | memoryview) -> str | None:
 
 
 def content_of(data: bytes, session_id: str, format_: JournalFormat) -> Content:
-    """Return the records of a whole journal. O(bytes).
+    """Return the records in `data`, the bytes of a whole journal, in the version of `format_`. O(bytes).
 
-    Raises `SessionNotFound` if its creation was interrupted, `FormatNotSupported` for a newer version, and
-    `SessionCorrupt`.
+    Raises `SessionNotFound` if the journal's creation was interrupted, `FormatNotSupported` if its version is
+    newer, and `SessionCorrupt` if it is damaged or belongs to another session.
     """
     found = scan(data)
     if found.is_never_begun:

@@ -1,4 +1,5 @@
-"""Functions to write files that only the user can read, durably, and error messages for failures."""
+"""Functions that read and durably write files that only the user can read, and error messages for
+failures."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ from compactd.storage.os_files import READ as READ
 from compactd.storage.os_files import SYSTEM, WRITE_TRUNCATED, Chunk, Disk
 
 _GROUP_BYTES = 262_144
-"""The most bytes to which small pieces are joined for one `write` call. Larger pieces are written
-directly."""
+"""Small pieces are joined for one `write` call, up to this many bytes. A larger piece gets a call of its
+own."""
 
 
 def make_folder(path: Path, disk: Disk = SYSTEM) -> tuple[Path, ...]:
-    """Create `path` and its missing parents, accessible only to the owner.
+    """Create the folder `path` and its missing parents, accessible only to the owner.
 
-    Return the folders in which a folder was created, outermost first. Sync these, so that the new names
-    survive a power cut.
+    Return the parent of each new folder, outermost first. Sync these parents, so that the new folders survive
+    a power cut.
     """
     changed = []
     missing = []

@@ -42,7 +42,7 @@ class TextPlace(Struct, frozen=True, kw_only=True):
     entry_id: str | None = None
     """The id of the message or compaction, or None if the record has no id."""
     record: str | None = None
-    """The type of the journal record, or None if it is not in a journal."""
+    """The type of the journal record, or None if the text is not in a record of a journal."""
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class TextFindings(Struct, frozen=True, kw_only=True):
     places: tuple[TextPlace, ...]
     unseen: tuple[Unseen, ...]
     files: int
-    """The number of files that were searched."""
+    """The number of files that were looked at, including those in `unseen`."""
 
 
 class _Record(Struct, frozen=True):
@@ -83,7 +83,9 @@ def byte_spellings(text: str) -> tuple[bytes, ...]:
 
 
 def find(home: Path, text: str) -> TextFindings:
-    """Return every place that contains `text` (not empty), by path. Blocks. O(bytes below `home`)."""
+    """Return every place that contains `text`, which must not be empty. `home` is the data folder. Blocks.
+    O(bytes below `home`).
+    """
     wanted = byte_spellings(text)
     places: list[TextPlace] = []
     unseen: list[Unseen] = []
@@ -108,8 +110,8 @@ def find(home: Path, text: str) -> TextFindings:
 
 
 def _name_sessions(places: Sequence[TextPlace], names: dict[str, str]) -> tuple[TextPlace, ...]:
-    """Return `places` without duplicates, each with its session id if the file's name is that of a session.
-    `names` maps file names to session ids.
+    """Return `places` without duplicates. A place gets a session id if its path contains the file name of a
+    session; `names` maps these file names to session ids.
     """
     return tuple(
         msgspec.structs.replace(one, session_id=one.session_id or _session_of(one.path, names))

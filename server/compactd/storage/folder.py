@@ -35,7 +35,8 @@ _NOT_DELETED = "The session could not be deleted"
 _WORKERS = 4
 """The number of threads that write and sync, for all sessions together. They mostly wait for the disk."""
 _HEAD_BYTES = 65_536
-"""The number of bytes read at first to find a journal's first record."""
+"""The number of bytes that are read to find a journal's first record. If the record is longer, the whole file
+is read."""
 
 
 class FolderStore:
@@ -247,8 +248,8 @@ class FolderStore:
     def _remove_files(self, session_id: str) -> None:
         """Remove the session's files, as `HOLDERS` (`storage/word_holders.py`) says, the journal last.
 
-        If this fails halfway, the journal still exists and the session can be deleted again. The hook's files
-        are removed under the hook's lock.
+        If this fails halfway, the journal still exists and the session can be deleted again. The files of a
+        hook are cleaned while its lock is held.
         """
         home = self._folder.parent
         shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
@@ -289,8 +290,8 @@ class FolderStore:
         return self._folder / f"{file_stem(session_id)}.jsonl"
 
     def _folders_to_sync(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-        """Return the folders to sync after a session's first record is written; none unless `durability` is
-        `disk`. `made` are the parents of folders that were just created.
+        """Return the folders to sync after a session's first write; none unless `durability` is `disk`.
+        `made` are the parents of folders that were just created.
         """
         if durability != "disk":
             return ()

@@ -13,13 +13,13 @@ from compactd.storage.os_files import SYSTEM, Disk
 from compactd.storage.protocols import FollowerNews
 
 _SEAL_BYTES = 32
-"""The bytes at the end of the last read record that are kept for comparison. They contain the record's
-checksum. As long as the file still has them at that place, the records up to there are unchanged."""
+"""The number of bytes at the end of the last read record that are kept for comparison. They contain the
+record's checksum. As long as the file has the same bytes there, the records up to there are unchanged."""
 
 
 class FileFollower:
-    """A `Follower` of a journal file. It returns a record as soon as the record's line is complete, even if
-    the record is not durable yet.
+    """A `Follower` of a journal file. `poll` returns a record as soon as the record's line is complete, even
+    if the record is not durable yet.
     """
 
     def __init__(

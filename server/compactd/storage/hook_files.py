@@ -1,9 +1,11 @@
-"""The files that an agent's hook keeps about a session, as `session/redact` and `session/delete` clean them.
+"""The files that an agent's hook keeps about a session: clean them for `session/redact` and `session/delete`.
 
 The hook reads and writes these files (`integrations/hooks/hook_state.py`). This module cleans them while it
-holds the hook's lock. It also keeps lists of redacted content, as hashes: one per session and one per agent,
-so that the hook does not add redacted content again when it reads the transcript again, and one for all
-sessions, so that an import can give a warning.
+holds the hook's lock.
+
+It also keeps lists of redacted content, as hashes. With one list per session and one per agent, the hook does
+not add redacted content again when it reads the agent's transcript again. With one list for all sessions, an
+import can give a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from compactd.storage.paths import file_stem
 
 FOLDER: Final = "hooks"
 REDACTIONS: Final = "redactions"
-"""The folder, below the data folder, of the list of what was redacted in any session."""
+"""The folder below the data folder that contains the list of what was redacted in all sessions."""
 ALL: Final = "all"
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 """Agents whose sessions a hook mirrors. The mirror's id begins with the agent's name and a colon."""
@@ -50,13 +52,15 @@ class Redactions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hashes (`message_key`) of the ids, bytes and contents of redacted messages and summaries. Only lists
     that earlier versions wrote have them."""
     keyed: tuple[int, ...] = ()
-    """Keyed hashes (`with_key`) of the same, so that a short secret cannot be guessed from the list alone."""
+    """Keyed hashes (`with_key`) of the `message_key` hashes. Without the key, a short secret cannot be
+    guessed from them."""
     transcript: str = ""
     """The path of the agent's transcript that the hook saw last."""
 
 
 class Hashed(Struct, frozen=True):
-    """The combined content of lists of redactions, for quick look-ups."""
+    """The combined content of several lists of redactions, for quick look-ups. `secret` is the key of the
+    hashes in `keyed`."""
 
     keys: frozenset[int] = frozenset()
     keyed: frozenset[int] = frozenset()
@@ -122,11 +126,11 @@ class HookFiles:
             yield
 
     def forget(self) -> None:
-        """Remove the conversation's content from the hook's files. Call this inside `lock`. Raises
-        `OSError`.
+        """Remove the conversation's content from the hook's files, for `session/delete`. Call this inside
+        `lock`. Raises `OSError`.
 
-        Hashes and the position in the transcript stay, so that the hook does not add the old content again
-        when the agent goes on.
+        Hashes and the position in the agent's transcript stay, so that the hook does not add the old content
+        again when the agent goes on.
         """
         for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
             self.path(ending).unlink(missing_ok=True)
@@ -156,8 +160,8 @@ class HookFiles:
         return read_redactions(self.path(REDACTED))
 
     def other_journals(self, keys: Sequence[int]) -> list[Path]:
-        """Return the journals of this agent's other sessions that contain the content with the hashes `keys`,
-        not redacted. Such a session is, for example, a fork. O(bytes of the agent's lists of hashes).
+        """Return the journals of this agent's other sessions, for example of a fork, that still contain
+        content with one of the hashes `keys`. O(bytes of the agent's lists of hashes).
         """
         found: list[Path] = []
         for path in sorted(self._folder.glob("*" + IDS)):
@@ -181,10 +185,9 @@ class HookFiles:
         """Remove copies of messages from the hook's files, and make the hook ignore the content with the
         hashes `keys` later. The changes are on disk when this returns.
 
-        `waiting_records` has new bytes for records that wait for the journal, by their position; other
-        waiting records stay. At its next event, the hook reads the whole transcript again. Call this inside
-        `lock`.
-        Raises `OSError`, `HookIsBusy`.
+        `waiting` has the new bytes of records that wait to be written to the journal, by their position in
+        `waiting_records`; the other records stay. At its next event, the hook reads the whole transcript
+        again. Call this inside `lock`. Raises `OSError`, `HookIsBusy`.
         """
         # Do this first: no hook adds the content again after this, even if this process is killed.
         of_agent = of_all_sessions(self._folder, self._agent)
@@ -205,8 +208,8 @@ class HookFiles:
         _add_to(self._folder, path, keys, transcript)
 
     def _key_ids(self, keys: Collection[int]) -> None:
-        """In the hook's list of known messages, replace the hashes in `keys`, which are of redacted messages,
-        by keyed hashes.
+        """Replace the hashes of redacted messages (`keys`) by keyed hashes, in the hook's list of the
+        messages that it knows.
         """
         path, secret = self.path(IDS), _ensure_key(self._folder)
         known = _ids_in(path)
@@ -249,8 +252,8 @@ def read_hashed(folder: Path, *paths: Path) -> Hashed:
 
 
 def _add_to(folder: Path, path: Path, keys: Collection[int], transcript: str) -> None:
-    """Add hashes to the list of redactions at `path`, as keyed hashes. Hashes in the list that an earlier
-    version wrote become keyed hashes too.
+    """Add the hashes `keys` to the list of redactions at `path`, as keyed hashes, and set its `transcript`.
+    Plain hashes that an earlier version wrote become keyed hashes too.
     """
     secret = _ensure_key(folder)
     before = read_redactions(path)

@@ -1,8 +1,10 @@
 """A session's journal with asynchronous writes and group commit. The event loop never waits for the disk.
 
 Records are added to a batch. A worker thread writes the whole batch and syncs once, while the next batch
-fills. After a failed write, all records that are not stored yet are lost. All methods are called on the event
-loop; only `_write_batch` and `_close_files` run in a worker.
+fills. After a failed write, all records that are not stored yet are lost.
+
+`_write_batch` and `_close_files` run in a worker, and `add` may be called in any thread before the first
+write. All other methods are called on the event loop.
 """
 
 from __future__ import annotations
@@ -63,17 +65,19 @@ class FileJournal:
         self._size_bytes = file.size_bytes
         self._torn_bytes = torn_bytes
         self._is_synced = is_synced
-        """False if the records that were in the file when it was opened may not be on disk yet: the process
-        that wrote them may have been killed before its sync. The first sync makes it true."""
+        """False if the records that were in the file at its opening may not be on disk yet: the process that
+        wrote them may have been killed before its sync. The first sync sets this to true."""
         self._last = 0
         self._settled = 0
         """The highest number up to which every record is stored or lost."""
         self._queue: deque[_Batch] = deque()
         self._working: _Batch | None = None
         self._lost: list[tuple[int, int, DiskFailure, int]] = []
-        """For each failed write, (first lost number, last lost number, failure, `lost_from`)."""
+        """For each failed write, (number of the first lost record, number of the last lost record, failure,
+        `RecordsLost.lost_from`)."""
         self._halted: tuple[DiskFailure, int] | None = None
-        """(the failure, its `lost_from`) because of which no records are accepted until `resume`, or None."""
+        """(the last failure, its `RecordsLost.lost_from`), or None. After a failure, the journal accepts no
+        records until `resume`."""
         self._is_closed = False
         self._is_let_go = False
         self._lost_in_closing = False
@@ -98,15 +102,15 @@ class FileJournal:
         return self._torn_bytes
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Append records and return the number to wait for. See `Journal.append`."""
+        """Append records and return the number of the last one, for `durable`. See `Journal.append`."""
         loop = asyncio.get_running_loop()
         self.add(records)
         self._start_batch(loop)
         return self._last
 
     def add(self, records: Sequence[bytes]) -> None:
-        """Append records, as `append` does, but do not start to write them. The next `append`, `durable` or
-        `close` starts it. Needs no event loop.
+        """Append records, as `append` does, but do not write them yet. The next `append`, `durable` or
+        `close` starts the write. Needs no event loop.
         """
         self._refuse_if_halted()
         for record in records:
@@ -196,8 +200,8 @@ class FileJournal:
         return next((batch for batch in self._queue if number <= batch.last), None)
 
     def _next_batch(self) -> _Batch:
-        """Return the batch that is being written, or else the next one. If there is none, add an empty batch,
-        whose write only syncs the file.
+        """Return the batch that is being written, or else the next batch. If there is no batch, add an empty
+        one: writing it only syncs the file.
         """
         if self._working is not None:
             return self._working

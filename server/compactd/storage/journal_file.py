@@ -19,7 +19,9 @@ Sync = Callable[[int], None]
 
 
 class DiskFailure(Struct, frozen=True, kw_only=True):
-    """A write that the operating system refused. The stored records are unchanged, unless `is_broken`."""
+    """A write that the operating system refused. Earlier records are unchanged, unless `is_broken` is
+    true.
+    """
 
     errno: int | None
     is_broken: bool
@@ -60,7 +62,9 @@ class JournalFile:
         self._is_trimmed = False
 
     def write(self, first_seq: int, appended: Sequence[bytes]) -> DiskFailure | None:
-        """Append records, all or none, and sync. Return the failure, or None. O(bytes) and one sync."""
+        """Append the records `appended`, all or none, and sync. `first_seq` is the `seq` of the first of
+        them. Return the failure, or None. O(bytes) and one sync.
+        """
         try:
             if self._upgraded is not None:
                 self._rewrite(journal_records.encode_journal(self._upgraded))
@@ -87,8 +91,11 @@ class JournalFile:
         return None
 
     def replace(self, changes: Mapping[int, bytes]) -> DiskFailure | None:
-        """Replace the bytes of records, by their `seq`, all or none. Return the failure, or None. Rewrites
-        the file and removes the info file and the search index, which may contain the old bytes too. O(file).
+        """Replace the bytes of the records in `changes`, by their `seq`, all or none. Return the failure, or
+        None.
+
+        Rewrites the file, and removes the info file and the search index, which may contain the old bytes
+        too. O(file).
         """
         try:
             old = self._upgraded if self._upgraded is not None else self._read()
@@ -129,8 +136,8 @@ class JournalFile:
         return [journal_records.as_appended(record) for record in found.records]
 
     def _rewrite(self, lines: Iterable[bytes]) -> None:
-        """Replace the file by a new one with these lines, and open that. If syncing the folder fails, no file
-        is open afterwards. Raises `OSError`.
+        """Replace the file by a new file with these lines, and open the new file. If syncing the folder
+        fails, no file is open afterwards. Raises `OSError`.
         """
         if sys.platform == "win32":
             self.close()  # Windows cannot rename over an open file

@@ -6,10 +6,10 @@
 have line breaks between its tokens. They are written as spaces, and their positions are listed after `seq`,
 as `"nl":[17,40]`, so that the record is read back byte for byte.
 
-If several records are written at once, all except the first have `"with":7` after `seq`, with the number of
-the first one. A power cut may keep a later page of such a write and lose an earlier one (Pillai et al., "All
-File Systems Are Not Created Equal", OSDI 2014). Such a write was never acknowledged, so what is left of it
-counts as a torn end of the file, not as damage.
+If several records are written at once, all except the first name the first one: after their `seq` they have
+`"with":7` if the first record's `seq` is 7. A power cut may keep a later page of such a write and lose an
+earlier page (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). Such a write was never
+acknowledged, so what is left of it counts as a torn end of the file, not as damage.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _WITH = b'"with":'
 _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')
 _NEVER_BEGUN_BYTES = 65_536
-"""The most bytes of a file without a line end and without a record that counts as an interrupted creation."""
+"""If a file of at most this many bytes has no line end and no whole record, its creation was interrupted. A
+larger file that does not begin like a record is damaged."""
 _NUMBER_DIGITS = 20
-"""The most digits of a number at the beginning of a line."""
+"""The most digits of a number that `frame` writes. Longer numbers are ignored."""
 
 
 class Damage(Struct, frozen=True, kw_only=True):
-    """A damaged place in a journal: not a torn end, because whole records follow it."""
+    """A damaged place in a journal. Whole records follow it, or the file contains no record at all; otherwise
+    the place would be a torn end.
+    """
 
     line: int
     """The number of the damaged line, counted from 1."""
@@ -101,8 +104,9 @@ def as_appended(record: bytes | memoryview) -> bytes:
 def scan(data: bytes, first_seq: int = 0) -> JournalScan:
     """Return the records in `data`. The first one must have the number `first_seq`. O(bytes); copies nothing.
 
-    Bytes after the last whole record are a torn end and left out. If there are whole records after an
-    unreadable place, that place is damage. Only checksums and numbers are checked; records are not decoded.
+    Unreadable bytes after the last whole record are a torn end and are left out. An unreadable place before a
+    whole record is damage, unless both are left of one interrupted write. Only checksums and numbers are
+    checked; records are not decoded.
     """
     view = memoryview(data)
     records: list[memoryview] = []
@@ -130,8 +134,8 @@ def scan(data: bytes, first_seq: int = 0) -> JournalScan:
 
 
 def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview]) -> JournalScan:
-    """Scan a journal from `pos`, where the line is not the record that is expected, and decide whether that
-    is damage or a torn end.
+    """Scan a journal from `pos` on, where `scan` did not find the record after `records`. Decide whether the
+    place is damage or a torn end.
     """
     line_number = first_seq + len(records) + 1
     end, needs_newline = pos, False
@@ -238,8 +242,8 @@ def _with_newlines(whole: bytes) -> memoryview:
     """Return the record in the valid line `whole`, with its line breaks restored and the list of their
     positions removed.
 
-    A listed position at which there is no space is ignored. compactd never writes one, and a forged one could
-    change only white space.
+    A listed position at which there is no space is ignored: compactd never writes such a position. A forged
+    position can change only white space.
     """
     after_seq = _members_start(whole, 0)
     close = whole.find(b"],", after_seq)
@@ -256,15 +260,15 @@ def _with_newlines(whole: bytes) -> memoryview:
 
 
 def _number(digits: bytes) -> int | None:
-    """Return the number that these digits mean, or None if `frame` cannot have written them (`int` refuses
-    thousands of digits).
+    """Return the number that `digits` mean, or None if `frame` cannot have written them: no digits, or more
+    than `_NUMBER_DIGITS` (`int` raises for thousands of digits).
     """
     return int(digits) if digits.isdigit() and len(digits) <= _NUMBER_DIGITS else None
 
 
 def _members_start(data: bytes, start: int) -> int:
-    """Return the offset at which, in the line at `start`, the record's own members or the list of its line
-    breaks begin.
+    """Return the offset after `seq` and `with` in the line that begins at `start`. There the list of line
+    breaks begins, or the record's own members.
     """
     at = data.index(b",", start) + 1
     return data.index(b",", at) + 1 if data.startswith(_WITH, at) else at

@@ -1,8 +1,9 @@
-"""Lock files: one writer per session. The system frees a lock when its process ends.
+"""Lock files, with which only one process at a time can write a session. The system frees a lock when its
+process ends.
 
 This uses flock(2), never fcntl.lockf: a POSIX lock is dropped as soon as the process closes any descriptor of
 the file (seen on Linux, 2026-03). The lock is on a separate file, so that the journal can be replaced while
-it is locked. A lock file that no process has locked means nothing.
+it is locked. Only the lock counts: a lock file that no process has locked may stay on disk.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from msgspec import Struct
 from compactd.storage.os_files import READ, SYSTEM, Disk
 
 _TRIES = 100
-"""How often to try to take a lock that only a check (`is_held`) holds. A check takes microseconds."""
+"""How often to try to take a lock that only a check by `is_held` keeps busy. A check takes microseconds."""
 
 
 class LockHeld(Struct, frozen=True):
     """The result of `take_lock` if another process, or this one, already has the lock."""
 
     pid: int | None
-    """The process id that the holder wrote into the lock file, or None if it is missing."""
+    """The process id that the holder wrote into the lock file, or None if the file contains none."""
 
 
 class Lock:
@@ -36,8 +37,8 @@ class Lock:
         self._disk = disk
 
     def release(self, *, remove: bool = False) -> None:
-        """Release the lock, also if an error occurs. With `remove`, delete the lock file first, so that
-        nobody can take the lock of a deleted session.
+        """Release the lock. With `remove`, delete the lock file first, so that nobody can take the lock of a
+        deleted session. The lock is released even if the file cannot be deleted.
         """
         fd, self._fd = self._fd, -1
         try:

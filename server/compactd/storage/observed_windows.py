@@ -1,7 +1,7 @@
 """The file of observed context windows, `observed.jsonl`, with one line per window.
 
-Every process on the machine appends to it. A line is one write of less than a page, so two writers never mix.
-Lines that cannot be read are ignored, and the next `remove` drops them.
+Every process on the machine appends to it. A line is one write of less than a page, so the lines of two
+processes never mix. Lines that cannot be read are ignored, and the next `remove` drops them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIMIT_BYTES = 4 << 20
 """The most bytes that are read. If the file is larger, its beginning is not read."""
 
 Stamp = tuple[int, int]
-"""(size of the file in bytes, time of its last change in nanoseconds). It differs after every write."""
+"""(size of the file in bytes, time of its last change in nanoseconds). Every write changes this pair."""
 
 
 class Observations:
@@ -31,7 +31,8 @@ class Observations:
         self._path = path
 
     def stamp(self) -> Stamp:
-        """Return a value by which a caller sees whether the file has changed since the last call."""
+        """Return a value that changes with the file. A caller compares it with an earlier one to see whether
+        the file was changed."""
         try:
             stat = self._path.stat()
         except OSError:

@@ -33,8 +33,8 @@ WRITE_TRUNCATED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
 
 
 class Disk(Protocol):
-    """File operations, by descriptor and by path. Every method blocks, and raises `OSError` if it is
-    refused.
+    """File operations, by descriptor and by path. Every method blocks, and raises `OSError` if the system
+    refuses the operation.
     """
 
     def open(self, path: Path, flags: int) -> int:

@@ -1,9 +1,8 @@
-"""Copies of a session's messages in files outside the data folder. compactd knows these files and does not
-change them.
+"""Copies of a session's messages in files outside the data folder. `session/redact` and `session/delete` only
+name these files to the user and do not change them, because they belong to the user.
 
-They are the files that `session/export` wrote, whose paths are listed in a file next to the journal, and the
-transcript of an agent whose session a hook mirrors. They belong to the user, so `session/redact` and
-`session/delete` only name them.
+There are two kinds: files that `session/export` wrote, whose paths are listed in a file next to the journal,
+and the transcript of an agent whose session a hook mirrors.
 """
 
 from __future__ import annotations

@@ -71,15 +71,14 @@ INDEX = "index.sqlite3"
 
 
 def index_file(sessions: Path) -> Path:
-    """Return the path of the search index of the journals in `sessions`."""
+    """Return the path of the search index of the journals in the folder `sessions`."""
     return sessions.with_name(INDEX)
 
 
 def drop_index(sessions: Path, disk: Disk = SYSTEM) -> bool:
-    """Delete the search index, for example because it contains content that must leave the disk, or is
-    damaged.
+    """Delete the search index of the journals in the folder `sessions`. Return false if there was no index.
 
-    Return false if there was no index. Sync the index's folder to make the deletion durable.
+    Afterwards sync the folder above `sessions`, in which the index was, to make the deletion durable.
     """
     was_there = False
     for ending in ("", "-wal", "-shm"):

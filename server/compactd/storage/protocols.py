@@ -18,7 +18,8 @@ from msgspec import Struct
 from compactd.protocol.errors import SessionCorrupt, StorageFailed
 
 Durability = Literal["disk", "os"]
-"""`disk` survives a power cut. `os` survives a killed process, but not a power cut."""
+"""What stored records survive. With `disk` they survive a power cut. With `os` they survive a killed process,
+but not a power cut."""
 
 
 class RecordsLost(StorageFailed):
@@ -38,7 +39,7 @@ class Stored(Struct, frozen=True, kw_only=True):
     session_id: str
     size_bytes: int
     updated_at: float
-    """Unix seconds."""
+    """The time of the last change, in Unix seconds."""
     is_locked: bool
     """True if a process, this one included, has the session open for writing."""
     working_dir: str | None = None
@@ -78,27 +79,28 @@ class Journal(Protocol):
         ...
 
     def append(self, records: Sequence[bytes]) -> int:
-        """Append `records` and return the number to wait for. O(records), never blocks.
+        """Append `records` and return the number of the last one. O(records), never blocks.
 
-        The records are not durable yet: await `durable`. Numbers rise by one per record and are never reused;
-        they are not `seq`. Raises `ValueError` for bytes that are not a record. After a failure, raises
-        `RecordsLost` until `resume` is called; if the journal is broken, always.
+        The records are not durable yet: await `durable` with this number. Numbers rise by one per record and
+        are never reused; they are not `seq`. Raises `ValueError` for bytes that are not a record. After a
+        failure, raises `RecordsLost` until `resume` is called; if the journal is broken, always.
         """
         ...
 
     async def durable(self, number: int) -> None:
-        """Wait until the record with this number, and all before it, have the requested durability.
+        """Wait until the record with this number, and all records before it, have the journal's `Durability`.
 
         Raises `RecordsLost` if that record was not stored.
         """
         ...
 
     def resume(self) -> int | None:
-        """Accept records again after a failure. Return `lost_from`, or None if there was no failure.
+        """Accept records again after a failure. Return `RecordsLost.lost_from`, or None if there was no
+        failure.
 
-        If several callers get the same failure, only the first one that calls this gets `lost_from`. It must
-        rebuild the state without the lost records before it appends. Raises `RecordsLost` if the journal is
-        broken.
+        If several callers get the same failure, only the first one that calls this gets `lost_from`. That
+        caller must rebuild the session's state without the lost records before it appends. Raises
+        `RecordsLost` if the journal is broken.
         """
         ...
 
@@ -106,8 +108,9 @@ class Journal(Protocol):
         """Replace the bytes of records, by their `seq`, all or none. The new bytes are on disk when this
         returns.
 
-        This is how a secret is removed from the disk. It is the one exception to "only added at the end".
-        Every `seq` must be that of an appended record. Raises `StorageFailed`; then nothing was changed.
+        Redaction uses this to remove a secret from the disk. It is the one exception to the rule that records
+        are only added at the end. `changes` has the new bytes by `seq`; each `seq` must be that of an
+        appended record. Raises `StorageFailed`; then nothing was changed.
         """
         ...
 
@@ -179,16 +182,16 @@ class Index(Protocol):
         """Index the records that were added since the last call, one session per step. Yield the number of
         bytes indexed in each step. O(new bytes).
 
-        The caller may stop after any step: what is indexed so far stays indexed. `read` gives the text of a
-        record.
+        The caller may stop after any step: what is indexed so far stays indexed. `read` returns the text of a
+        journal record.
         """
         ...
 
     def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
         """Return at most `limit` messages that contain every word of `query`, best first.
 
-        Words that `query` has without a space between them (`a-b`) must be adjacent in the message. The last
-        word may be incomplete.
+        Words of `query` without a space between them (`a-b`) must be adjacent in the message. The last word
+        of `query` may be the beginning of a word in the message.
         """
         ...
 
@@ -224,8 +227,8 @@ class Store(Protocol):
         ...
 
     def salvage(self, session_id: str) -> list[bytes]:
-        """Return the readable records of a session that may be damaged, oldest first, as they were
-        appended.
+        """Return all readable records of a session, oldest first, as they were appended. The session may be
+        damaged.
 
         Raises `SessionNotFound`, `StorageFailed`.
         """

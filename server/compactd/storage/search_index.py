@@ -29,13 +29,14 @@ VERSION = 3
 BUSY_S = 5.0
 """The most seconds to wait for another process that writes the index."""
 FIRST_BYTES = 4096
-"""The first record, in at most this many bytes at a journal's start, identifies the journal. If it changes,
-the journal was replaced."""
+"""The most bytes of a journal's first record that are compared to recognise the journal. If they change, the
+journal was replaced and is indexed again."""
 CANDIDATES = 400
-"""The most matching messages that are ranked: the newest ones. It limits the cost of frequent words."""
+"""The most matching messages that a search ranks: it takes the newest ones. This limits the cost of frequent
+words."""
 ROWS_PER_YIELD = 20
-"""The number of rows after which a loop pauses, so that other threads get the GIL. SQLite releases it only
-for 10 to 100 µs per row."""
+"""The number of rows after which a loop pauses, so that other threads get the GIL. SQLite releases the GIL
+only for 10 to 100 µs per row."""
 
 _SCHEMA = (
     "create table journals(number integer primary key, session text, file text unique, first integer,"
@@ -227,8 +228,8 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
-    """Remove the rows of a journal, found by its `file` or `session` (`column`). Return true if there were
-    any.
+    """Remove all rows of the journal whose column `column` (`file` or `session`) has this value. Return true
+    if the index had this journal.
     """
     row = database.execute(f"select number from journals where {column} = ?", (value,)).fetchone()
     if row is None:
@@ -254,13 +255,13 @@ def index_text(text: str) -> str:
 
 
 def _phrases(query: str) -> list[list[str]]:
-    """Return the query as a list of phrases. A phrase is the list of words that the query has without white
-    space between them.
-    """
+    """Return the query as a list of phrases. Words without a space between them (`a-b`) are one phrase."""
     chunks = (_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split())
     return [words for words in chunks if words]
 
 
 def _expression(phrases: Sequence[Sequence[str]]) -> str:
-    """Return the FTS5 expression for the phrases. The last word may be incomplete."""
+    """Return the FTS5 expression that finds all the phrases. The last word of the query may be the beginning
+    of a word in the message.
+    """
     return " ".join('"' + " ".join(words) + '"' for words in phrases) + " *"

@@ -28,8 +28,8 @@ class Candidate(Struct, frozen=True):
 def best(
     found: Sequence[Candidate], phrases: Sequence[Sequence[str]], limit: int
 ) -> list[tuple[Candidate, str]]:
-    """Return the `limit` best candidates, each with a snippet. They are sorted by their BM25 score; equal
-    ones newest first.
+    """Return the `limit` best candidates, each with a snippet. They are sorted by their BM25 score,
+    those with equal scores newest first.
 
     All candidates contain all phrases, so the rarity of a phrase does not matter. The score depends on how
     often the phrases occur, relative to the message's length. O(length of the texts).

@@ -32,9 +32,10 @@ WORKSPACE_LIMIT_BYTES = 16 << 10
 """The largest workspace file that is read. The file may come from a stranger, and valid settings take far
 less space."""
 KEY_DOTS = 16
-"""The most dots in one key, because the time of `tomllib` grows with their square."""
+"""The most dots in one key of a TOML file. The time of `tomllib` grows with the square of the dots, so a file
+with more is ignored."""
 MAX_UNKNOWN_NAMED = 20
-"""The most unknown setting names that get a warning of their own. Further names are only counted."""
+"""The most unknown setting names that each get a warning. Further names are only counted."""
 NAME_CHARS = 60
 LIKENESS = 0.6
 """The least `difflib` similarity at which a warning suggests a setting for an unknown name."""
@@ -88,8 +89,8 @@ def first_switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None
 def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     """Return (the layer of the user's TOML file at `path`, or None; warnings).
 
-    It reads the table `[compaction]` and the top-level `context_window`. A missing or unreadable file gives
-    None. If the file has mistakes, its valid settings are used.
+    The settings are those in the table `[compaction]` and the top-level `context_window`. If some are wrong,
+    the valid ones are used. A missing or unreadable file gives None. `source` names the file in warnings.
     """
     data, warnings = read_settings_bytes(path, source)
     if data is None:
@@ -120,8 +121,8 @@ user trusted, or None; why the list of trusted folders cannot be used, or None).
 def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
     """Return the settings of the `.compactd.toml` in `folder` that apply.
 
-    All settings apply if the user trusted exactly these bytes in this folder. Otherwise only those apply that
-    an untrusted file may set.
+    All settings apply if the user trusted the file's present bytes in this folder. Otherwise only those apply
+    that an untrusted file may set.
     """
     if "\0" in str(folder):
         return FromWorkspace()
@@ -151,7 +152,7 @@ def digest_of(data: bytes) -> str:
 
 
 def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str:
-    """Return one sentence for the user: which settings of the folder's file are ignored, why, and what to
+    """Return a text for the user: which settings of the folder's file `found` are `ignored`, why, and what to
     do.
     """
     names = ", ".join(dict.fromkeys(one.name for one in ignored))
@@ -266,10 +267,10 @@ def printable_name(name: str) -> str:
 
 
 def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
-    """Return (the settings in an editor's `{"compaction": {…}, "context_window": …}`, warnings).
+    """Return (the settings in `settings`, an editor's `{"compaction": {…}, "context_window": …}`; warnings).
 
     The settings are None if the object has neither of these keys. Then earlier settings must stay: editors
-    send their whole configuration, or an empty one, at every change of anything.
+    send their whole configuration, or an empty object, whenever anything in it changes.
     """
     try:
         members = msgspec.json.decode(settings, type=dict[str, Raw])
@@ -292,9 +293,9 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
 
 
 def overlay(before: Raw, given: GivenSettings, *, without: Sequence[str] = ()) -> Raw:
-    """Return the JSON of a layer (`before`) in which the settings of `given` replace those of the same name.
+    """Return the JSON object `before` in which the settings of `given` replace those of the same name.
 
-    Settings named in `without` (by any alias) are removed first. `before` may be null.
+    First, settings that `without` names (by any alias) are removed from `before`, which may be null.
     """
     old: dict[str, object] = {} if before == Raw(b"null") else msgspec.json.decode(before)
     if without:

@@ -36,13 +36,14 @@ CLIENT_SOURCES = ("didChangeConfiguration", "initializationOptions")
 """The ways in which an editor gives settings, highest priority first."""
 
 UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
-"""The layer that is used if the user's file could not be read in time. The file may set a cost limit, so with
-this layer no model is asked."""
+"""The settings that are used if the user's file could not be read in time. The unread file may set a cost
+limit, so with these settings compactd asks no model."""
 
 
 class SettingsSources:
-    """The settings that belong to no session (from the environment, from files, from the editor), as they
-    were last read."""
+    """The settings from outside a session (environment, files, editor), as they were last read. `config` is
+    the config folder, `data` the data folder, `read_s` the most seconds to wait for a file.
+    """
 
     def __init__(
         self, environ: Mapping[str, str], config: Path, read_s: float = READ_S, data: Path | None = None
@@ -79,8 +80,8 @@ class SettingsSources:
             self._client_told[source] = warnings
 
     async def reread(self, folder: str) -> None:
-        """Read the `.compactd.toml` of a folder again. `folder` is the folder's path without symbolic links;
-        sessions may use other paths to it.
+        """Read the `.compactd.toml` of `folder` again, for all sessions in that folder. `folder` is a path
+        without symbolic links; sessions may have other paths to the same folder.
         """
         paths = [path for path, found in self._files.items() if found.folder == folder]
         await asyncio.gather(*(self.read(str(path.parent)) for path in paths))
@@ -105,8 +106,8 @@ class SettingsSources:
     def _timed_out(self, path: Path, source: str) -> FromWorkspace:
         """Return the result for a file that could not be read in time.
 
-        Earlier settings of a workspace file no longer apply: the file may have changed, or the trust was
-        taken back.
+        The user's own file keeps its earlier settings, or gets `UNREAD` if it has none. A workspace file
+        loses its earlier settings: the file may have changed, or the user may have taken the trust back.
         """
         layer: Layer | None = None
         what = "it is ignored"
@@ -140,8 +141,8 @@ class SettingsSources:
     def ignored_settings(
         self, working_dir: str | None, more: Sequence[IgnoredSetting] = ()
     ) -> tuple[tuple[IgnoredSetting, ...], tuple[str, ...]]:
-        """Return (the ignored settings of the `.compactd.toml` in `working_dir`, and those in `more`; at most
-        one sentence that tells the user about them).
+        """Return (the ignored settings of the `.compactd.toml` in `working_dir`, followed by `more`; a
+        tuple with one sentence that tells the user how to apply them, or an empty tuple).
         """
         path = _file_of(working_dir)
         found = self._files.get(path) if path is not None else None
@@ -150,17 +151,19 @@ class SettingsSources:
 
 
 def _file_of(working_dir: str | None) -> Path | None:
-    """Return the path of the workspace file, or None if the folder is not an absolute path."""
+    """Return the path of the `.compactd.toml` in `working_dir`, or None if `working_dir` is not an absolute
+    path.
+    """
     if working_dir is None or not Path(working_dir).is_absolute():
         return None
     return Path(working_dir) / WORKSPACE_FILE
 
 
 class _OneAtATime(Generic[T]):
-    """A runner of work, which never runs in two threads at once.
+    """A runner of a function, which never runs in two threads at once.
 
-    Callers of `run` that come while the work runs share its next run. So each result is from a run that began
-    after the call.
+    All callers of `run` that come while the function runs share one next run. So each caller gets the result
+    of a run that began after the call.
     """
 
     def __init__(self) -> None:

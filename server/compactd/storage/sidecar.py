@@ -1,5 +1,5 @@
-r"""The info file of a session, next to its journal, with what `session/list` shows. It can be lost without
-harm.
+r"""The info file of a session, next to its journal, with what `session/list` shows. If the file is lost, it
+is made again from the journal.
 
 Format: compactd-info 1 <size in bytes of the journal from which it was made> <crc32 of info>\n<info>
 """
@@ -16,8 +16,8 @@ _MAGIC = b"compactd-info 1 "
 
 
 def save(path: Path, info: bytes, size_bytes: int, disk: Disk = SYSTEM) -> None:
-    """Write the info file atomically. `size_bytes` is the size of the journal from which `info` was made. The
-    file is not synced: a lost one is made again.
+    """Write the info file at `path` atomically. `size_bytes` is the size of the journal from which `info` was
+    made. The file is not synced: if it is lost, it is made again.
     """
     header = b"%s%d %08x\n" % (_MAGIC, size_bytes, zlib.crc32(info))
     files.replace_file(path, (header, info), durable=False, disk=disk)

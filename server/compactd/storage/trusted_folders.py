@@ -28,8 +28,8 @@ LIMIT_BYTES = 8 << 20
 
 _TRIES = 500
 _WAIT_S = 0.01
-"""Seconds between two tries to take the lock. All tries combined take five seconds; a write takes far
-less."""
+"""Seconds between two tries to take the lock. All tries combined take five seconds. A change of the file,
+for which the lock is held, takes far less."""
 
 
 class Trust(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Trust(Struct, frozen=True, kw_only=True):
     sha256: str
     """The SHA-256 of the trusted `.compactd.toml`, in lower-case hexadecimal."""
     at: float
-    """When the user trusted it, in Unix seconds."""
+    """When the user trusted the folder, in Unix seconds."""
 
 
 class _Document(Struct, frozen=True, kw_only=True):
@@ -93,10 +93,12 @@ class TrustFile:
         return _parse(data)
 
     def set(self, path: str, sha256: str, at: float) -> bool:
-        """Record that the user trusts the folder `path` with a `.compactd.toml` whose hash is `sha256`.
-        Return false if that was already recorded. The record is on disk when this returns.
+        """Record that the user trusts the folder `path` with a `.compactd.toml` whose hash is `sha256`, at
+        the time `at` (Unix seconds). Return false if that was already recorded. The record is on disk when
+        this returns.
 
-        A broken list is replaced by a new one, since it trusts nothing. Raises `StorageFailed`.
+        If the file is broken, a new one replaces it: a broken file trusts no folder anyway. Raises
+        `StorageFailed`.
         """
         with self._lock():
             known = self._read()

@@ -22,8 +22,8 @@ HolderKind = Literal["journal", "index", "git", "plain"]
 a plain file as raw bytes."""
 
 ACP: Final = "acp:"
-"""The prefix of the ids of sessions that `compactd acp` stores. The name of a session's ACP link file does
-not contain the prefix."""
+"""The prefix of the ids of sessions that `compactd acp` stores. The name of a session's ACP link file is
+made from the id without this prefix."""
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -32,14 +32,14 @@ class Holder(Struct, frozen=True, kw_only=True):
     name: str
     what: str
     files: tuple[str, ...]
-    """Patterns below the data folder. `*` matches part of a name, `**` anything below, `{stem}` the file name
-    of a session, `{link}` the file name of its ACP link."""
+    """Patterns of paths relative to the data folder. `*` matches part of a name, `**` any path, `{stem}` the
+    file name of a session (`file_stem`), `{link}` the file name of its ACP link."""
     on_redact: str
     on_delete: str
     kind: HolderKind = "plain"
     removed_with_session: bool = True
-    """True if `FolderStore.delete` removes these files without further work. For other kinds, code of their
-    own does what `on_delete` says."""
+    """True if `FolderStore.delete` simply removes these files. If false, other code does what `on_delete`
+    says."""
 
 
 _NO_WORDS: Final = "nothing: it contains no text of a conversation"
@@ -218,10 +218,10 @@ def files_with_holder(home: Path) -> Iterator[tuple[Path, Holder | None]]:
 
 
 def files_of(home: Path, session_id: str) -> list[Path]:
-    """Return the paths that one session's files have, whether they exist or not, the journal first. Does not
-    read the disk.
+    """Return the paths of the files that `FolderStore.delete` removes for a session (the rows of `HOLDERS`
+    with `removed_with_session`), the journal first.
 
-    Only rows with `removed_with_session` are used.
+    The files may not exist: this function does not read the disk. `home` is the data folder.
     """
     stem = file_stem(session_id)
     link = file_stem(session_id[len(ACP) :]) if session_id.startswith(ACP) else ""

@@ -16,10 +16,9 @@ def exposure(path: Path) -> str | None:
     """Return, as text for the user, which other user may write to `path` or to a folder above it. Return None
     if none may.
 
-    Links are resolved. If `path` does not exist, the folders above it decide. Permission to read (0755) is
-    fine, and so is a folder with the sticky bit, like `/tmp`. The group that contains only the user does not
-    count as others, and root may own anything. Returns None on Windows, where file modes do not show
-    permissions.
+    Links are resolved. If `path` does not exist, the folders above it decide. These are fine: permission to
+    read (0755), a folder with the sticky bit (like `/tmp`), the user's own group without other members,
+    and root as owner. Returns None on Windows, where file modes do not show permissions.
     """
     if sys.platform == "win32":
         return None

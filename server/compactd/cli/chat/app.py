@@ -115,7 +115,7 @@ class Chat(ChatApp):
         self.run_worker(self._listen(), name="events")
         self.set_interval(self._look_s, self._ping_daemon)
 
-    # --- what is seen ---------------------------------------------------------------------------------
+    # --- display --------------------------------------------------------------------------------------
 
     async def show_session(self) -> None:
         """Show the whole session as it was last read."""
@@ -186,7 +186,7 @@ class Chat(ChatApp):
             keys=AGAIN if self._is_leaving else KEYS,
         )
 
-    # --- what the daemon tells ------------------------------------------------------------------------
+    # --- events from the daemon -----------------------------------------------------------------------
 
     async def _listen(self) -> None:
         async for event in self.talk.client.events():
@@ -242,7 +242,7 @@ class Chat(ChatApp):
                 pass
 
     async def end_answer(self) -> None:
-        """Show that the prompt has ended, successfully or not."""
+        """Show that the answer has ended, successfully or not."""
         self._set_busy(False)
         await self.show_stored()
 
@@ -296,7 +296,7 @@ class Chat(ChatApp):
             self._set_compacting(False)
             await self.note(*error_line(error))
 
-    # --- what a person does ---------------------------------------------------------------------------
+    # --- user input -----------------------------------------------------------------------------------
 
     async def on_prompt_input_sent(self, sent: PromptInput.Sent) -> None:
         """Handle a prompt or a command."""
@@ -392,7 +392,7 @@ class Chat(ChatApp):
             self.push_screen(ContextScreen(self.talk, self.talk.originals))
 
     def action_page(self, step: int) -> None:
-        """Scroll the visible text by one page."""
+        """Scroll the visible text by one page: up if `step` is negative, otherwise down."""
         place = self.screen.query(Panel).first() if isinstance(self.screen, ContextScreen) else None
         target = place or self.conversation
         if step < 0:

@@ -36,7 +36,7 @@ class ChatApp(App[None]):
 
     @abstractmethod
     async def end_answer(self) -> None:
-        """Show that the prompt has ended, successfully or not."""
+        """Show that the answer has ended, successfully or not."""
 
     @abstractmethod
     async def show_session(self) -> None:

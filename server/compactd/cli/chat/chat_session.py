@@ -36,10 +36,10 @@ from compactd.protocol.wire import (
 )
 
 COMPACTION_TIMEOUT_S = 3600.0
-"""Timeout of a compaction, in seconds. A local model can read a long conversation for minutes."""
+"""Timeout of a compaction, in seconds. A local model may need minutes to read a long conversation."""
 
 PAGE = 2_000
-"""The number of entries per answer; a long session is read in several answers."""
+"""The most entries that one `session/history` request asks for. A long session needs several requests."""
 
 NO_TOOLS = "This chat runs no tools."
 
@@ -50,7 +50,9 @@ async def no_tools(params: dict[str, Json]) -> dict[str, object]:
 
 
 class ChatSession:
-    """The session that the chat shows; `switch` changes it. Methods raise the errors of `AsyncClient`."""
+    """The session that the chat shows. `switch` replaces it by another session. Methods raise the errors of
+    `AsyncClient`.
+    """
 
     started: StartResult
     state: StateResult
@@ -64,8 +66,8 @@ class ChatSession:
         """Entry id -> entry, oldest first."""
         self.rows: dict[str, ChartEntry] = {}
         self.dollars: float | None = None
-        """Cost in US dollars of all requests with a usage report, at the present model's prices; None if no
-        request has a report.
+        """Cost in US dollars of the answers that have a usage report and of the summaries that models wrote;
+        None if no cost is known. Answers have the price of the model that was set when they were read.
         """
         self._calls: dict[str, ToolCall] = {}
         self._epoch = -1
@@ -99,7 +101,7 @@ class ChatSession:
             await self.client.ask("session/close", {"session_id": before}, Nothing)
 
     async def refresh(self) -> bool:
-        """Read the state and the new entries. If the epoch is another one (the view changed other than by an
+        """Read the state and the new entries. If the epoch has changed (the view changed other than by an
         append), read all entries again and return True.
         """
         self.state = await self.client.ask("agent/state", {"session_id": self.id}, StateResult)
@@ -126,13 +128,15 @@ class ChatSession:
         return next((one for one in done if one is not None), None)
 
     def read_left_behind(self) -> frozenset[str]:
-        """Return the ids of entries on branches that were left."""
+        """Return the ids of the messages on branches other than the current one."""
         return left_behind(tuple(self.entries.values()))
 
-    # --- what a person asks for -----------------------------------------------------------------------
+    # --- actions of the user --------------------------------------------------------------------------
 
     async def prompt(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
-        """Send a prompt. The answer arrives as events of the client; in echo mode, `take` gets the events."""
+        """Send a prompt. The answer arrives as events of the client. In echo mode, `take` is called with each
+        event instead.
+        """
         if self.is_echo:
             async with self._echoing:
                 await self._echo(text, take)
@@ -145,8 +149,8 @@ class ChatSession:
         return (await self.client.ask("agent/abort", {"session_id": self.id}, AbortResult)).aborted
 
     async def compact(self, params: Mapping[str, object]) -> CompactionResult:
-        """Compact the session now. `params`: further params of `session/compact`. Cancelling the caller
-        cancels the compaction.
+        """Compact the session now. `params`: further params of `session/compact`. Cancelling the
+        calling task cancels the compaction.
         """
         # Echo mode sends nothing anywhere, so no model may summarise.
         strategy = {"strategy": "extract"} if self.is_echo else {}
@@ -193,11 +197,11 @@ class ChatSession:
             texts.append(f"{message.role} · {original.entry_id}\n" + "\n".join(p for p in parts if p))
         return "\n\n".join(texts)
 
-    # --- inside ---------------------------------------------------------------------------------------
+    # --- internals ------------------------------------------------------------------------------------
 
     async def _echo(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
-        """Append the prompt and then the same text as its answer, as the daemon's own loop would. `take` gets
-        the answer word by word, as events.
+        """Append the prompt, and then the same text as its answer. The requests are those of a normal turn.
+        `take` gets the answer word by word, as events.
         """
         asked = {"role": "user", "content": text, "meta": {"author": "user"}}
         await self.client.call("session/append", {"session_id": self.id, "messages": [asked]})

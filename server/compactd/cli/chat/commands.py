@@ -89,7 +89,9 @@ class CommandRunner:
             await self._app.note(*error_line(error))
 
     async def undo(self, result: CompactionResult | None) -> None:
-        """Undo the compaction `result` if it is the newest one. None: undo the newest compaction."""
+        """Undo the compaction `result`, but only if no compaction is newer. Without `result`, undo the newest
+        compaction or prune.
+        """
         app = self._app
         app.conversation.anchor()
         newest = app.talk.newest_compaction()
@@ -104,7 +106,7 @@ class CommandRunner:
         await app.show_stored()
         await app.note(f"undone: {_in_context(done)} · /redo")
 
-    # --- each -----------------------------------------------------------------------------------------
+    # --- one method per command -----------------------------------------------------------------------
 
     async def _compact(self, rest: str) -> None:
         app = self._app

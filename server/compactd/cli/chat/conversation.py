@@ -93,7 +93,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
         """Keep the conversation scrolled to its end."""
         self.anchor()
 
-    # --- what is settled ------------------------------------------------------------------------------
+    # --- stored entries -------------------------------------------------------------------------------
 
     async def show(self, pieces: Sequence[Piece]) -> None:
         """Show a session: its newest pieces, and a line that loads the earlier ones."""
@@ -180,7 +180,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
             case NotePiece():
                 return QuietLine(piece.text)
 
-    # --- what comes in just now -----------------------------------------------------------------------
+    # --- streamed text --------------------------------------------------------------------------------
 
     async def add_prompt(self, text: str) -> None:
         """Show a prompt that was just sent."""
@@ -221,7 +221,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
         await self._live.mount(CallFold(CallPiece("", call_id, display_text(name), "…"), None))
 
     def end_answer(self) -> None:
-        """Take the current answer as complete. The next streamed text begins another one."""
+        """Treat the current answer as complete. The next streamed text begins another answer."""
         self._answer, self._thinking, self._thought = None, None, ""
 
     async def drop_live(self) -> None:

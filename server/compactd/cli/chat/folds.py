@@ -19,8 +19,7 @@ from compactd.cli.chat.pieces import CallPiece, ResultPiece, call_line, rule_tex
 from compactd.protocol.messages import CompactionResult
 
 EDGES = 6
-"""The least number of columns to the left and right of a rule's title, in which the rule itself is visible.
-"""
+"""How many columns of the horizontal line stay visible next to its title, left and right together."""
 
 FoldBody = Callable[[], Awaitable[Widget]]
 """A function that makes the content of a fold. It is called when the fold is first opened."""

@@ -1,7 +1,8 @@
-"""Markdown in the chat: HTML is shown as text, links are plain text, each message is one widget.
+"""Show Markdown in the chat. HTML is shown as text, and links are plain text.
 
-Rich lays out the text. textual's own Markdown widget (8.2) makes a widget of each paragraph and list item,
-which takes seconds for a session of a few hundred messages or for one long summary.
+Each message is one widget, and Rich lays out its text. textual's own Markdown widget (8.2) makes a widget for
+each paragraph and list item, which takes seconds for a session of a few hundred messages or for one long
+summary.
 """
 
 from __future__ import annotations

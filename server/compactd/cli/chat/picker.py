@@ -19,7 +19,7 @@ from compactd.cli.framework.page import one_line
 
 
 class Picker(ModalScreen[str | None]):
-    """A list with a filter. Its result is the picked value, or None."""
+    """A list with a filter. Its result is the picked value; None if the user closes the list."""
 
     DEFAULT_CSS = """
     Picker { align: center middle; background: $background 60%; }

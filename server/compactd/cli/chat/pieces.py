@@ -34,7 +34,7 @@ class PromptPiece(Struct, frozen=True):
     entry_id: str
     text: str
     is_synthetic: bool = False
-    """True if the user did not write it: it is marked as synthetic, or is a summary."""
+    """True if the user did not write the message: it is marked as synthetic, or is a summary."""
 
 
 class AnswerPiece(Struct, frozen=True):
@@ -77,7 +77,7 @@ class CompactionPiece(Struct, frozen=True):
     entry_id: str
     result: CompactionResult
     is_in_force: bool
-    """False if it was undone or replaced by a later one."""
+    """False if the compaction was undone or replaced by a later compaction."""
 
 
 class NotePiece(Struct, frozen=True):
@@ -91,8 +91,8 @@ Piece = PromptPiece | AnswerPiece | ThoughtPiece | CallPiece | ResultPiece | Com
 
 
 def pieces_of(entries: Iterable[HistoryEntry], left: frozenset[str] = frozenset()) -> Iterator[Piece]:
-    """Yield the pieces to show of `entries`, oldest first. `left`: ids of the entries on branches that were
-    left; each run of them becomes one note. O(entries).
+    """Yield the pieces to show of `entries`, oldest first. `left`: ids of the entries on branches other than
+    the current one; each run of such entries becomes one note. O(entries).
     """
     away, last = 0, ""
     for entry in entries:
@@ -156,7 +156,9 @@ def _text_pieces(entry: HistoryEntry, message: Message, texts: list[str]) -> Ite
 
 
 def content_text(content: str | Sequence[Block]) -> str:
-    """Return content as text. An image or a document without text becomes its type or title in brackets."""
+    """Return the content of a message or tool result as text. An image or a document without text becomes
+    its type or title in brackets.
+    """
     if isinstance(content, str):
         return content
     texts = []
@@ -184,11 +186,10 @@ def escape_controls(text: str) -> str:
 
 
 def left_behind(entries: Sequence[HistoryEntry]) -> frozenset[str]:
-    """Return the ids of messages that are out of the context because their branch was left.
+    """Return the ids of the messages that are on branches other than the current one.
 
-    A message after the first one that the last compaction kept can be out of the context only because its
-    branch was left. Messages that were left before that compaction count as removed by the compaction.
-    O(entries).
+    They are the messages that are not in the context, from the first message on that the last compaction
+    kept. Messages before it count as removed by that compaction, whatever their branch. O(entries).
     """
     first_kept = None
     for entry in reversed(entries):
@@ -201,7 +202,7 @@ def left_behind(entries: Sequence[HistoryEntry]) -> frozenset[str]:
 
 
 def rule_texts(result: CompactionResult, *, is_in_force: bool) -> Sequence[str]:
-    """Return titles of a compaction from the longest to the shortest, for different widths.
+    """Return titles of a compaction for different widths, from the longest to the shortest.
 
     The longest is like `compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo ·
     enter open`.

@@ -101,8 +101,8 @@ class PromptInput(TextArea):
 
 
 def complete_name(line: str) -> str:
-    """Return `line` with the name of the command, or of the model after `/model`, completed as far as all
-    candidates agree.
+    """Return `line` with a longer name of the command, or of the model after `/model`: completed up to where
+    the matching names differ.
     """
     if not line.startswith(MODEL):
         return complete_line(line)

@@ -17,7 +17,9 @@ from compactd.client import AsyncClient
 MIN_COLUMNS = 40
 MIN_LINES = 10
 ECHO = {"COMPACTD_STRATEGY": "extract"}
-"""Environment variables for the daemon in echo mode, which sends nothing anywhere: no model may summarise."""
+"""Environment variables of the daemon in echo mode. Echo mode sends nothing anywhere, so summaries are made
+without a model.
+"""
 
 INSTALL = "The chat reads one prompt per line. For the full-screen app: pip install 'compactd[tui]'"
 

@@ -17,7 +17,9 @@ COLORS: dict[Look, str] = {"": "", "due": "$warning", "bad": "$error"}
 
 
 class RunningCompaction(Static):
-    """The progress of a running compaction, and how to cancel it. Hidden otherwise."""
+    """The line that shows the progress of a compaction and how to cancel it. It is hidden if no compaction is
+    running.
+    """
 
     DEFAULT_CSS = """
     RunningCompaction { height: 1; padding: 0 1; color: $text-muted; display: none; text-wrap: nowrap;
@@ -25,13 +27,17 @@ class RunningCompaction(Static):
     """
 
     def begin(self, messages: object, tokens: object) -> None:
-        """Show that a compaction has started. Both numbers come from the event."""
+        """Show that a compaction of `messages` messages with `tokens` tokens has started. Both numbers come
+        from the event `compaction_start`.
+        """
         self._what = f"compacting {plural(_percent(messages), 'message')}, {short(_percent(tokens))} tokens"
         self.display = True
         self.show_progress(0.0, "")
 
     def show_progress(self, share: object, phase: object) -> None:
-        """Show the progress of the compaction. `share` (0 to 1) and `phase` come from the event."""
+        """Show the progress of the compaction. `share` (0 to 1) and `phase` come from the event
+        `compaction_progress`.
+        """
         if not self.display:
             return
         fraction = share if isinstance(share, int | float) else 0.0
@@ -90,7 +96,7 @@ def _percent(value: object) -> int:
 
 def gauge_text(usage: TokenUsage) -> str:
     """Return a text that says how full the window is, such as `◔ 41 % · 82k/200k`. If the window is a guess,
-    it is like `◔ ~63 % · 81k/128k?`.
+    the text is like `◔ ~63 % · 81k/128k?`.
     """
     used = short(usage.current_context_tokens or 0)
     if usage.percent is None or not usage.context_window:
@@ -103,7 +109,7 @@ def gauge_text(usage: TokenUsage) -> str:
 
 def gauge_look(usage: TokenUsage, *, is_over: bool, is_enabled: bool) -> Look:
     """Return the colour of the gauge: red if the next request does not fit, yellow if a compaction is due or
-    the window is a guess.
+    the window is a guess. `is_enabled`: automatic compaction is on.
     """
     if is_over:
         return "bad"

@@ -29,7 +29,7 @@ class ChartEntry(Struct, frozen=True, kw_only=True):
     tokens: int
     """The tokens of the entry, as the daemon counts them."""
     parts: Mapping[str, int]
-    """The same tokens by `PARTS`, because a message may contain text, calls and reasoning."""
+    """The same tokens, divided among `PARTS`: a message may contain text, calls and reasoning."""
     what: str
     is_in_context: bool
     is_pinned: bool
@@ -59,7 +59,7 @@ LEGEND: Mapping[str, str] = {
 def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict[str, ChartEntry]:
     """Return a row for each compaction and each message in `entries`, by entry id, oldest first. O(entries).
 
-    `calls`: the tool calls of earlier entries; the calls of these entries are added.
+    `calls`: the tool calls of earlier entries, by call id. The calls in `entries` are added to it.
     """
     rows: dict[str, ChartEntry] = {}
     for entry in entries:
@@ -115,7 +115,8 @@ def gauge_of(rows: Iterable[ChartEntry], usage: TokenUsage, *, is_enabled: bool)
     """Divide the used tokens of the window among the kinds of entries. O(rows).
 
     The total comes from `usage`. Tokens that the rows do not explain are system prompt and tools. If the sum
-    of the rows exceeds the total, they are scaled down to it, because they are estimates.
+    of the rows exceeds the total, the rows are scaled down to it, because they are estimates. `is_enabled`:
+    automatic compaction is on.
     """
     parts = dict.fromkeys(PARTS, 0)
     for row in rows:
@@ -135,8 +136,8 @@ def gauge_of(rows: Iterable[ChartEntry], usage: TokenUsage, *, is_enabled: bool)
 
 
 def cells_of(gauge: Gauge) -> str:
-    """Return the bar of the window: `CELLS` characters, first one shade per group of parts in proportion to
-    its tokens, then free cells. Each group that is not empty has at least one cell.
+    """Return the bar of the window as `CELLS` characters. Each group of parts has cells of its own shade, in
+    proportion to its tokens; a group that is not empty has at least one. The remaining cells are free.
     """
     whole = max(1, gauge.window or 0, gauge.used)
     cells = ""
@@ -159,7 +160,7 @@ def threshold_cell(gauge: Gauge) -> int | None:
 
 
 def legend(gauge: Gauge) -> Sequence[str]:
-    """Return one line per shade: its meaning and its share of the window."""
+    """Return one line per shade of the bar: the parts that it shows, and their shares of the window."""
     lines = []
     for shade, names in GROUPS:
         shares = [f"{LEGEND.get(name, name)} {share(gauge, name)}" for name in names if gauge.parts.get(name)]
@@ -176,7 +177,7 @@ def largest(rows: Iterable[ChartEntry], most: int) -> Sequence[ChartEntry]:
 
 
 def pinned_entries(rows: Iterable[ChartEntry], kept: Sequence[str]) -> Sequence[ChartEntry]:
-    """Return the pinned entries, oldest first. `kept`: the ids of the entries that the last compaction
-    pinned.
+    """Return the entries in the context that have a pin or that the last compaction pinned, oldest first.
+    `kept`: the ids of the entries that the last compaction pinned.
     """
     return [row for row in rows if row.is_in_context and (row.is_pinned or row.entry_id in kept)]

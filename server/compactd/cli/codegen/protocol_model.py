@@ -72,7 +72,7 @@ class DescribedType(Struct, frozen=True, kw_only=True):
     tag: str | None = None
     """The value of the field `type` of an event or a block; None for other types."""
     exclusive: tuple[tuple[str, ...], ...] = ()
-    """The groups of fields in `EXCLUSIVE`."""
+    """Groups of fields of which at most one group may be given; see `EXCLUSIVE`."""
 
 
 REQUESTS: tuple[DescribedRequest, ...] = tuple(
@@ -115,8 +115,8 @@ EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
     wire.PromptParams: (("text",), ("content",)),
     wire.CountParams: (("text",), ("messages",)),
 }
-"""Params type -> groups of its fields. Fields of at most one group may be given. A group contains all names
-of one param.
+"""Params type -> groups of its fields. Fields of at most one group may be given. The fields within a group
+are synonyms.
 """
 
 TOKEN = DescribedField(
@@ -126,7 +126,7 @@ TOKEN = DescribedField(
     doc="LSP's progress token, chosen by the client. `$/progress` reports on this request with it until "
     "the request is answered.",
 )
-"""The field that the params of requests that can take long have in addition."""
+"""The additional field in the params of requests that can take long."""
 
 LONG = (wire.CompactParams, wire.ErrorParams, wire.ImportParams, wire.ModelSetParams, wire.SessionParams)
 """Types of params for which `TOKEN` is documented. The params of other requests may contain it, too."""

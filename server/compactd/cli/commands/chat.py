@@ -27,8 +27,8 @@ reads one prompt per line until the input ends. The commands /compact, /undo and
 """
 
 MAX_EVENT_WAIT_S = 3600.0
-"""The longest wait for an event after a prompt, in seconds. A local model can read a long conversation for
-minutes.
+"""The longest wait for an event after a prompt, in seconds. A local model may need minutes to read a long
+conversation.
 """
 
 
@@ -46,7 +46,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Open the full-screen app if possible. Otherwise read prompts line by line; with `--json`, print one
-    object per event.
+    JSON object per event.
     """
     if options.model is None and options.session is None and not options.echo:
         raise CommandError(

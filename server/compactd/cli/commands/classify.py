@@ -29,13 +29,13 @@ BODY_BYTES = 50_000_000
 """The largest body in bytes. Anything larger is not a provider's error."""
 
 MAX_END_CHARS = 1_000_000
-"""Of a longer text, only this many characters from each end are sent. With every character escaped that is 12
-MB, far below the daemon's limit for a frame. The words that identify an error are near its beginning or its
-end.
+"""How many characters of a long text are sent from its beginning, and how many from its end: the words that
+identify an error are there. Both together have at most 12 MB, even if JSON escapes every character. That is
+far below the daemon's limit for a frame.
 """
 
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb": "utf-8-sig"}
-"""Encodings by the first two bytes. PowerShell's `>` writes UTF-16."""
+"""The first two bytes of a text -> its encoding. PowerShell's `>` writes UTF-16."""
 
 KINDS = {
     "overflow": "a context overflow: the request is larger than the model's window",

@@ -34,7 +34,7 @@ from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Retention
 
 COUNTED_LINE_START = "[Compacted "
-"""The beginning of the line that a summary has for messages that it only counts and does not quote."""
+"""The beginning of the line in which a summary counts the messages that it does not quote."""
 
 ABOUT = f"""\
 Compacts a session file: replaces older messages by a summary and keeps the newest word
@@ -49,7 +49,7 @@ nothing is sent anywhere, unless your settings name a model for summaries.
 STRATEGIES = ("auto", "summarize", "extract", "truncate")
 
 MAX_LOST_SHOWN = 5
-"""How many of the lost facts are printed without `--lost`."""
+"""The most lost facts that are printed without `--lost`."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class _CommandResult(Struct, frozen=True, kw_only=True):
     context: RequestBreakdown
     """The request before the compaction."""
     result: CompactionResult
-    """The compaction's result, with sizes of the whole request."""
+    """The compaction's result. Its sizes are those of the whole request."""
     known: ModelFacts
     warnings: tuple[str, ...]
     asked_to_write: bool
@@ -153,8 +153,8 @@ def _context(
 ) -> RequestBreakdown:
     """Return the next request before the compaction.
 
-    With `--all` on a file that was compacted before, no such request was ever made: then every size is an
-    estimate.
+    If `lines` include messages that an earlier compaction removed (`--all`), no such request was ever made.
+    Then every size is an estimate.
     """
     messages = [message for message, _ in lines]
     parts = anatomy_of(
@@ -307,8 +307,8 @@ def _retention_text(retention: Retention) -> str:
 
 
 def _facts_total(retention: Retention) -> int:
-    """Return the number of facts, kept and lost. It is computed from the score, because the list of lost
-    facts ends at 50.
+    """Return the number of facts, kept and lost. The number is computed from the score, because
+    `retention.lost` contains at most 50 facts.
     """
     return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
 
@@ -330,8 +330,8 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
 
 
 def _sections(summary: str) -> str:
-    """Return the summary without its introduction, which is meant for a model: the lines that begin with
-    `COUNTED_LINE_START`, then the sections.
+    """Return the summary without its introduction, which is meant for a model. The lines that begin with
+    `COUNTED_LINE_START` and the sections remain.
     """
     if summary.startswith("## "):
         return summary

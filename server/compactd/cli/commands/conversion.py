@@ -28,8 +28,8 @@ class Converted(Struct, frozen=True, kw_only=True):
 def convert(data: bytes, file: SessionFile, format: str) -> Converted:
     """Convert the session `file`, which was parsed from `data`, to one of `FORMATS`.
 
-    compactd's journals, and conversions to request formats, go through a temporary daemon whose data folder
-    is deleted afterwards. Raise the daemon's errors. O(bytes).
+    If `file` is a compactd journal, or if `format` has no writer (`WRITABLE`), a temporary daemon converts
+    the file. The daemon's data folder is deleted afterwards, and its errors are raised. O(bytes).
     """
     if format in WRITABLE and file.format != "compactd":
         written = write(file, format)

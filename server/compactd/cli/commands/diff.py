@@ -202,7 +202,7 @@ def _facts(seen: _ShownChange) -> dict[str, object]:
     }
 
 
-# --- what is shown ------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------
 
 
 def _show(page: Page, seen: _ShownChange, change: CompactionChange, *, one_below: bool) -> None:
@@ -297,7 +297,9 @@ def _cell(row: MessageRow, tokens: int, columns: int) -> str:
 
 
 def _side_by_side(page: Page, change: CompactionChange, columns: int) -> None:
-    """Print two columns: the summary next to what it replaces, and each kept message next to itself."""
+    """Print two columns, before and after. The summary is next to the messages that it replaces; a kept
+    message is in both columns of its line.
+    """
     from rich.cells import set_cell_size
 
     half = (columns - len(MIDDLE)) // 2

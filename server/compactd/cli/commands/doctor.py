@@ -37,7 +37,7 @@ text itself.
 """
 
 _MAX_FINDINGS = 100
-"""Number of findings that are printed; `--json` lists all."""
+"""The most findings that are printed; `--json` lists all."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -123,8 +123,8 @@ def _of_journal(file: SessionFile, data: bytes) -> tuple[Finding, ...]:
 
 
 def _repair(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
-    """Return (the repaired copy, what it cannot represent). Raise `CommandError` if the session cannot be
-    repaired.
+    """Return (the repaired copy, warnings about what its format cannot represent). Raise `CommandError` if
+    the session cannot be repaired.
     """
     if file.format == "compactd":
         from compactd.cli.commands.salvage import salvage

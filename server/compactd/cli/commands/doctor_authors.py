@@ -14,7 +14,7 @@ from compactd.core.summary.authorship import Authorship, authorship
 from compactd.storage.paths import data_folder
 
 MAX_AUTHOR_LINES = 20
-"""Lines that are printed per session; `--json` lists all."""
+"""The most lines that are printed per session; `--json` lists all."""
 LINE_CHARS = 100
 
 

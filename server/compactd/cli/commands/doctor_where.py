@@ -14,7 +14,7 @@ from compactd.storage.find_text import TextFindings, TextPlace, find
 from compactd.storage.paths import data_folder
 
 _MAX_PLACES = 200
-"""Number of places that are printed; `--json` lists all."""
+"""The most places that are printed; `--json` lists all."""
 
 
 def report(page: Page) -> int:

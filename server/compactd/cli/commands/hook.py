@@ -1,4 +1,4 @@
-"""`compactd hook --help` and the output of `compactd doctor --hooks`. The hook itself starts in
+"""The help of `compactd hook`, and the output of `compactd doctor --hooks`. The hook itself starts in
 `__main__`.
 """
 
@@ -46,7 +46,7 @@ def run(options: Options, page: Page) -> int:
 
 
 def report(page: Page) -> int:
-    """Print what the hooks on this machine did lately. Return 0 if none failed."""
+    """Print what the hooks on this machine did lately. Return `FAILED` if any of them failed."""
     found = tuple(read_log(os.environ))
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)

@@ -116,8 +116,8 @@ def run(options: Options, page: Page) -> int:
 
 
 def _preview(tried: BackgroundRequest[CompactionResult]) -> CompactionResult:
-    """Wait for the compaction that is being tried, and return its result. A context that cannot be made small
-    enough is no error here, but a result with `scaled_result` false.
+    """Wait for the compaction that is being tried, and return its result. If the context cannot be made small
+    enough, return a result with `compacted` false instead of raising the error.
     """
     try:
         return tried.answer()
@@ -256,7 +256,7 @@ def examine(
 ) -> Inspected:
     """Return everything to show except what a compaction now would do. O(messages).
 
-    `entry_ids`: the entry id of each live message.
+    `entry_ids`: the entry id of each message in the context.
     """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
@@ -295,8 +295,8 @@ def examine(
 
 
 def _reported_place(live: Sequence[Message], places: Sequence[MessagePlace], base: int) -> int | None:
-    """Return the number of the message whose usage report says `base`, the prompt tokens on which the current
-    size is based; None if there is none.
+    """Return the number of the newest message whose usage report says `base` prompt tokens; None if there is
+    none. The current size of the context is based on that report.
     """
     if not base:
         return None

@@ -100,7 +100,9 @@ def run(options: Options, page: Page) -> int:
 
 
 def show(page: Page, change: FileChange, agent: AgentName, *, done: bool, already: str) -> None:
-    """Print the change of a settings file as a diff, or as JSON."""
+    """Print the change of a settings file as a diff, or as JSON. `done`: the file was written. `already`:
+    what to print if no change is needed.
+    """
     if page.is_json:
         page.json(
             {

@@ -13,7 +13,7 @@ from compactd.cli.framework.page import Page, one_line, plural
 from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
 
 NUMBER = 10
-"""Columns of a number. `10,000,000` is the largest known window."""
+"""The columns of a number of tokens. The largest known window, `10,000,000`, fits."""
 
 HINT = "--provider NAME lists its models; `compactd models NAME` shows one model"
 

@@ -22,7 +22,7 @@ whole (`src/loader.py`). The last word also matches the beginning of a longer wo
 """
 
 TIMEOUT_S = 600.0
-"""Seconds. The first search reads all sessions."""
+"""Timeout of a search in all sessions, in seconds. The first search reads every session."""
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,6 @@
-"""`compactd serve --help`. The daemon itself is started in `__main__`, before anything else is imported."""
+"""The help of `compactd serve`. The daemon itself is started in `__main__`, before anything else is
+imported.
+"""
 
 from __future__ import annotations
 

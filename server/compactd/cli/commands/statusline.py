@@ -1,5 +1,5 @@
-"""`compactd statusline --help`. The line itself is printed in `__main__`, before anything else
-is imported.
+"""The help of `compactd statusline`. The status line itself is printed in `__main__`, before anything else is
+imported.
 """
 
 from __future__ import annotations

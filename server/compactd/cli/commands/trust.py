@@ -52,7 +52,9 @@ def run(options: Options, page: Page) -> int:
 
 
 def list_folders(page: Page) -> int:
-    """Print every folder that was trusted. Return `FAILED` if one is no longer trusted."""
+    """Print every folder that was trusted. Return `FAILED` if one of them is no longer trusted, or if the
+    list cannot be used.
+    """
     folders, problem = list_trusted(data_folder(os.environ))
     stale = [one for one in folders if one.state != "trusted"]
     if page.is_json:

@@ -47,7 +47,7 @@ POLL_S = 0.5
 """Seconds between two looks at the file; each is one `stat`."""
 
 SEARCHES = 10
-"""Number of looks between two searches for a newer session of the agent."""
+"""With `--agent`: how many looks at the file there are per search for a newer session."""
 
 SOON = 3
 """The line is highlighted if a compaction is due in at most this many turns."""
@@ -149,8 +149,9 @@ class _LimitsCache:
     ) -> WatchLimits:
         """Return the limits of the model given on the command line, otherwise of `model`.
 
-        The window is the one given on the command line, otherwise the one that the file shows, otherwise the
-        model's registered one. A daemon is started only for the lookup.
+        The window is the one given on the command line, otherwise the one that the file shows (`evidence`,
+        `accepted`), otherwise the model's registered one. A daemon is started only for a model and window
+        that were not looked up before.
         """
         name = self._model or model
         recorded = NOTHING_RECORDED
@@ -195,7 +196,7 @@ def _ask_daemon(
     return limits, lookup
 
 
-# --- what is told -------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------
 
 
 def line(reading: ContextReading) -> str:
@@ -223,8 +224,8 @@ def _parts(reading: ContextReading) -> list[str]:
 
 
 def look_of(reading: ContextReading) -> Look:
-    """Return the line's colour: red if over the window; yellow if a compaction is due or soon, or for a
-    guess.
+    """Return the line's colour: red if the context is larger than the window; yellow if a compaction is due
+    now or soon, or if the window is a guess.
     """
     limits, soon = reading.limits, reading.forecast
     if limits.window is not None and reading.used > limits.window:
@@ -235,7 +236,7 @@ def look_of(reading: ContextReading) -> Look:
 
 
 def fit_line(reading: ContextReading, columns: int) -> tuple[str, Look]:
-    """Return the line and its colour. The line loses its last parts if it has more than `columns` columns."""
+    """Return the line, without its last parts if they do not fit into `columns` columns, and its colour."""
     parts = _parts(reading)
     while len(parts) > 1 and len(" · ".join(parts)) > columns:
         parts.pop()

@@ -1,8 +1,8 @@
 """How a command declares its arguments, options, help text and function. Built on click.
 
 click was chosen because it starts fastest of the frameworks that generate completion for bash, zsh and fish,
-and because it has no dependencies. A module declares its parameters as values next to the struct that
-receives them.
+and because it has no dependencies. A command's module declares the parameters as values (`Argument`,
+`Option`, `Flag`), next to the struct that receives what the user typed.
 
 click changed how a default combines with an option whose value is optional (pallets/click #3030, 8.3,
 2026-11). Therefore no option here uses `flag_value`, and `default=None` is never passed to click.
@@ -34,7 +34,11 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "aut
 
 
 class Argument(click.Argument):
-    """A positional argument. `told` is its description in `--help`."""
+    """A positional argument. `told` is its description in `--help`.
+
+    `is_many`: it takes any number of values. `is_file`: it is a file name, which is passed on unchanged and
+    completed by the shell. `completed`: suggests other values.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,9 @@ class Argument(click.Argument):
 class Option(click.Option):
     """An option with a value: `--name VALUE`. `read` converts the text to the value. The names in `also` are
     synonyms of `name`.
+
+    `field`: the field of the command's options that gets the value, if it is not called like the option.
+    `is_many`: the option may be repeated. `is_file`: the value is a file name, which is passed on unchanged.
     """
 
     def __init__(

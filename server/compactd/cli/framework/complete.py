@@ -45,8 +45,10 @@ def providers(begin: str) -> list[tuple[str, str]]:
 
 
 def models(begin: str) -> list[tuple[str, str]]:
-    """Return (name, empty description) of the models that complete `begin`: `provider/id` if `begin` contains
-    a slash, otherwise ids and `provider/`.
+    """Return (name, empty description) of the names that complete `begin`.
+
+    With a slash in `begin`, they are models as `provider/id`. Otherwise they are ids of models, and providers
+    as `provider/`.
     """
     if "/" in begin:
         found = {f"{provider}/{model}" for provider, model in _models() if begin.startswith(f"{provider}/")}

@@ -53,8 +53,8 @@ class CommandError(Exception):
 
 
 def exit_code_of(page: Page, act: Callable[[], int]) -> int:
-    """Call `act` and return its exit code. If it raises an error that a user can do something about, print
-    the error and return its exit code.
+    """Call `act` and return the exit code that it returns. If it raises an error that a user can do something
+    about, print the error and return the exit code of that error.
     """
     try:
         return act()

@@ -61,17 +61,17 @@ class LoadedConversation(Struct, frozen=True, kw_only=True):
     view.
     """
     live_numbers: tuple[int, ...]
-    """The number of each message of `live` in `messages`, from 1. 0 for a summary that compactd wrote."""
+    """For each message of `live`, its number in `messages`, from 1; 0 for a summary that compactd wrote."""
     system_prompt: str | None
     tools: tuple[Raw, ...]
     working_dir: str | None
     compactions: int
     compacted_after: tuple[int, ...]
-    """The numbers of the messages after which a compaction happened whose summary is not in `messages`."""
+    """For each compaction whose summary is not in `messages`: how many of `messages` came before it."""
     context_window: int | None
     """The context window that the file records for its session, in tokens."""
     evidence: tuple[Evidence, ...]
-    """What the file shows about the window of `model`."""
+    """The numbers in the file that say something about the window of `model`."""
     accepted: tuple[int, ...]
     """Sizes in tokens of the requests that `model` answered, from the usage reports in the file."""
     recorded: Recorded | None = None
@@ -237,8 +237,8 @@ class DaemonSession(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings of `session/start`, and the reasons why parts of the file's window evidence are not
-        believed.
+        """The warnings of `session/start`, and the numbers in the file about its window that are not
+        believed, with the reason.
         """
         return (*self.started.warnings, *self.recorded.doubts)
 
@@ -277,8 +277,8 @@ def start_session(
     """Start a session that is kept in memory only, and append nothing yet. `append_conversation` also appends
     the messages.
 
-    Its window is `window` if given, otherwise the one that the file shows (`core/budget/recorded_window.py`),
-    otherwise the model's registered window.
+    The session's window is `window` if given, otherwise the one that the file shows
+    (`core/budget/recorded_window.py`), otherwise the model's registered window.
     """
     given = window or conversation.context_window
     recorded = NOTHING_RECORDED
@@ -307,8 +307,8 @@ def start_session(
 def recorded_of(
     client: Client, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
-    """Return what a session's file shows about its window, compared with the daemon's facts
-    about its model.
+    """Return what a session's file shows about its window, compared with the daemon's facts about its model.
+    `evidence` and `accepted` are the fields of `LoadedConversation`.
     """
     found = None if model is None else client.ask("models/lookup", {"model": model}, LookupResult)
     return recorded_with_lookup(found, evidence, accepted)
@@ -317,8 +317,8 @@ def recorded_of(
 def recorded_with_lookup(
     found: LookupResult | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
-    """Return the same as `recorded_of`, without asking the daemon. `found`: the answer of `models/lookup`;
-    None if no model is named.
+    """Return the same as `recorded_of`, without asking the daemon. `found`: the daemon's answer to
+    `models/lookup`; None if the session names no model.
     """
     if found is None or found.confidence == "guess":
         guess = DEFAULT_WINDOW if found is None else found.context_window

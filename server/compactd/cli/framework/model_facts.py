@@ -75,8 +75,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str | None:
-        """`provider/model` as the registry spells it. If the registry does not know the model, the session's
-        own name for it.
+        """The model's name: `provider/model` as the registry spells it. If the registry does not know the
+        model, the name that the session uses.
         """
         if self.lookup is None or self.is_guess:
             return self.state.model

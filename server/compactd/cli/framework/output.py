@@ -25,9 +25,10 @@ FORCE = Flag("--force", "replace an existing file without asking")
 
 
 def check_writable(path: str, source: Path, *, force: bool) -> Path:
-    """Check that the file `path` may be written, and return its path. Raise `CommandError` if it cannot be
-    written, is the file `source` that the command reads, or exists and may not be replaced (see
-    `refuse_to_overwrite`).
+    """Check that the file `path` may be written, and return its path.
+
+    Raise `CommandError` if the file cannot be written, or if it is `source`, the file that the command reads.
+    An existing file is checked by `refuse_to_overwrite`.
     """
     target = Path(path)
     try:
@@ -138,7 +139,7 @@ def _lines(messages: Sequence[Raw]) -> bytes:
 
 def write_atomically(target: Path, data: bytes) -> None:
     """Write `data` to `target` completely or not at all. A new file is readable by its owner only. Raise
-    `OSError`.
+    `OSError` if it cannot be written.
     """
     if target.exists() and not target.is_file():
         # A pipe or a device cannot be replaced by a file.

@@ -30,7 +30,7 @@ NUMBER = 9
 
 Look = Literal["", "due", "bad"]
 """The colour of a line: `due` if a compaction is due soon or a number is a guess, `bad` if a limit is
-exceeded or something failed. The text of the line does not depend on it.
+exceeded or something failed. The text of the line does not depend on the colour.
 """
 
 _STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
@@ -57,8 +57,8 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 
 def shorten_to_columns(text: str, columns: int) -> str:
-    """Return `text` in at most `columns` columns. A longer text loses its end; a longer path loses its
-    middle, because the end of a path says most.
+    """Return `text`, shortened to at most `columns` columns. The end is cut off. If the text ends with a
+    path, a part of the middle is cut out instead, because the end of a path says most.
     """
     from rich.cells import cell_len, set_cell_size
 
@@ -167,7 +167,7 @@ class Page:
             begin = Text(" " * indent)
 
     def json(self, value: object) -> None:
-        r"""Print the JSON object of `--json`, indented if standard output is a terminal.
+        r"""Print `value` as JSON, for `--json`. The JSON is indented if standard output is a terminal.
 
         Characters that could command a terminal or hide in a line are written as `\uXXXX`, which is the same
         JSON value.

@@ -15,18 +15,18 @@ from compactd._runtime.programs import resolve_command
 from compactd.cli.framework.page import HeldOutput
 
 LESS = "FRX"
-"""Options of `less` if `LESS` is not set: quit if everything fits, show colours, do not clear the screen. git
-uses the same (core.pager).
+"""The options of `less` if the environment variable `LESS` is not set: quit if everything fits, show colours,
+do not clear the screen. git uses the same options (core.pager).
 """
 
 
 @contextmanager
 def page_output(*, is_wanted: bool) -> Iterator[None]:
-    """Collect what the `with` block prints, then print it: through the program that `PAGER` names if it has
-    more lines than the terminal, otherwise directly.
+    """Collect what the `with` block prints. Then show it in the pager (the program that `PAGER` names) if it
+    has more lines than the terminal; otherwise print it directly.
 
-    No pager is used without `is_wanted`, if standard output is not a terminal, if `PAGER` is empty or `cat`,
-    or if its program is not found.
+    A pager is used only if `is_wanted` is true and standard output is a terminal that is not `dumb`. None is
+    used if `PAGER` is empty or `cat`, or if its program is not found.
     """
     pager = _pager() if is_wanted and sys.stdout.isatty() else []
     if not pager:

@@ -25,7 +25,9 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return `COMMAND` of the command's module; None if there is no such command."""
+        """Import the module of the command `cmd_name` and return its `COMMAND`. Return None if there is no
+        such command.
+        """
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"compactd.cli.commands.{cmd_name}").COMMAND

@@ -50,8 +50,7 @@ class CompactionChange(Struct, frozen=True, kw_only=True):
     """Size of the whole request before the compaction."""
     tokens_after: int
     fixed_tokens: int
-    """Tokens of the request besides the messages: system prompt and tools, whether or not the file contains
-    them."""
+    """Tokens of the system prompt and tools, whether or not the file contains them."""
     messages_before: int
     messages_after: int
     at: float
@@ -71,9 +70,9 @@ def last_change(
     """Find the last compaction or prune in the journal `data` that was not undone. Return what it changed;
     None if there is none.
 
-    `used`: tokens of the request before that compaction; by default the size in the journal. Raise
-    `ValueError` if the journal is damaged or has another version. O(bytes): the entries of the journal are
-    applied twice.
+    `used`: tokens of the request before that compaction; by default the size in the journal. File names in
+    the result are relative to `working_dir`. Raise `ValueError` if the journal is damaged or has another
+    version. O(bytes).
     """
     found = scan(data)
     if found.damage is not None or not found.records:

@@ -24,11 +24,11 @@ from compactd.protocol.messages import (
 )
 
 PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "reasoning", "calls", "results")
-"""The parts in the order of a request: fixed parts, messages, tool calls and results."""
+"""The parts among which a request's tokens are divided: fixed parts, messages, tool calls and results."""
 
 TARGETS = ("command", "cmd", "pattern", "query", "url", "script", "description", "prompt", "name", "task")
-"""Names of arguments that say what a tool call is about, if it names no file. The first one with a text
-counts.
+"""Names of arguments that say what a tool call is about, if the call names no file. The first of them whose
+value is a text counts.
 """
 
 WHAT_CHARS = 200
@@ -64,9 +64,9 @@ class Anatomy(Struct, frozen=True, kw_only=True):
     """Tokens of each of `PARTS`."""
     largest: tuple[ContextBlock, ...]
     count: int
-    """The number of entries with at least one token."""
+    """The number of blocks with at least one token. `largest` contains the largest of them."""
     by_message: Mapping[int, int]
-    """Message number -> its tokens, so that no caller counts the same message again."""
+    """Message number -> tokens of the message, so that no caller counts the same message again."""
 
     @property
     def tokens(self) -> int:
@@ -94,8 +94,11 @@ def anatomy_of(
     working_dir: str | None = None,
     most: int = 10,
 ) -> Anatomy:
-    """Return the parts of the context that consists of `messages`, and its `most` largest entries.
-    O(messages).
+    """Return the parts of the context that consists of `messages`, and the `most` largest blocks of these
+    messages. O(messages).
+
+    `places`: the place of each message in the whole conversation. Descriptions name files relative to
+    `working_dir`.
     """
     parts = dict.fromkeys(PARTS, 0)
     parts["system"], parts["tools"] = system_tokens, tools_tokens
@@ -130,8 +133,8 @@ def anatomy_of(
 
 
 def divide(message: Message, tokens: int) -> Mapping[str, int]:
-    """Divide the `tokens` of one message among its parts by an estimate of its blocks. The sum of the parts
-    is `tokens`.
+    """Divide the `tokens` of one message among `PARTS`, in proportion to the estimated tokens of its blocks.
+    The sum of the parts is `tokens`.
     """
     estimates: dict[str, int] = {}
     for block in message.content:
@@ -151,9 +154,11 @@ def divide(message: Message, tokens: int) -> Mapping[str, int]:
 def description_of(
     message: Message, calls: Mapping[str, ToolCall], working_dir: str | None
 ) -> tuple[str, str]:
-    """Return (kind, description) of a message, from its first block that says something.
+    """Return (kind, description) of a message: the kind of its first block; the beginning of its text, and
+    what its tool calls or results are about.
 
-    `calls`: the tool calls before it, by id.
+    `calls`: the tool calls before the message, by call id. The description names files relative to
+    `working_dir`.
     """
     kind, what = "", ""
     for block in message.content:
@@ -251,7 +256,9 @@ def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[
 
 
 def call_subject(call: ToolCall, working_dir: str | None) -> str:
-    """Return what a call is about: the file it names, its command, or what it searches for."""
+    """Return what a call is about: the file that it names (relative to `working_dir`), its command, or what
+    it searches for.
+    """
     arguments = arguments_of(call)
     if not is_search(call.name):
         paths = paths_in(arguments)

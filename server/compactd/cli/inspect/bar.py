@@ -90,7 +90,9 @@ def legend_of(gauge: Gauge, *, shades: bool = True) -> str:
 
 
 def share(gauge: Gauge, name: str) -> str:
-    """Return a part's share of the window, or of the used tokens if the window is unknown."""
+    """Return the share of the window that the part `name` fills, such as `12 %`. If the window is unknown,
+    return its share of the used tokens.
+    """
     whole = gauge.window or gauge.used or 1
     percent = 100 * gauge.parts.get(name, 0) / whole
     return f"{percent:.0f} %" if percent >= 0.5 else "<1 %"

@@ -28,8 +28,8 @@ class RequestBreakdown(Struct, frozen=True, kw_only=True):
     parts: Mapping[str, int]
     """Tokens of each part. Their sum is `used`."""
     estimate: int
-    """The estimate for everything in the file. If it is larger than `used`, the sizes in `parts` are the
-    estimates scaled down; otherwise they are the estimates.
+    """The estimated tokens of everything in the file. If this is more than `used`, the estimates in `parts`
+    are scaled down so that their sum is `used`.
     """
 
     @property
@@ -38,14 +38,14 @@ class RequestBreakdown(Struct, frozen=True, kw_only=True):
         return self.parts[NOT_IN_FILE]
 
     def scaled(self, estimate: int) -> int:
-        """Return the size to show for something with this estimate: scaled down if the sizes in `parts`
-        are.
+        """Return the size to show for a part, entry or message of `estimate` tokens: the estimate itself, or
+        the estimate scaled down as in `parts`.
         """
         return estimate if self.estimate <= self.used else round(estimate * self.used / self.estimate)
 
     def scaled_each(self, estimates: Sequence[int]) -> list[int]:
-        """Return the size to show for each of `estimates`. The sum of these sizes is `scaled` of the sum of
-        the estimates.
+        """Return the size to show for each of `estimates`. The sizes are rounded so that their sum is
+        `scaled(sum(estimates))`.
         """
         shown: list[int] = []
         done = given = 0
@@ -58,8 +58,8 @@ class RequestBreakdown(Struct, frozen=True, kw_only=True):
         return shown
 
     def scaled_result(self, result: CompactionResult) -> CompactionResult:
-        """Return `result` with the sizes of the whole request before and after the compaction. The part
-        `NOT_IN_FILE` stays as large as it is.
+        """Return `result` with the sizes of the whole request instead of the daemon's: `used` before the
+        compaction, and `used` minus the saved tokens after it. The saved tokens are scaled like an estimate.
         """
         saved = min(self.used, self.scaled(result.tokens_saved))
         return replace(result, tokens_before=self.used, tokens_after=self.used - saved, tokens_saved=saved)
@@ -69,7 +69,7 @@ def breakdown_of(estimates: Mapping[str, int], used: int) -> RequestBreakdown:
     """Divide the next request of `used` tokens into parts with the given estimates. O(parts).
 
     The estimates stay unchanged, and the remaining tokens become the part `NOT_IN_FILE`. If the sum of the
-    estimates exceeds `used`, they are scaled down to it, because the provider's report is right and the
+    estimates exceeds `used`, the estimates are scaled down to `used`: the provider's report is right, and the
     estimates are not.
     """
     estimate = sum(estimates.values())

@@ -34,17 +34,19 @@ class Growth(Struct, frozen=True, kw_only=True):
     compactions: tuple[int, ...]
     """The turn of each compaction."""
     measured: bool
-    """The sizes are the provider's reports; otherwise they are estimates."""
+    """True if the sizes come from the provider's usage reports; otherwise they are estimates."""
 
     @property
     def by_turn(self) -> tuple[GrowthPoint, ...]:
-        """The last size of each turn. A compaction splits the turn in which it happens."""
+        """The last size of each turn. A turn with a compaction has two sizes: the last one before the
+        compaction and the last one after it.
+        """
         last = {(size.since, size.turn): size for size in self.sizes}
         return tuple(last.values())
 
 
 class Forecast(Struct, frozen=True, kw_only=True):
-    """When the next compaction is due, if the context keeps growing as it did since the last one."""
+    """When the next compaction is due, if the context keeps growing as it did since the last compaction."""
 
     steps: int
     unit: str
@@ -62,8 +64,8 @@ def growth_of(
 ) -> Growth:
     """Return the growth of a whole conversation. O(messages).
 
-    `fixed_tokens`: system prompt and tools. `compacted_after`: numbers of the messages after which a
-    compaction happened that left no summary in `messages`. `counted`: message number -> tokens of the
+    `fixed_tokens`: tokens of the system prompt and tools. `compacted_after`: for each compaction that left no
+    summary in `messages`, how many of `messages` came before it. `counted`: message number -> tokens of the
     message, if they are known already.
     """
     sizes = [_reported_size(message) for message in messages]
@@ -91,7 +93,9 @@ def growth_of(
 
 
 def _reported_size(message: Message) -> int | None:
-    """Return the size of the context after an answer, as the provider reported it."""
+    """Return the size of the context after an answer, as the provider reported it; None for other messages
+    and for answers without a report.
+    """
     if message.role != "assistant" or message.usage is None:
         return None
     usage, _ = normalise(message.usage)

@@ -1,5 +1,5 @@
-"""The context window as one self-contained web page with interactive plots. The page loads nothing from
-elsewhere.
+"""Show the context window as one web page with interactive plots. The page is self-contained: it loads
+nothing from elsewhere.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class JournalReport(Struct, frozen=True, kw_only=True):
     report only if that report describes this context.
     """
     live_numbers: tuple[int, ...]
-    """The number of each message of `live` in `messages`, from 1. 0 for a summary."""
+    """For each message of `live`, its number in `messages`, from 1; 0 for a summary."""
     compacted_after: tuple[int, ...]
     """For each compaction that was not undone: how many of `messages` came before it."""
     system_prompt: str | None

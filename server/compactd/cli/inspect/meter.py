@@ -21,8 +21,8 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
 RECHECKED_MESSAGES = 64
-"""How many of the last messages are compared with those of the last call. They may have changed: an answer's
-usage report comes after its tool calls.
+"""How many of the newest messages from the previous call of `Meter.take` are compared with the new ones. They
+may have changed: an answer's usage report comes after its tool calls.
 """
 
 
@@ -64,11 +64,12 @@ class Meter:
         pinned: Mapping[int, Sequence[int]],
         fixed_tokens: int,
     ) -> None:
-        """Take all messages so far. `begun`: an answer that is not complete.
+        """Take `lines`, all messages so far.
 
-        O(new messages); if earlier messages changed, O(messages in the context). `kept`: position of a
-        summary -> position of the first message before it that stays in the context. `pinned`: position of a
-        summary -> positions of older messages that stay. `fixed_tokens`: system prompt and tools.
+        Costs O(new messages); if earlier messages changed, O(messages in the context). `begun`: an answer
+        that is not complete yet. `kept`: position of a summary -> position of the first message before it
+        that stays in the context. `pinned`: position of a summary -> positions of older messages that stay.
+        `fixed_tokens`: tokens of the system prompt and tools.
         """
         unchanged = self._drop_changed(lines)
         for message, raw in lines[unchanged:]:
@@ -86,8 +87,8 @@ class Meter:
             self._add_to_context(self._all[at])
 
     def _drop_changed(self, lines: Sequence[MessageLine]) -> int:
-        """Drop the messages of the last call from the first one on that differs from `lines`. Return how many
-        remain.
+        """Compare the messages of the previous call with `lines`, and drop them from the first one on that
+        differs. Return how many remain.
         """
         known = min(len(self._all), len(lines))
         for at in range(max(0, known - RECHECKED_MESSAGES), known):
@@ -126,8 +127,8 @@ class Meter:
 
     @property
     def used(self) -> int:
-        """Tokens of the next request: the last usage report in the context plus what came after it, or an
-        estimate.
+        """Tokens of the next request: the last usage report in the context plus an estimate of the messages
+        after it. Without a report, everything is estimated.
         """
         size = size_of(self._fold, scale_of(self._fold, self._counter))
         return max(0, size.estimated if size.base is None else size.base + size.trailing)
@@ -153,7 +154,9 @@ class Meter:
         return [one.request for one in self._all[start:] if one.request]
 
     def forecast(self, threshold: int | None) -> Forecast | None:
-        """Return when a compaction is due, from the growth since the last one. O(messages)."""
+        """Return when the next compaction is due, from the growth since the last compaction; None if too
+        little is known or the context does not grow. O(messages).
+        """
         answers = [one for one in self._all if one.message.role == "assistant"]
         measured = 2 * sum(one.request > 0 for one in answers) > len(answers)
         start = max((at for at, one in enumerate(self._all) if is_summary(one.message)), default=0)

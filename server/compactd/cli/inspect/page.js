@@ -33,10 +33,10 @@ function tell(lines, x, y) {
 
 function hush() { tip.hidden = true; again = null; }
 
-/* What the keyboard asked for stays where it is told of when focus scrolls the page. */
+/* Shows the tooltip of the focused mark again after the page has scrolled; null if there is no such tooltip. */
 let again = null;
 
-/* A mark that tells its lines to mouse, finger, keyboard and screen reader alike. */
+/* Makes a mark show `lines` as a tooltip to mouse, finger and keyboard, and as a label to screen readers. */
 function telling(mark, lines, focusable = true) {
   mark.setAttribute("role", "img");
   mark.setAttribute("aria-label", lines.filter(Boolean).join(", "));
@@ -94,7 +94,7 @@ function ticks(top) {
   return found;
 }
 
-/* A curve over the turns: pointer or arrow keys move its cursor. */
+/* Draws a curve over the turns. The pointer and the arrow keys move its cursor. */
 function drawCurve(place, points, { height, value, axis, lines, limits, cuts, label }) {
   if (points.length < 2) { place.closest("section").hidden = true; return; }
   const { svg, width } = canvas(place, height, label);
@@ -186,7 +186,7 @@ function drawCuts(svg, points, px, top, bottom) {
   }
 }
 
-/* Squarified treemap (Bruls, Huizing, van Wijk 2000): rows are filled while their tiles become squarer. */
+/* Lays out a squarified treemap (Bruls, Huizing, van Wijk 2000): a row is filled while its tiles become squarer. */
 function tiled(items, x, y, width, height) {
   const total = items.reduce((sum, item) => sum + item.tokens, 0), found = [];
   let scale = width * height / Math.max(1, total), at = 0;
@@ -214,7 +214,7 @@ function tiled(items, x, y, width, height) {
   return found;
 }
 
-/* In so many characters: of a tool and a path as much of the path's end as there is room for. */
+/* Shortens a name to `room` characters. Of a tool with a path, the end of the path is kept. */
 function clipped(name, room) {
   if (name.length <= room) return name;
   const file = name.slice(name.lastIndexOf("/") + 1);

@@ -19,7 +19,7 @@ from compactd.core.tokens.usage import context_size, normalise
 T = TypeVar("T")
 
 FIXED = ("system", "tools", NOT_IN_FILE)
-"""Parts that have no entries."""
+"""The parts that `Picture.rest_tokens` does not include: system prompt and tools."""
 
 KINDS = {
     "system": "fixed",
@@ -94,7 +94,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     """The turn of each compaction."""
     spent: tuple[CostPoint, ...]
     preview: tuple[str, ...]
-    """What a compaction now would do, one sentence each."""
+    """What a compaction now would do, as sentences."""
     warnings: tuple[str, ...]
 
 

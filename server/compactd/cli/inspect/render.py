@@ -36,7 +36,7 @@ MIN_CLAUDE_CODE_WINDOW = 2 * CLAUDE_CODE_BUFFER
 
 
 class Smaller(Struct, frozen=True, kw_only=True):
-    """The least that a compaction to a target would free, in tokens."""
+    """The least that a compaction to `target_tokens` would free, in tokens."""
 
     target_tokens: int
     tokens_saved: int
@@ -61,11 +61,11 @@ class Inspected(Struct, frozen=True, kw_only=True):
     preview: CompactionResult = CompactionResult(compacted=False)
     """What a compaction now would do, once it was tried; until then, `compacted` is false."""
     is_exact: bool = True
-    """True if the summary of `preview` was written, so that its sizes are exact. Otherwise they assume the
-    largest possible summary.
+    """True if the summary of `preview` was written, so that its sizes are exact. Otherwise the sizes
+    assume the largest possible summary.
     """
     smaller: Smaller | None = None
-    """What a compaction with a target would free, if one without a target frees nothing."""
+    """What a compaction with a target would free; set only if a compaction without a target frees nothing."""
     places: Mapping[str, MessagePlace]
     """The place (number and turn) of each message in the context, by entry id."""
     all_places: tuple[MessagePlace, ...]
@@ -246,8 +246,8 @@ def _compacts(seen: Inspected) -> tuple[str, str, Look]:
 
 
 def _rule(seen: Inspected) -> str:
-    """Return a text that names the rule that sets compactd's threshold, and when Claude Code itself
-    compacts.
+    """Return a text that names the rule for compactd's threshold. For a session of Claude Code, the text also
+    says when Claude Code itself compacts.
     """
     rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
     window = seen.known.window

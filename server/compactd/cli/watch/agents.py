@@ -1,15 +1,17 @@
 """Find the session file that a coding agent wrote last for a folder.
 
-Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`. The folder's name is the
-path with `-` for everything that is not a letter or digit (code.claude.com, "Hooks", `transcript_path`,
-2026-11). Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`. The
-file's header names the folder (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11). pi:
-`~/.pi/agent/sessions/--<path>--/*.jsonl`, or below `PI_CODING_AGENT_DIR`, with `-` for `/`, backslash and
-colon (badlogic/pi-mono, packages/coding-agent/docs/session.md and src/core/session-manager.ts, read 2026-11).
-Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`; `GEMINI_CLI_HOME` replaces the home folder. The
-project is the SHA-256 of the path; since 2026 it is a short name, and the file `.project_root` in its folder
-contains the path (google-gemini/gemini-cli, packages/core/src/config/storage.ts, projectRegistry.ts and
-utils/paths.ts, read 2026-11).
+- Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`. `<folder>` is the path
+  with `-` for everything that is not a letter or digit (code.claude.com, "Hooks", `transcript_path`,
+  2026-11).
+- Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`. The file's
+  header names the folder (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11).
+- pi: `~/.pi/agent/sessions/--<path>--/*.jsonl`, or below `PI_CODING_AGENT_DIR`. `<path>` is the path with `-`
+  for `/`, backslash and colon (badlogic/pi-mono, packages/coding-agent/docs/session.md and
+  src/core/session-manager.ts, read 2026-11).
+- Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`. `GEMINI_CLI_HOME` replaces the home folder.
+  `<project>` is the SHA-256 of the path. Since 2026 it is a short name, and the file `.project_root` in that
+  folder contains the path (google-gemini/gemini-cli, packages/core/src/config/storage.ts, projectRegistry.ts
+  and utils/paths.ts, read 2026-11).
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from msgspec import Struct
 from compactd.formats.files.source import FILE_BYTES
 
 GUARD_BYTES = 256
-"""How many bytes at the beginning of the file and before the read position are compared with what was read
-there. If they differ, the file was rewritten.
+"""How many bytes are compared with what was read earlier, at the beginning of the file and just before the
+read position. If any of them differ, the file was rewritten.
 """
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class TailNews(Struct, frozen=True, kw_only=True):
-    """What the previous reading of the file did not contain."""
+    """What a file contains that was not read from it before."""
 
     data: bytes
     """The bytes after those that were read last; the whole file if `is_anew`."""
@@ -55,8 +55,8 @@ class Tail:
         self._before = b""
 
     def look(self) -> TailNews | FileGone | None:
-        """Return what was added since the last call; None if nothing was. Costs O(new bytes), or one `stat`
-        if nothing is new.
+        """Return what is new since the last call, or why there is no file; None if nothing is new. Costs
+        O(new bytes), or one `stat` if nothing is new.
         """
         try:
             seen = _look_of(self.path.stat())

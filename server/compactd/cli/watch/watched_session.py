@@ -23,12 +23,12 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Confidence
 
 END_BYTES = 4_000_000
-"""Of a file with more bytes than this, only the beginning and this many bytes of the end are parsed, if that
-end contains a usage report.
+"""A file with more bytes than this is parsed only in part: the first `HEAD_BYTES`, the lines about
+compactions, and the last `END_BYTES`. It is parsed as a whole if its end contains no usage report.
 """
 HEAD_BYTES = 65_536
-"""The size in bytes of the beginning that is parsed of a longer file (see `END_BYTES`). It shows the
-session's model and system prompt.
+"""How many bytes at the beginning of a long file are parsed (see `END_BYTES`). They contain the session's
+model and system prompt.
 """
 BOUNDARY = b'"compactMetadata"'
 REPORT = b'"usage"'
@@ -59,15 +59,15 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
 
 
 class LimitsOf(Protocol):
-    """A function that returns the limits for a model's name and for what the session's file shows about its
-    window.
+    """A function that returns the limits of a model, from its name and from what the session's file shows
+    about the window.
     """
 
     def __call__(
         self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
     ) -> WatchLimits:
-        """Return the limits of `model`, or of an unknown model if it is None. `evidence` and `accepted_sizes`
-        (sizes in tokens of answered requests) are what the file shows about its window.
+        """Return the limits of `model`, or of an unknown model if it is None. `evidence` and `accepted`
+        (sizes in tokens of answered requests) are what the file shows about the window.
         """
         ...
 
@@ -124,12 +124,11 @@ class Watched:
         """True if the file has changed, but the pause before it is parsed again is not over."""
 
     def look(self) -> ContextReading | Unreadable | None:
-        """Return a reading, or why there is none, if the file has changed since the last call; None if it has
-        not.
+        """Return a reading, or why there is none; None if the file has not changed since the last call.
 
         Costs one `stat` if nothing is new, otherwise O(new bytes). A file whose format cannot be parsed line
-        by line is parsed as a whole: O(bytes), but because of `REREAD_WAIT_FACTOR` at most a fiftieth of the
-        elapsed time.
+        by line is parsed as a whole. That is O(bytes), but because of `REREAD_WAIT_FACTOR` it takes at most a
+        fiftieth of the elapsed time.
         """
         if self._is_behind and monotonic() < self._not_before:
             return None
@@ -176,7 +175,7 @@ class Watched:
             return self._read_whole(news.data) if self._format else self._process(news.data, is_anew=True)
         return Unreadable(news.reason) if news else None
 
-    # --- line by line ---------------------------------------------------------------------------------
+    # --- parsing line by line -------------------------------------------------------------------------
 
     def _process_lines(
         self, session: IncrementalReader, data: bytes, *, is_anew: bool
@@ -198,8 +197,9 @@ class Watched:
             session.feed(lines[:end])
 
     def _read_ends(self, data: bytes) -> IncrementalReader | None:
-        """Parse only the beginning and the end of a long file. Return the state of the end, with what the
-        beginning says about the session; None if the end contains no usage report.
+        """Parse only the beginning and the end of a long file. Return a reader that continues at the end and
+        knows the model, the system prompt and the compactions from the beginning; None if the end contains no
+        usage report.
         """
         head, end = incremental_reader(self._format or ""), incremental_reader(self._format or "")
         start = data.find(b"\n", len(data) - END_BYTES) + 1
@@ -221,7 +221,7 @@ class Watched:
         self._rest, self._skipped = b"", []
         return None
 
-    # --- as a whole -----------------------------------------------------------------------------------
+    # --- parsing the whole file -----------------------------------------------------------------------
 
     def _read_whole(self, data: bytes | None) -> ContextReading | Unreadable | None:
         if data is None:
@@ -247,7 +247,7 @@ class Watched:
         self._not_before = monotonic() + REREAD_WAIT_FACTOR * (monotonic() - began)
         return self._read_from(meter, limits, file.compactions)
 
-    # --- what comes of it -----------------------------------------------------------------------------
+    # --- the reading ----------------------------------------------------------------------------------
 
     def _reading(self) -> ContextReading | Unreadable | None:
         session = self._growing
@@ -281,8 +281,8 @@ class Watched:
 
 
 def _compactions(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a Claude Code file that record a compaction. Before each, yield the line of the last
-    usage report before it. O(bytes).
+    """Yield the lines of a Claude Code file that record a compaction, and before each of them the line with
+    the last usage report before that compaction. O(bytes).
     """
     at = 0
     while (at := data.find(BOUNDARY, at)) >= 0:

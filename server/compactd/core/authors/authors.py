@@ -1,10 +1,12 @@
 """Determine who wrote each stretch of a message: a person, the model, a tool, a file, or a program.
 
-The first of these that names an author decides: `meta.author` of the block or of the message, which an
-importer or a client sets if it knows the author; the role of the message; in a message of role `user`, the
-form of the text. There, tagged blocks (`<system-reminder>…`), stretches that begin with a fixed line of a
-program (frames, such as `[read_file for 'x'] Result:`), fenced code and quotations are not the person's
-words.
+The first of these that names an author decides:
+
+1. `meta.author` of the block or of the message, which an importer or a client sets if it knows the author;
+2. the role of the message, unless it is `user`;
+3. in a message of role `user`, the form of the text. Tagged blocks (`<system-reminder>…`), stretches that
+   begin with a fixed line of a program (frames, such as `[read_file for 'x'] Result:`), fenced code and
+   quotations are not the person's words.
 
 Only text with the author `user` can state constraints, goals and requests. docs/authors.md has the rule for
 each file format.
@@ -245,8 +247,8 @@ class Span(Struct, frozen=True, array_like=True, gc=False):
     end: int
     """Where the stretch ends (exclusive), in code points of the text."""
     pasted: bool = False
-    """Whether the stretch is fenced code or a quotation, which a person inserted. It makes the message a
-    request, but it does not count as the person's own words."""
+    """Whether the stretch is fenced code or a quotation, which a person inserted. Such a stretch makes the
+    message a request, but does not count as the person's own words."""
 
 
 class Stretch(Struct, frozen=True, array_like=True, gc=False):
@@ -261,7 +263,8 @@ def author_of(message: Message, block: Text | Document | None = None) -> Author:
 
     The result is `user` only if the role is `user` and `meta` does not say that a program or a summariser
     wrote the text. A text block that continues a tool result which an earlier block announced has the author
-    `tool` (`_under_frames`). O(1), without the cost of `_under_frames`.
+    `tool` (`_under_frames`). O(1), plus the cost of `_under_frames` for a user's text block without
+    `meta.author`.
     """
     meta = message.meta
     given = None if block is None or block.meta is None else block.meta.author
@@ -295,9 +298,9 @@ def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
     (`[read_file for 'x'] Result:`).
 
     After the announcement, every text block continues the result, except a `<feedback>` block directly after
-    its first part. The result of a tool in `ASKING_TOOLS` ends before the first block that begins with a tag
-    for typed words. O(characters). The last answer is cached, so a message whose blocks are examined one
-    after another costs this only once.
+    the first part of the result. The result of a tool in `ASKING_TOOLS` ends before the first block that
+    begins with a tag for typed words. O(characters). The last answer is cached, so a message whose blocks are
+    examined one after another costs this only once.
     """
     if len(content) < 2:
         return frozenset()
@@ -446,11 +449,11 @@ def spans(text: str, *, is_named: bool = False) -> tuple[Span, ...]:
     """Return the stretches of `text`, which is from a message of role `user`, in order and without gaps.
     `is_named` means that `meta.author` names the user as the author.
 
-    A tagged block ends at the last closing tag with its name. If there is none, it ends at the end of the
-    text, or at the end of its line if the tag may be ordinary text. So text inside the block cannot end it
-    early. If a block with a tag of `_TAG_AUTHORS` opens inside another block, the outer block ends no earlier
-    than the last closing tag of the inner one. Otherwise text inside the inner block could end the outer one.
-    O(characters).
+    A tagged block ends at the last closing tag with its name, so that text inside the block cannot end it
+    early. Without a closing tag, it ends at the end of the text, or at the end of its line if the tag may be
+    ordinary text. If a block with a tag of `_TAG_AUTHORS` opens inside another block, the outer block ends no
+    earlier than the last closing tag of the inner one, so that text inside the inner block cannot end the
+    outer one. O(characters).
     """
     author = _program_author(text, is_named)
     if author is not None:

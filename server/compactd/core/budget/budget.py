@@ -27,7 +27,7 @@ from compactd.protocol.messages import Confidence, Decision, Trigger, Usage
 
 HEADROOM_TOKENS = 1024
 """How many tokens of the window a request must leave free for the answer (or window ÷ 16, if that is less). A
-request that leaves less is over."""
+request that leaves less is over the limit."""
 
 HEADROOM_DIVISOR = 16
 
@@ -104,8 +104,8 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """Tokens of each request that no estimate of messages, prompts and tools includes."""
     summary_window: int | None = None
     """The window from which the largest sizes of a summary and of pinned messages are derived. If untrusted
-    settings lower the window, this is the window without them, so that they cannot take room from the user's
-    constraints and pins."""
+    settings lower the window, this is the window without those settings, so that the user's constraints and
+    pins keep their room."""
     warnings: tuple[str, ...] = ()
     """Messages for the user about settings that could not be applied as given."""
 
@@ -213,7 +213,7 @@ def largest_request(window: int | None, cap: int | None) -> int | None:
 
 
 def summary_budget(settings: Settings, window: int | None) -> int:
-    """Return the most tokens that a summary may take. The plan may lower it further."""
+    """Return the most tokens that a summary may take. The plan of a compaction may use fewer."""
     if settings.summary_tokens is not None:
         return settings.summary_tokens
     if window is None:
@@ -242,11 +242,11 @@ def keep_of(
     settings: Settings, trigger: Trigger, window: int | None, cap: int | None, threshold: int | None
 ) -> Keep:
     """Return how much of the newest conversation a compaction with this trigger keeps word for word, if the
-    request for the compaction does not say.
+    request for the compaction does not say how much.
 
-    A profile's number is at most threshold ÷ 2; that only matters if keep + reserve > window ÷ 2
-    (docs/dev/behaviour.md, "Bounds"). A number that the user sets is used exactly if it is below the
-    threshold.
+    The tokens of a profile's rule are limited to threshold ÷ 2, which matters only on small windows
+    (docs/dev/behaviour.md, "Bounds"). The user's `keep_recent_tokens` is used unchanged if it is below the
+    threshold; otherwise it is replaced by threshold ÷ 2.
     """
     rules = settings.rules
     forced = trigger in FORCED

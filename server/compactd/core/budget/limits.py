@@ -1,7 +1,7 @@
 """The limits of a session's model, and the threshold that a profile or a user sets within them.
 
 The window comes from the first of these that is known: the user's `compaction.context_window`, what
-`session/start` gave, the observed window, the registry, the profile's rule for an unknown window. A limit
+`session/start` gave, the registry, the observed window, the profile's rule for an unknown window. A limit
 that a provider named when it rejected a request lowers any larger window. All sizes are tokens; all functions
 are O(1). (Rules: docs/dev/behaviour.md, "The budget equation".)
 """
@@ -229,8 +229,9 @@ def _with_threshold(resolved: Resolved, window: Window, limits: BudgetLimits) ->
 
 
 def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[int, str, str] | None:
-    """Return (threshold, name of the setting, its source) if the user set a threshold; None if not, or if the
-    threshold depends on `whole`, the window or cap, which is unknown."""
+    """Return (threshold, name of the setting, its source) if a setting gives the threshold; otherwise None.
+    `whole` is the window or the cap. If it is unknown (None), only `model_auto_compact_token_limit` can give
+    the threshold."""
     settings = resolved.settings
     if settings.model_auto_compact_token_limit is not None:
         name, threshold = "model_auto_compact_token_limit", settings.model_auto_compact_token_limit
@@ -246,8 +247,9 @@ def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[i
 
 
 def _cap_threshold(limits: BudgetLimits, explicit: tuple[int, str, str], whole: int | None) -> BudgetLimits:
-    """Return `limits` with the user's threshold. A threshold above the cap is lowered to the cap. One below
-    1, which would always be due, becomes window − window ÷ 4."""
+    """Return `limits` with the user's threshold, which is `explicit`, the result of `_explicit`. A threshold
+    above the cap is lowered to the cap. A threshold below 1 token would make a compaction always due; it is
+    replaced by three quarters of `whole`, the window or cap."""
     threshold, name, source = explicit
     warnings = limits.warnings
     if limits.cap is not None and threshold > limits.cap:

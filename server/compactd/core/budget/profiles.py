@@ -1,5 +1,6 @@
-"""The six profiles: named sets of settings and rules, each for one system. `default` has Opal's numbers and
-compactd's laws (docs/laws.md); the others follow their specifications.
+"""The six profiles: named sets of settings and rules. `default` is compactd's own, with Opal's numbers and
+compactd's laws (docs/laws.md). Each of the others compacts as another agent does, by that agent's
+specification.
 
 The source of every number: docs/dev/behaviour.md, "One engine, six profiles", and the specifications that it
 names.
@@ -31,9 +32,9 @@ OPAL_MOVES = (
     Move(direction="forward", kinds=("user", "bash")),
     Move(direction="back", kinds=("user", "bash", "assistant")),
 )
-"""How Opal makes a cut valid: at the nearest user message at or after the place where the walk back stopped;
-if there is none, at a message inside the turn before that place (docs/specs.md, "opal.md", "1. Find Cut
-Point")."""
+"""How Opal chooses the cut. A walk back from the newest message stops where the keep-recent budget is used
+up. The cut is before the next user message from there on. If there is none, it is before the nearest user or
+assistant message at or before that place (docs/specs.md, "opal.md", "1. Find Cut Point")."""
 
 DEFAULT_RULES = Rules(
     trigger=Ratio(ratio=0.8, of="cap", guess_ratio=0.6),

@@ -34,7 +34,8 @@ of 2.1, 2026-02), and at 366,432 to 366,989 of a window set to 400,000
 (github.com/anthropics/claude-code/issues/54056, 2026-04)."""
 
 CLAUDE_CODE_SPREAD: Final = 45_000
-"""The farthest below the window of 200,000 that a compaction was seen: at 157,925 (2.1.20, 2026-01)."""
+"""A compaction at most this many tokens below a window of Claude is taken as one of this window. The farthest
+that was seen is 42,075 below 200,000 (Claude Code 2.1.20, 2026-01)."""
 
 CLAUDE_WINDOWS: Final = (200_000, 1_000_000)
 """The context windows of Claude's models (Anthropic's documentation, "Context windows", 2026-11)."""
@@ -63,8 +64,8 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """What a file says about its session's window."""
 
     window: int | None = None
-    """The window; None if the file has no claim that is believed. Then the window known of the model
-    stays."""
+    """The window; None if the file has no claim that is believed. Then the session uses the window that is
+    known of its model."""
     source: str = ""
     """Where `window` comes from, for people."""
     is_estimate: bool = False
@@ -83,9 +84,9 @@ def window_by_file(
 ) -> Recorded:
     """Return what a session's file says about the session's window. O(evidence + accepted).
 
-    `accepted` has the sizes of requests that were answered. It and `evidence` must be of the model that the
-    session uses now. `known` is the window that a registry or a server names; `guess` is the window that is
-    assumed if neither names one.
+    `accepted` has the sizes of requests that were answered. Both `evidence` and `accepted` must be of the
+    model that the session uses now. `known` is the window that a registry or a server names; `guess` is the
+    window that is assumed if neither names one.
     """
     most = max((size for size in accepted if size <= MAX_WINDOW), default=0)
     doubts: list[str] = []

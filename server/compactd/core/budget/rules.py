@@ -124,8 +124,8 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The moves of the cut point. They are tried in this order until one finds a cut that leaves something to
     summarise."""
     splits: bool
-    """Whether, if the cut is inside a turn, the removed beginning of the turn gets a summary of its own. It
-    does if it has at least `split_min_messages` messages."""
+    """Whether the beginning of a turn gets a summary of its own if the cut is inside the turn. The beginning
+    must have at least `split_min_messages` messages."""
     too_short: bool
     """Whether a conversation of at most `keep_messages` + 1 messages is refused with "Not enough messages to
     compact"."""

@@ -35,22 +35,23 @@ def size_of(fold: SessionState, scale: Scale = EXACT) -> RequestSize:
 
 
 def scale_of(fold: SessionState, counter: Counter) -> Scale:
-    """Return how to convert this session's estimates into the model's tokens. Estimates are calibrated only
-    if the estimator `auto` has no tokenizer for the model. O(1)."""
+    """Return how to convert this session's estimates into the model's tokens. Only the estimates of a
+    `ScriptAware` counter are calibrated. It is used if the model's own tokenizer is not available. O(1)."""
     if not isinstance(counter, ScriptAware):
         return EXACT
     return fold.calibrator.scale(counter.name, fold.model.model, counter.factor)
 
 
 def estimated_size(estimated: int, scale: Scale) -> RequestSize:
-    """Return the size of a request that has no usage report and is estimated at `estimated_size` tokens."""
+    """Return the size of a request that has no usage report. `estimated` is its estimate, which `scale`
+    converts into the model's tokens."""
     return RequestSize(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
 
 
 def window_of(fold: SessionState, known: Lookup | None, learned: Observed | None = None) -> Window:
-    """Return the limits of the session's model: the window that the client named; otherwise those of `known`,
-    from the registry, and `learned`, from the model's server. A limit that a provider named in this session
-    counts only if `known` is not used."""
+    """Return the limits of the session's model. If the client named a window, it is used. Otherwise the
+    limits come from `known`, the registry's, and `learned`, what the model's server said. A limit that a
+    provider named in this session is added only if `known` is not used."""
     given, reported = fold.model.context_window, fold.reported_window
     refused = fold.rejected.limit if fold.rejected else None
     is_refused = fold.rejected is not None and refused is None

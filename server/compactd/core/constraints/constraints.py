@@ -206,9 +206,10 @@ class PathConstraints(Struct, frozen=True):
     def read_more(
         self, items: Iterable[Item], known: LimitIndex | None = None, read: int = 0
     ) -> PathConstraints:
-        """Return the constraints after reading more original messages, `items`, oldest first. The result has
-        read `read` entries of the path. `known` caches the limits of messages, and missing ones are added to
-        it. O(characters that users typed in `items`); O(messages) for messages in the cache."""
+        """Return the constraints after reading more original messages, `items`, oldest first. `read` is the
+        number of the path's entries that are read then. `known` caches the limits of messages, and missing
+        ones are added to it. O(characters that users typed in `items`); O(messages) for messages in the
+        cache."""
         known = {} if known is None else known
         found: dict[str, Constraint] | None = None
         left_out = dict(self.left_out)
@@ -265,7 +266,7 @@ def fitting_constraints(
     order.
 
     If not all fit, strong ones are chosen first, and of these the newest. Of a message with more than
-    `MAX_LIMITS_AT_ONCE`, one is chosen at a time. O(n log n).
+    `MAX_LIMITS_AT_ONCE` constraints, one is chosen at a time, in turn with the other messages. O(n log n).
     """
     chosen: set[int] = set()
     left = most_tokens
@@ -291,8 +292,8 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 def missing_constraints(constraints: Sequence[Constraint], lines: Iterable[str]) -> tuple[Constraint, ...]:
     """Return the constraints that none of `lines` states. A line states a constraint if it has nothing but
-    the exact words, a list marker, emphasis and references. A sentence that only mentions a constraint may be
-    withdrawing it. O(constraints + lines)."""
+    the exact words, a list marker, emphasis and references. A line with further words states nothing, because
+    it may withdraw the constraint. O(constraints + lines)."""
     stated = {_bare_words(_REFERENCES.sub("", line)) for line in lines}
     return tuple(one for one in constraints if _bare_words(one.text) not in stated)
 
@@ -311,14 +312,14 @@ def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
 
 
 def stated_constraints(text: str, demands: Constraints) -> list[str]:
-    """Return the sentences of the constraints of `constraints` that are in force (contradicted by no newer
-    one) and that `text` contains word for word. O(text)."""
+    """Return the sentences of `demands` that are in force (contradicted by no newer constraint) and that
+    `text` contains word for word. O(text)."""
     return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
 def without_them(line: str, demands: Constraints) -> str:
-    """Return `line` without the constraints that it contains; an empty text if no words are left. O(line),
-    and once per constraint found."""
+    """Return `line` without the constraints that it contains; an empty text if no words are left. O(line) for
+    each constraint that is found."""
     rest = shown = visible_lines(line)
     for text in demands.phrases.found_in(shown):
         rest = rest.replace(text, " ")
@@ -398,8 +399,8 @@ def _is_question(sentence: str) -> bool:
 
 
 class _NewerConstraints:
-    """What the constraints about one subject that come later in the conversation say. Superseded ones do not
-    count."""
+    """What the later constraints about one subject say, so that an older constraint can be compared with
+    them. Superseded constraints are not included."""
 
     def __init__(self) -> None:
         self._numbers: set[str] = set()

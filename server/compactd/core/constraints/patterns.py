@@ -1,9 +1,10 @@
 """How users express limits: patterns of cue words, in the languages that users write most.
 
-`STRONG` leaves no choice, `WEAK` wishes (both English), `LIMIT` sets a number, `OTHER_LANGUAGES` are cues in
-other languages, and `NEGATIVE` forbids. The patterns are compiled at first use, so they cost nothing at
-start. For speed, a pattern that begins with a word is tried only at the beginning of a word, and a pattern in
-another script only at a non-ASCII character. Trying them at each character takes four times as long.
+`STRONG` matches cues that leave no choice, `WEAK` cues of a wish (both in English), `LIMIT` cues that set a
+number, `OTHER_LANGUAGES` cues in other languages, and `NEGATIVE` cues that forbid. The patterns are compiled
+at first use, so they cost nothing at start. For speed, a pattern that begins with a word is tried only at the
+beginning of a word, and a pattern in another script only at a non-ASCII character. Trying them at each
+character takes four times as long.
 """
 
 from __future__ import annotations

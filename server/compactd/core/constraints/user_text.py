@@ -153,7 +153,7 @@ _BARE_LEAD = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A line such as `Do not touch:` or `Constraints` that forbids something but does not say what. The lines
-below say it."""
+below it do."""
 LEAD_WORDS: Final = 3
 """A line with at most this many words, a negation and no full stop announces the list below it."""
 LEAD_CHARS: Final = 160
@@ -196,7 +196,8 @@ def typed_with_lines(item: Item) -> Iterator[TypedSentence]:
 
 
 def _part_sentences(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[TypedSentence]:
-    """Yield the sentences of the typed ones among `parts`, which `typed_parts` found in `text`.
+    """Yield the sentences of `text` in those of its `parts` that are typed. `parts` are what `typed_parts`
+    yields for `text`.
 
     Some of them may be pasted and are marked as not sure: those between the first and the last of several
     code fences, because it is not always clear which fences belong together, and those after a line such as
@@ -257,13 +258,13 @@ def _on_lines(sentence: str, line: _Line) -> TypedSentence:
 
 
 NO_LIST, ITEMS, LINES, ANY_LINES = range(4)
-"""Which of the lines below it a line includes in its sentence: none, list items, also short lines without a
-list marker, or also long ones."""
+"""What belongs to a sentence of the lines below that sentence: nothing, list items, also short lines without
+a list marker, or also long ones."""
 
 
 def _opening(sentence: str, *, is_line: bool) -> int:
-    """Return which of the lines below it a sentence includes (`NO_LIST` to `ANY_LINES`). `is_line` means that
-    the sentence is a whole line."""
+    """Return which lines below a sentence belong to it (`NO_LIST` to `ANY_LINES`). `is_line` means that the
+    sentence is a whole line."""
     if len(sentence) > LEAD_CHARS and not sentence.endswith((":", "：")):
         return NO_LIST
     bare = _without_markup(without_bullet(sentence))
@@ -352,7 +353,7 @@ def without_bullet(line: str) -> str:
 
 
 class _Line(Struct, frozen=True):
-    """A typed line, with the lines that continue it; empty for a blank line."""
+    """A typed line, joined with the lines that continue it. For a blank line, `text` is empty."""
 
     text: str
     is_item: bool = False
@@ -473,7 +474,7 @@ def _is_prose(bare: str) -> bool:
 
 
 def _join_wrapped(lines: list[str]) -> Iterator[_Line]:
-    """Yield `lines`, with those that one line was wrapped into joined."""
+    """Yield `lines`. If several of them are one line that was wrapped, they are joined."""
     waiting: list[str] = []
     begins = ""
     for line in lines:

@@ -1,10 +1,10 @@
-"""A key-value store that keeps its values compressed in memory: they are packed into pages, and each page is
-deflated.
+"""A key-value store that keeps its values compressed in memory. The values are packed into pages, and each
+page is deflated.
 
-Pages exist because of the heap. Many small values that come and go while a session is read leave gaps that
-the process cannot return to the system. A page is allocated and freed as one piece. On the facts of messages,
-deflated pages of 64 KB have 0.62 of their size; for a million tokens, unpacking takes 11 ms and packing 40 ms
-(2026-11).
+Pages keep the heap compact. Many small values that come and go while a session is read would leave gaps that
+the process cannot return to the system. A page is allocated and freed as one piece. The facts of messages,
+deflated in pages of 64 KB, take 0.62 of their packed size. For a session of a million tokens, unpacking takes
+11 ms and packing 40 ms (2026-11).
 
 A `PackedDict` follows the same idea: its values are packed into a single byte string while nobody uses them,
 and unpacked on demand.
@@ -26,11 +26,13 @@ from compactd.core.text.slices import clear
 V = TypeVar("V")
 
 PAGE_BYTES: Final = 1 << 16
-"""A page is compressed, and the next one begun, when its packed values have this many bytes."""
+"""The size of a full page, before compression. When the packed values of a page have this many bytes, the
+page is compressed and a new one is begun."""
 LEVEL: Final = 1
 """The compression level of zlib. Higher levels take longer and save only 2 % (2026-11)."""
 MAX_GONE: Final = 4
-"""A page is rewritten without its deleted values if at least one in this many of its values is deleted."""
+"""`tidy` rewrites a page without its deleted values if at least a quarter of its values are deleted. This is
+the divisor."""
 
 _ARRAY: Final = b"\xdd"
 """The msgpack marker of an array of any length. Four bytes with the length follow, big-endian."""

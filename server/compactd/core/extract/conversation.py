@@ -42,18 +42,19 @@ class Quotable(Struct, frozen=True, array_like=True, gc=False):
     """One text of a removed message. A summary may quote each of its units (lines)."""
 
     item: int
-    """The index of the message that contains the part."""
+    """The index of the message that contains the text."""
     at: int
-    """The index of this part among the message's parts."""
+    """The index of this text among the texts (parts) of its message."""
     role: int
     group: int
-    """The index of its group: a call with its result, or the text of one message."""
+    """The index of the text's group. A group is a call with its result, or the text of one message."""
     part: FactPart
 
 
 def conversation_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, bool]]:
     """Return the removed and the kept messages in the order of the conversation, as pairs of a message and
-    whether it is removed. If an entry id has no number, the removed ones come first."""
+    whether it is removed. The numbers in the entry ids give the order. If an id has no number, the removed
+    messages come first."""
     marked = [(item, True) for item in removed] + [(item, False) for item in kept]
     numbers = [number_of(item.entry_id) for item, _ in marked]
     known = [n for n in numbers if n is not None]
@@ -130,9 +131,9 @@ class Conversation:
         return self._begins[-1]
 
     def leave_out(self, directory: str, *, told: bool) -> None:
-        """From now on, quote paths without `directory` in front. If the client named this folder (`parts`),
-        it is always cut. If it was derived from the paths, it is cut only if the shorter path occurs
-        somewhere in the conversation."""
+        """From now on, quote paths without the folder `directory` in front. `told` says that the client named
+        this folder: then it is always cut. Otherwise the folder was derived from the paths, and it is cut
+        only if the shorter path occurs somewhere in the conversation."""
         self._directory = directory.rstrip("/") + "/" if directory.strip("/") else ""
         self._anywhere = told
 
@@ -187,9 +188,9 @@ class Conversation:
         return "".join(without_bullet(place.text).split()) in known
 
     def text_outside_lists(self, place: PlacedUnit) -> str:
-        """Return what remains of a unit's text next to the constraints that span several lines, which the
-        summary already contains. Return an empty string if the whole unit belongs to such a constraint.
-        (Otherwise the items of a list under `Never:` would read as wishes.) O(the message) the first time."""
+        """Return the text of a unit without what belongs to a constraint of several lines, such as a list
+        under `Never:`; empty if nothing else is left. The summary already contains such constraints, and the
+        items of the list alone would read as wishes. O(the message) the first time."""
         text = self.text(place)
         known = self._listed.get(place.item)
         if known is None:
@@ -238,9 +239,9 @@ class Conversation:
         return PlacedUnit(quotable.item, quotable.role, text, bool(marked))
 
     def unit_text(self, unit: int) -> str:
-        """Return the text of one unit, for a caller that does not need the other units of its message. If
-        units are read in ascending order, all units of one message together cost O(its length). That matters
-        for messages with thousands of units."""
+        """Return the text of one unit without splitting the rest of its message. Read units in ascending
+        order: then all units of one message together cost O(length of the message). A unit before the last
+        one that was read costs at most as much as all units before it."""
         at = bisect_right(self._begins, unit) - 1
         quotable = self.quotable[at]
         nth = unit - self._begins[at]

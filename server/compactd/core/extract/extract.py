@@ -36,7 +36,8 @@ class AtomFacts:
     """A reader of messages with the same interface as `FactCache`. For a message that the cache knows, it
     returns the cached facts; for any other, only the calls, files and atoms.
 
-    It is used for one compaction. What it computes is not stored in the cache, because it is incomplete.
+    A reader is used for one compaction. The facts that it computes itself are incomplete, so they are not
+    stored in the cache.
     """
 
     def __init__(self, cache: FactCache) -> None:
@@ -61,11 +62,11 @@ __all__ = ["Extract", "ExtractSource", "FactCache", "extract"]
 CountText = Callable[[str], int]
 
 OVERSHOOT: Final = 0.10
-"""The greedy cover works with estimated token prices, so it picks units for this share more than the budget.
-An exact count then decides how many of the picks are used."""
+"""The greedy cover knows only estimated prices. Its budget is therefore larger than the real one by this
+share, and an exact count decides how many of the picked units are used."""
 REACH: Final = 1.5
-"""If all picks fit, the prices were estimated too high. The greedy cover then picks more, up to a budget
-larger by this factor."""
+"""If all picked units fit into the summary, their prices were estimated too high. The budget of the greedy
+cover is then multiplied by this factor, and more units are picked."""
 FILES_SHARE: Final = 0.04
 FILES_TOKENS: Final = 64
 """The lists of files take at most `FILES_SHARE` (4 %) of the budget or `FILES_TOKENS`, whichever is more, but

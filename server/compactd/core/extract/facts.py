@@ -47,11 +47,11 @@ MAX_TELLING: Final = 63
 """At most this many significant words (all except common ones such as "the") are counted."""
 
 MAX_UNIT_TOKENS: Final = 0xFFFF
-"""The largest estimate of tokens, in hundredths, that is stored for a unit. A larger one is stored as
-this."""
+"""The largest estimate of a unit's tokens, in hundredths, that can be stored. A larger estimate is stored as
+this number."""
 
 KINDS_OF_ITEM: Final = ("message", "summary", "stub")
-"""The kinds of items that can have facts for one entry."""
+"""The kinds of items. One entry can have facts for an item of each kind."""
 
 _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
 """Roles of parts that keep the texts of their units."""
@@ -67,15 +67,14 @@ class FactPart(Struct, frozen=True, array_like=True, gc=False):
     count: int
     """The number of units; 0 for a part that was read by `FactReader.read_atoms`."""
     packed: bytes
-    """First the features of all units, in order (array code `I` each). Then for each unit its number of
-    features (`H` each), for each unit its estimated tokens in hundredths (`H`), and for each unit its flags
-    (`B`)."""
+    """The features of all units, in order, as bytes of array code `I`. Then the number of features of each
+    unit (`H`), the estimated tokens of each unit in hundredths (`H`), and the flags of each unit (`B`)."""
     units: tuple[Unit, ...] = ()
     """The texts of the units, kept only for the user's words, headers and commands. The texts of other parts
     are split again when they are quoted."""
     left_out: tuple[int, ...] = ()
-    """Indices, in the text as it was split, of units that are too large to be quoted. `count` and `packed` do
-    not contain them."""
+    """The positions of the units that are too large to be quoted, counted among all units of the text.
+    `count` and `packed` leave these units out."""
 
     @property
     def unit_features(self) -> bytes:
@@ -190,8 +189,8 @@ class FactReader:
         return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
 
     def read(self, item: Item, part: Callable[[SourceText], FactPart] | None = None) -> Facts:
-        """Compute the facts of one message. `part` reads one text: `self.part` (the default) or `self.named`.
-        O(length)."""
+        """Compute the facts of one message. `part` is the method that reads one text: `self.part` (the
+        default) or `self.read_atoms`. O(length)."""
         calls: list[CallInfo] = []
         texts: list[str] = []
         parts = tuple(map(part or self.part, sources(item, calls, texts)))
@@ -213,8 +212,8 @@ class FactReader:
 
 
 def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
-    """Yield the units (lines) of each part of a message that a summary can quote, which are those that
-    `FactPart.packed` describes. Units that are too large to be quoted are left out. O(length)."""
+    """For each part of a message, yield the units (lines) that a summary can quote. These are the units that
+    `FactPart.packed` describes: units that are too large to be quoted are left out. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
         if part.left_out:
             left_out = frozenset(part.left_out)
@@ -292,17 +291,17 @@ class FactCache:
         return known
 
     def learn_names(self, item: Item, known: Facts | None) -> Facts:
-        """Return the facts of `item` if they are known, as `all_facts` or in the cache. Otherwise compute
-        only its calls, files and atoms, and do not cache them. At most O(length); it takes a fifth of the
-        time of `learn`."""
+        """Return the facts of `item`: `known`, which the caller already has, or those in the cache. If
+        neither is right, compute only the calls, files and atoms of `item`, and do not cache them. At most
+        O(length), in a fifth of the time of `learn`."""
         known = known or self._get(_key(item.entry_id, item.kind))
         if known is not None and self._is_current(known, item):
             return known
         return self._reader.read(item, self._reader.read_atoms)
 
     def _is_current(self, known: Facts, item: Item) -> bool:
-        """Return whether these facts of `item` are still right: the current working folder is the one that
-        they were computed with, or the message contains neither folder."""
+        """Return whether these facts of `item` are still right. They are if they were computed with the
+        current working folder, or if the message contains neither that folder nor the earlier one."""
         directory = self._reader.directory
         return known.stripped == directory or not (known.mentions or _mentions(item, directory))
 
@@ -322,7 +321,8 @@ class FactCache:
         self.size += facts.size
 
     def settle(self) -> None:
-        """Pack everything, and drop the caches that only help while many messages are read. O(messages)."""
+        """Pack the facts, the atoms and the limits, and drop the caches that only help while many messages
+        are read. O(messages)."""
         self.lexicon.settle()
         self.lexicon.pack()
         self.pack()

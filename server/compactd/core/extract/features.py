@@ -1,11 +1,11 @@
 """Compute the features of a chunk (text without white space): its atoms, its words, and its signs.
 
-A *sign* is a sequence of letters and digits. A *run* is a sequence of four signs; runs are features of a
-line. Features are numbers: a feature's number is a hash of its text, so no table is needed, and the number is
-the same in every session and process. The number also contains the feature's kind (number modulo `KINDS`)
-and, in the next two bits, its shape: the sort of an atom, or a class of length for words and lines. (Runs
-have no shape.) Two features with the same number count as one. With 30 bits, that happens to about 18 pairs
-of the 200,000 runs in a million tokens.
+A *sign* is a sequence of letters and digits. A *run* is a sequence of four signs of a line, or all signs of a
+line with two or three; runs are features of a line. Features are numbers. A feature's number is a hash of its
+text, so no table is needed, and the number is the same in every session and process. The number also contains
+the feature's kind (number modulo `KINDS`) and, in the next two bits, its shape: the sort of an atom, or a
+class of length for words and lines. (Runs have no shape.) Two features with the same number count as one.
+With 30 bits, that happens to about 18 pairs of the 200,000 runs in a million tokens.
 
 For speed, the features of a chunk are combined from those of its signs, which are fewer and repeat. The
 definitions of atoms and words are those of `core/text/atoms.py`. A chunk that cannot be combined from its
@@ -55,7 +55,7 @@ WORD_SHAPES: Final = (5, 8, 13)
 """The shape of a word is a class of length. These are the most characters of each class except the last."""
 
 WORD_CHARS: Final = 4
-"""A shorter word, in characters, is no feature."""
+"""Words with fewer characters than this are no features."""
 
 REMEMBERED: Final = 2_000
 """A cache of chunks or of lines is renewed when it has more entries than this: entries that were not used
@@ -103,8 +103,8 @@ class Atoms(dict[Atom, int]):
 
 
 class Chunks(dict[str, ChunkFeatures]):
-    """The analysis of chunks, by their text. A missing one is computed on access. `older` is the cache
-    before, whose entries are reused."""
+    """The analysis of chunks, by their text. A chunk that is not in this cache is taken from `older`, the
+    previous cache, or analysed."""
 
     def __init__(self, atoms: Atoms, older: dict[str, ChunkFeatures] | None = None) -> None:
         self._atoms = atoms
@@ -120,8 +120,9 @@ class Chunks(dict[str, ChunkFeatures]):
         return found
 
     def turn(self) -> Chunks:
-        """Return a new cache to use when this one is large. It takes over an entry of this one when that is
-        used again; the others are dropped at the next `turn`."""
+        """Return a new cache that replaces this one when it is large. The new cache takes over an entry of
+        this one when the entry is used again. Entries that are not used before the next `turn` are
+        dropped."""
         # Pass a plain copy, so that the new cache does not keep the older entries of this one.
         new = Chunks(self._atoms, dict(self))
         if len(self._signs) <= 2 * REMEMBERED:
@@ -251,8 +252,8 @@ def _hash(text: str) -> int:
 
 
 MAX_NAMES: Final = 16_000
-"""The cache of chunks' atoms is renewed before the next text when it has more chunks than this. A single text
-can make it larger."""
+"""If the cache of chunks' atoms has more chunks than this, it is emptied before the next text is read. The
+chunks of a single text can exceed this number."""
 
 MAX_ATOMS: Final = 4_000
 """The most atoms that stay unpacked while messages are read. They take half a megabyte."""
@@ -319,7 +320,8 @@ class Lexicon:
 
     @property
     def names(self) -> AtomsByText:
-        """The atoms of chunks, by the chunk's text, in a bounded cache. Get it again for each text."""
+        """The atoms of chunks, by the chunk's text, in a bounded cache. Read this property again for each
+        text, because a full cache is replaced by an empty one."""
         if len(self._names) > MAX_NAMES:
             self._names = AtomsByText(self._atoms)
         return self._names

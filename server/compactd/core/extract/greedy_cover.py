@@ -1,8 +1,8 @@
 """Choose which units (lines) to quote: a greedy cover of the features that are likely to be needed, within a
 token budget.
 
-A feature is worth something only the first time: the first quoted unit that shows it gets its value, later
-units get nothing for it. The price of a unit is its own tokens, plus its group's header if nothing of the
+A feature counts once: the first quoted unit that shows it gets the feature's value, and later units get
+nothing for this feature. The price of a unit is its own tokens, plus its group's header if nothing of the
 group is quoted yet. (A group is a call with its result, or the text of one message.)
 """
 
@@ -28,8 +28,8 @@ NEIGHBOUR_GAIN = 0.2
 continuous text."""
 
 RECOMPUTE_SHARE = 4
-"""If more than one in this many values changes, the values of all units are recomputed, because that is then
-faster."""
+"""If a pick changes the values of more than a quarter of the units, the values of all units are recomputed,
+because that is then faster. This is the divisor."""
 
 PICKS_PER_YIELD = 16
 """After this many picks, other threads get a turn. A pick is about ten short calls of numpy, 60 to 200 µs."""
@@ -59,7 +59,8 @@ class Candidates(Struct):
     header: list[int]
     """For each group, the index of its header unit; -1 if it has none."""
     opening: list[float]
-    """For each group without a header, the tokens of the reference that names its message."""
+    """For each group without a header, the tokens of the reference that names its message; 0 for the other
+    groups."""
 
 
 class GreedyCover:
@@ -103,8 +104,8 @@ class GreedyCover:
         self._spendings, self._ends_of_steps = [0.0], [0]
 
     def pick_until(self, budget: float) -> list[int]:
-        """Return the units that are picked until their prices reach `budget` tokens, in the order in which
-        they were picked. The result does not depend on earlier calls."""
+        """Pick units until their prices together reach `budget` tokens. Return these units in the order in
+        which they were picked. The result does not depend on earlier calls."""
         value = self._value
         while self._spent < budget and len(value):
             best = int(value.argmax())
@@ -168,8 +169,8 @@ class GreedyCover:
             self._value[units] = self._value_units(units)
 
     def _take_features(self, unit: int) -> list[Indices]:
-        """Take the weights of the features of `unit` from all units that show them, because they are covered
-        now. Return the units whose sums changed, one array per feature."""
+        """Mark the features of `unit` as covered: subtract their weights from the sums of all units that show
+        them. Return the units whose sums changed, one array per feature."""
         c, sums = self._c, self._sums
         features = c.features[c.starts[unit] : c.starts[unit + 1]]
         weights = self._weights[features].tolist()

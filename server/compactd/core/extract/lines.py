@@ -80,7 +80,7 @@ class Unit(Struct, frozen=True, array_like=True, gc=False):
 
 
 class SourceText(Struct, frozen=True, array_like=True, gc=False):
-    """One text of a message, before it is split into units. Its units become one `Part`."""
+    """One text of a message, before it is split into units. Its units become one `FactPart`."""
 
     role: int
     """The role of its lines, one of the constants in `line_roles.py`."""
@@ -138,8 +138,8 @@ def printable(line: str) -> str:
 
 
 def without_directory(line: str, directory: str) -> str:
-    """Return `line` with `directory` cut from the front of its paths. Return the line unchanged if that would
-    create a path that it does not contain."""
+    """Return `line` with `directory` cut from the front of its paths. Return `line` unchanged if the cut
+    would create a path that `line` does not contain."""
     bare = line.replace(directory, "")
     past = {(kind, plain_path(value, directory)) for kind, value in atoms(line)}
     return bare if past.issuperset(atoms(bare)) else line

@@ -38,7 +38,8 @@ _ERRORS = "rror|ERROR|FAIL|failed|xception|Traceback|panic:|undefined|not found|
 
 
 class Mark(Struct, frozen=True):
-    """A pattern for the lines to mark, with words of which every match contains one."""
+    """A pattern that marks lines. The pattern is slow, so a search for a few words (`needles`) first finds
+    the lines in which it can match."""
 
     pattern: re.Pattern[str]
     needles: tuple[str, ...]

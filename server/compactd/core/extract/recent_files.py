@@ -35,7 +35,7 @@ TURNS: Final = 3
 MESSAGES: Final = 300
 """At most this many of the newest messages are examined, because a turn can be a whole day's work."""
 FILES: Final = 20
-"""The most files that are returned."""
+"""The most files that `last_files` returns."""
 MAX_COMPARED_CHARS: Final = 1_000_000
 """A file's text with more characters than this counts as unknown."""
 CUT_LINE_CHARS: Final = 1_990
@@ -123,8 +123,8 @@ def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None
 
 
 def _apply_change(text: str | None, arguments: Mapping[str, Json]) -> str | None:
-    """Return the text of a file after the change that these arguments make. `text` is the text before; None
-    means unknown, before and after."""
+    """Return the text of a file after the change that these arguments make. `text` is the text before the
+    change. None stands for an unknown text, as argument and as result."""
     if (edits := arguments.get("edits")) is not None:
         for edit in edits if isinstance(edits, list) else ():
             text = _apply_change(text, edit) if isinstance(edit, dict) else None
@@ -163,9 +163,10 @@ def _plain(text: str) -> str:
 
 
 MIN_WITNESSES = 2
-"""A folder needs at least this many votes."""
+"""A folder can be the working folder only if at least this many files vote for it (see
+`working_directory`)."""
 MAX_PATHS = 400
-"""Only this many files, the newest, vote."""
+"""Only the newest files, this many, vote for the working folder (see `working_directory`)."""
 
 
 def working_directory(facts: Iterable[Facts], lexicon: Lexicon) -> str:

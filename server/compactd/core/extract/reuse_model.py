@@ -70,14 +70,14 @@ EXACT: Final = float(1 << 30)
 of a thousand weights, with 10 bits to spare."""
 
 NEVER_TOKENS = 200_000
-"""The age in tokens that means "never"."""
+"""An age of this many tokens stands for "never"."""
 RECENT_TOKENS = 6_000
 YOUNG_TOKENS = 3_000
 
 
 def freshness(age: float, limit: float = NEVER_TOKENS) -> float:
-    """Return how recent something is: 0 for age 0, and less the older it is, with the logarithm of the age in
-    tokens. An age above `limit` counts as `limit`."""
+    """Return how recent something is: 0 for age 0, and lower for a greater age, by the logarithm of the age
+    in tokens. An age above `limit` counts as `limit`."""
     return -math.log(1 + min(age, limit) / 1000)
 
 
@@ -178,8 +178,8 @@ class Statistics:
         """For each feature, the index of the message with the newest edit of a file in whose text it occurs;
         -1 for none."""
         self.touch: Indices = np.maximum.reduceat(touch[by], first)
-        """For each feature, the index of the message with the newest use of a file in which it was read; -1
-        for none."""
+        """For each feature, the index of the message with the newest use of a file whose text, as it was
+        read, contains the feature; -1 for none."""
 
     def place(self, feature: int) -> int:
         """Return the index in `features` of the feature with this number. The feature must occur in the

@@ -43,7 +43,7 @@ line."""
 LINK_WORTH: Final = 6.0
 """The worth of a link: showing an atom together with a line that says something about it."""
 LINK_LINES: Final = 3
-"""Only the last lines of an atom, at most this many, can give the atom's link."""
+"""Of the lines that say something about an atom, only the last ones, this many, can give the atom's link."""
 LINK_WORDS: Final = 3
 """A line says something about an atom if it has at least this many significant words (all words except common
 ones such as "the"), the atom included."""
@@ -72,8 +72,8 @@ LARGE_TOKENS: Final = 5000
 1, which they reach at `LARGE_TOKENS`."""
 SMALL_ATOM: Final = (1.0, 2.0, 2.0, 1.0)
 """A factor for atoms in a small summary, by the sort of the atom (see `features.ATOM_SHAPES`). A small
-summary should contain what must be spelled exactly: paths and literals, of which there are few. A larger
-summary also has room for words that help to predict the next ones."""
+summary should contain the few things that must be spelled exactly: paths and literals. A larger summary also
+has room for other words."""
 SMALL_RUN: Final = 1.5
 """A factor for runs of four signs in a small summary."""
 SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
@@ -99,7 +99,7 @@ class Worth(Struct, frozen=True):
     """How much features, links and roles are worth in a summary of a certain size."""
 
     features: tuple[tuple[float, ...], ...]
-    """The worth of a feature, by its kind and then its shape (see `lexicon.feature_shape`)."""
+    """The worth of a feature, by its kind and then its shape (see `features.feature_shape`)."""
     link: tuple[float, ...]
     """The worth of a link, by the sort of its atom (see `features.ATOM_SHAPES`)."""
     roles: dict[int, float]
@@ -133,10 +133,10 @@ def candidates(
 ) -> tuple[Candidates, Floats]:
     """Return the units that may be quoted, and what showing each of their features is worth.
 
-    A feature's worth is its weight in `weights`, but 0 if a message that stays in the view shows the feature
-    or if its number is in `unit_features`. After the features come the links. An atom has a link if lines say
-    something about it. The last `LINK_LINES` of these lines get the link as one more feature, so the first of
-    them that is quoted gets the link's worth. O(features).
+    A feature's worth is its weight in `weights`. It is 0 if a message that stays in the view shows the
+    feature, or if `shown` contains the feature's number. After the features come the links. An atom has a
+    link if lines say something about it. The last `LINK_LINES` of these lines get the link as one more
+    feature, so the first of them that is quoted gets the link's worth. O(features).
     """
     import numpy as np
 
@@ -224,8 +224,8 @@ def _last_of_each(feature: Indices, mentions: Indices) -> Indices:
 
 
 def _starts(values: Indices, size: int) -> Indices:
-    """Return, for each of the values 0, 1, … `size` - 1, where it begins if `values` are sorted; then the
-    end."""
+    """Return the index at which each integer from 0 to `size` - 1 would begin if `values` were sorted; then
+    the number of values."""
     import numpy as np
 
     return np.append(0, np.add.accumulate(np.bincount(values, minlength=size)))

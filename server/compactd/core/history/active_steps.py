@@ -1,9 +1,9 @@
 """Which compactions and prunes of a session are in force, that is, not undone: the rules of `undo`, `redo`
 and `branch`.
 
-`undo` and `redo` are markers that name a compaction or prune. After a new compaction or prune, those undone
-before can no longer be redone. On a branch, those on the branch's own path are in force. (Rules:
-docs/dev/behaviour.md, "Time travel".)
+`undo` and `redo` are markers that name a compaction or prune. After a new compaction or prune, an undone one
+can no longer be redone. On a branch, the compactions and prunes on the branch's own path are in force.
+(Rules: docs/dev/behaviour.md, "Time travel".)
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ActiveSteps:
         return (*self.steps, self.known[marker.target])
 
     def branch(self, path: Sequence[EntryId]) -> None:
-        """Switch to the branch whose entries are `path`, from the root to the leaf. Its compactions and
-        prunes that were not undone are in force. O(path)."""
+        """Switch to the branch whose entries are `path`, from the root to the leaf. The compactions and
+        prunes of this branch are then in force, except those that were undone. O(path)."""
         here = set(path)
         # What is in force follows from the path and not from the previous state, so that returning to a
         # branch restores its compactions.
@@ -77,7 +77,7 @@ class ActiveSteps:
 
 
 def line_to(parents: Mapping[EntryId, EntryId | None], entry_id: EntryId) -> list[EntryId]:
-    """Return the entries from the root to this one, by following `parents`. If a journal from elsewhere
+    """Return the entries from the root to `entry_id`, by following `parents`. If a journal from elsewhere
     contains a cycle, the cycle is followed only once. O(path)."""
     path: list[EntryId] = []
     at: EntryId | None = entry_id

@@ -13,7 +13,8 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Message, Usage
 
 UNFINISHED = frozenset(("aborted", "error", "cancelled", "canceled"))
-"""Stop reasons of a turn whose report is billed but does not measure the context."""
+"""Stop reasons of a turn that did not finish. Its usage report is billed, but is not used as the size of the
+context."""
 
 WINDOW_EXCEEDED = frozenset(("model_context_window_exceeded", "context_window_exceeded"))
 """Stop reasons that mean that the window was full (Anthropic Messages API, seen 2026-10)."""
@@ -22,8 +23,8 @@ LENGTH_STOPS = frozenset(("length", "max_tokens", "max_output_tokens", "MAX_TOKE
 """Stop reasons for a length limit: OpenAI chat, Anthropic, OpenAI responses, Gemini (seen 2026-10)."""
 
 SILENT_PERCENT = 99
-"""If an answer stopped for length and input + output is at least this percentage of the window, the window
-was full."""
+"""If an answer stopped at a length limit, and its input + output is at least this percentage of the window,
+the window was full."""
 
 Report = tuple[Usage, bool]
 """(the usage that was reported, whether the report named the output tokens)."""
@@ -72,7 +73,7 @@ def plan_append(
 ) -> AppendPlan:
     """Compute what appending `new` to the session of `fold` adds. O(new messages).
 
-    `handed_epoch` is the epoch of the context that the client was last given. It counts if `new` names no
+    `handed_epoch` is the epoch of the context that the client was last given. It is used if `new` names no
     epoch. A message whose id and content are already in the session is a duplicate: it gets its old entry id,
     and its own report is ignored. Raise `InvalidParams` if the id belongs to another message, or if the
     client was never given the epoch that `new` names.
@@ -202,8 +203,9 @@ class _Append:
 def is_silent_overflow(report: UsageReported | None, stop_reason: str | None, window: int | None) -> bool:
     """Return whether the report of a finished answer shows that the window (in tokens) was full.
 
-    That is so if the input, cache included, exceeds the window, if the answer stopped for length and input +
-    output is at least 99 % of the window, or if the stop reason says so (docs/dev/behaviour.md, "Silent").
+    It was full if the input, cache included, exceeds the window; if the answer stopped at a length limit and
+    input + output is at least 99 % of the window; or if the stop reason says so (docs/dev/behaviour.md,
+    "Silent").
     """
     if stop_reason in WINDOW_EXCEEDED:
         return True

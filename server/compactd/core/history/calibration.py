@@ -43,8 +43,8 @@ text in a session may change."""
 MAX_SHORT_GROWTHS = 15
 
 SHORT_OUTPUT = 0.5
-"""A reported output is short if reported output ÷ estimate of the same answer is below this. Then one of the
-two is wrong."""
+"""A reported output is short if reported output ÷ estimate of the same answer is below this. Then either the
+report or the estimate is wrong."""
 
 MIN_SURE_GROWTHS = 3
 """How many plausible values of growth ÷ estimate are needed before tokens that no estimate explains count as
@@ -81,8 +81,8 @@ class AnswerSize(Struct, frozen=True):
     """How many tokens the last reported answer takes in the next request."""
 
     counted: int = 0
-    """What `Fold.trailing` includes for the answer: its visible output as reported, or the estimate if no
-    output was reported."""
+    """What `SessionState.trailing` includes for the answer: its visible output as reported, or the estimate
+    if no output was reported."""
     estimate: int = 0
     is_reported: bool = False
 
@@ -105,14 +105,15 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """How much the request grew between two reports ÷ the estimate of what was added, oldest first."""
     short: tuple[tuple[float, float], ...] = ()
     """For each answer with a short reported output, two relative errors of the predicted growth of the
-    request: predicted with the reported output, and with the estimate."""
+    request. The first prediction takes the reported output as the answer's size, the second takes the
+    estimate."""
     least: tuple[int, int] | None = None
-    """(reported size, estimate) of the smallest request. For this request, an error of the slope matters
-    least."""
+    """(reported size, estimate) of the smallest request. The hidden tokens are computed from this request,
+    because an error of the slope matters least for it."""
 
     def with_growth(self, growth: int, answer: AnswerSize, after: int) -> Calibration:
         """Return this calibration with one more growth: between two reports, the request grew by `growth`
-        tokens through `answer` and through messages with the estimate `after`. An implausible growth is
+        tokens. Added were `answer` and messages of `after` estimated tokens. An implausible growth is
         ignored."""
         estimate = answer.estimate + after
         if estimate < MIN_ESTIMATE or not PLAUSIBLE[0] <= growth / estimate <= PLAUSIBLE[1]:
@@ -148,8 +149,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     def _trusts_short(self) -> bool:
         """Return whether short reported outputs are believed. They are not if the growth of the requests
-        contradicts them: some agents record the first of the numbers in a stream (Claude Code's files have 1
-        to 25, seen 2026-01)."""
+        contradicts them: some agents record the number from the beginning of a stream, when the answer is not
+        complete (Claude Code's files have 1 to 25, seen 2026-01)."""
         if len(self.short) < MIN_SURE_GROWTHS:
             return True
         reported, estimated = (median(miss[i] for miss in self.short) for i in (0, 1))
@@ -167,7 +168,7 @@ def median(numbers: Iterable[float]) -> float:
 
 
 class Calibrator:
-    """The calibrations of a session, one per estimator and model. The session's `Fold` calls its methods."""
+    """The calibrations of a session, one per estimator and model. `SessionState` calls its methods."""
 
     def __init__(self) -> None:
         self.answer = AnswerSize()
@@ -176,8 +177,8 @@ class Calibrator:
         self._learned: dict[tuple[str, str | None], Calibration] = {}
         self._estimator: str | None = None
         self._is_mixed = False
-        """Whether messages were counted by more than one estimator. Then sums over the view mean nothing
-        until a recount, and no entry records when that happens."""
+        """Whether messages were counted by more than one estimator. Then the sum of the view's estimates is
+        not used to learn, because no entry says whether the messages were recounted."""
         self._is_broken = True
         """Whether the messages since the last report were counted by two estimators, or there is no last
         report."""
@@ -198,14 +199,14 @@ class Calibrator:
             self._alike.clear()
 
     def forget(self) -> None:
-        """Forget the last report, because the context changed: do not take the next report as a growth since
-        then."""
+        """Forget the last report, because the context changed. The next report is then not compared with
+        it."""
         self.answer, self._reported = AnswerSize(), None
         self._is_broken = True
 
     def recount(self, answer: int | None) -> int:
         """Record that another estimator counts the last answer as `answer` tokens (None if it is not in the
-        view). Return by how much the answer's part of `Fold.trailing` changes."""
+        view). Return by how much the answer's part of `SessionState.trailing` changes."""
         last = self.answer
         if answer is None:
             return 0
@@ -225,10 +226,10 @@ class Calibrator:
         """Learn from the usage report `entry`, on which the context size is now based. All numbers are
         tokens.
 
-        `before` is (`Fold.base`, `Fold.trailing`) before this report. `answer` is the estimate of the message
-        that the report belongs to, None if it is not in the view. `trailing` is the estimate of everything
-        after the request, the answer included. `estimated` is the estimate of the whole context: system
-        prompt, tools, messages and answer.
+        `before` is (`SessionState.base`, `SessionState.trailing`) before this report. `answer` is the
+        estimate of the message that the report belongs to, None if it is not in the view. `trailing` is the
+        estimate of everything after the request, the answer included. `estimated` is the estimate of the
+        whole context: system prompt, tools, messages and answer.
         """
         if entry.estimator and self._estimator is not None:
             # If no message came since the estimator changed, only the report shows the change.
@@ -252,6 +253,6 @@ class Calibrator:
         self._is_broken = self._is_mixed and entry.entry_id not in self._alike
 
     def scale(self, estimator: str, model: str | None, factor: float) -> Scale:
-        """Return how to convert what `estimator` counted into tokens of `model`. `factor` is that of the
-        model's family."""
+        """Return how to convert what `estimator` counted into tokens of `model`. `factor` is the number by
+        which `estimator` already multiplies for the model's family."""
         return self._learned.get((estimator, model), NOTHING_LEARNED).scale(factor)

@@ -87,7 +87,8 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     """Whether the report measures the context. False for an aborted or failed turn: the report is billed but
     never becomes the current size."""
     estimator: str = ""
-    """The estimator that the session used; empty means the one that counted the last message."""
+    """The estimator that the session used. An empty text means the estimator that counted the last
+    message."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):
@@ -131,8 +132,8 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaul
     asked: str = ""
     """Trigger and budget of the request for the compaction, to recognise a repeated request (law 2)."""
     estimator: str = ""
-    """The estimator that counted the summary and the stubs; empty means the one that counted the message
-    before."""
+    """The estimator that counted the summary and the stubs. An empty text means the estimator that counted
+    the message before this entry."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True):
@@ -147,7 +148,8 @@ class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True)
     compaction_id: str | None = None
     """The compaction that found nothing to do except this prune; None if the prune was not part of one."""
     estimator: str = ""
-    """The estimator that counted the stubs; empty means the one that counted the message before."""
+    """The estimator that counted the stubs. An empty text means the estimator that counted the message before
+    this entry."""
 
 
 class Undone(Struct, frozen=True, kw_only=True, tag="undo"):

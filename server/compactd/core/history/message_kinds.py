@@ -1,4 +1,5 @@
-"""The kind of a message for cut points, and which messages are a person's requests."""
+"""Classify messages: the kind, which decides whether a compaction may cut before a message, and whether a
+person asks something in it."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from compactd.core.history.entries import Item
 from compactd.protocol.messages import Message, Text, ToolResult
 
 MessageKind = Literal["user", "bash", "assistant", "system", "result"]
-"""The kind of a message for cut points. `bash` is a user's shell command with its output. `result` is any
-message with tool results."""
+"""The kind of a message, by which cut points are chosen. `bash` is a user's shell command with its output.
+`result` is any message with tool results."""
 
 
 def kind_of(message: Message) -> MessageKind:
@@ -40,5 +41,6 @@ def is_request(message: Message) -> bool:
 
 
 def newest_request(items: Sequence[Item]) -> int | None:
-    """Return the index of the newest request (law 6); None if there is none."""
+    """Return the index of the newest message in which a person asks something (`is_request`); None if there
+    is none."""
     return next((i for i in range(len(items) - 1, -1, -1) if is_request(items[i].message)), None)

@@ -3,8 +3,8 @@
 `OutlineBuilder` adds one message after another, each in O(message) time and 26 bytes of memory. Its method
 `outline` returns a copy of the current state. Calls and results are matched as in `tool_pairs.match`. Cuts
 are safe, that is, separate no call from its result, by the rules of `core/planning/cut_points.py`. Tests
-check that the results are the same. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md, "opal.md",
-"1. Find Cut Point".)
+check that this module agrees with both. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md,
+"opal.md", "1. Find Cut Point".)
 """
 
 from __future__ import annotations
@@ -66,14 +66,15 @@ class Outline(Struct, frozen=True, kw_only=True):
     sums: array[int]
     """For each cut, the tokens of the messages before it."""
     batch_links: array[int]
-    """For each message, the next one of its batch, in a circle. A message without a connection to others
-    points to itself."""
+    """For each message, the index of the next message of its batch. The last one points to the first, and a
+    message without a connection to others points to itself."""
     unanswered: Mapping[int, int]
     """Messages with calls that have no result, and the number of these calls."""
     left_out: Mapping[int, tuple[int, ...]]
-    """Messages with results that answer no call, and the indices of these blocks."""
+    """Messages with results that answer no call, and the indices of the blocks with these results."""
     moved: Mapping[int, tuple[int, ...]]
-    """Messages with results that do not directly follow their call, and the indices of these blocks."""
+    """Messages with results that do not directly follow their call, and the indices of the blocks with these
+    results."""
     visible_tokens: int
     """The tokens of all messages that are not empty."""
     pinned: tuple[int, ...]
@@ -91,7 +92,8 @@ class Outline(Struct, frozen=True, kw_only=True):
         return KIND_OF[self.kinds[index]]
 
     def tokens(self, index: int) -> int:
-        """Return the tokens of one message, without the error results that the projection adds."""
+        """Return the tokens of one message, without the error results that the projection adds for calls
+        without a result."""
         return self.sums[index + 1] - self.sums[index]
 
     def is_safe(self, cut: int) -> bool:
@@ -176,15 +178,15 @@ class OutlineBuilder:
         self._request: int | None = None
         self._spoken: int | None = None
         self._closer = -1
-        """The last message that closed the calls before it. Only its own calls may be open."""
+        """The last message that closed the calls before it. Only calls of this message can still be open."""
         self._last_other = -1
         """The last message that contains more than results."""
         for item in items:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Add the next message. O(its blocks). A late result also costs copying one byte for each message
-        since its call."""
+        """Add the next message. O(its blocks). A result whose call is not in the message directly before also
+        costs one byte of copying for each message in between."""
         message, index = item.message, self.count
         self.count = index + 1
         role, meta = message.role, message.meta

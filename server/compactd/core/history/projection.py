@@ -1,10 +1,10 @@
 """The projection: repair the view so that every provider accepts it as a request (law 1).
 
 A view may contain calls without results (an unfinished batch, an interrupted turn), results without calls,
-and results that came late. Every provider refuses those. The projection repairs them and lists what it did in
-`repairs`; the view itself does not change. Calls and results are matched in `tool_pairs.py`. The repaired
-messages are still in compactd's own format, not yet in a provider's. (Rules: docs/dev/behaviour.md, "Time
-travel" and law 1.)
+and results that do not directly follow their call. Every provider refuses those. The projection repairs them
+and lists what it did in `repairs`; the view itself does not change. Calls and results are matched in
+`tool_pairs.py`. The repaired messages are still in compactd's own format, not yet in a provider's. (Rules:
+docs/dev/behaviour.md, "Time travel" and law 1.)
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ class Repair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One repair that the projection made so that providers accept the request."""
 
     kind: str
-    """`missing_result`: an error result was added for a call without one · `orphan_result`: a result without
-    its call was left out · `duplicate_result`: a further result of an answered call was left out ·
-    `moved_result`: a late result was moved to its call · `renamed_call`: a `call_id` that was already in use
-    got a suffix · `empty_message`: a message without content was left out."""
+    """`missing_result`: an error result was added for a call without a result · `orphan_result`: a result
+    without its call was left out · `duplicate_result`: a further result of an answered call was left out ·
+    `moved_result`: a result that did not directly follow its call was moved there · `renamed_call`: a
+    `call_id` that was already in use got a suffix · `empty_message`: a message without content was left
+    out."""
     entry_id: EntryId | None = None
     """The message that was repaired. For `missing_result` and `renamed_call`, the message that contains the
     call."""
@@ -88,7 +89,8 @@ class Projection(Struct, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...]
     """The repairs in the order in which they were made."""
     tokens: int
-    """The estimate over `messages`: the items' tokens, less what was left out, plus what was added."""
+    """The estimated tokens of `messages`: the tokens of the view's items, minus what was left out, plus what
+    was added."""
 
 
 def project(items: Sequence[Item], counter: Counter) -> Projection:
@@ -187,7 +189,8 @@ class _Projector:
             self._complete(index, item, calls)
 
     def _complete(self, index: int, item: Item, calls: Sequence[tuple[int, ToolCall]]) -> None:
-        """Add the missing and the late results of `calls` directly after the message of the calls."""
+        """Add results of `calls` directly after the message `index`, which contains the calls: an error
+        result for each call without a result, and the results that are too far behind their call."""
         in_place_to = self._results_end(index)
         late: dict[int, list[Block]] = {}
         for at, call in calls:

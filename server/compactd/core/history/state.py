@@ -84,8 +84,8 @@ class SessionState:
         self.path: list[EntryId] = []
         """The ids of the entries from the root to the leaf."""
         self.pin_marks: dict[EntryId, bool] = {}
-        """Whether `session/pin` last pinned or unpinned a message. For other messages, their `meta` decides
-        (`pins.py`)."""
+        """For each message that `session/pin` named, whether it was last pinned or unpinned. For other
+        messages, their `meta` decides (`pins.py`)."""
         self.model = ModelSet(at=0.0, model=None)
         self.prompts = 0
         """How many prompts the daemon's own loop has been given."""
@@ -110,13 +110,14 @@ class SessionState:
         """The estimated tokens of (system prompt, tools)."""
         self.epoch = 1
         self.view_epoch = 1
-        """The first epoch since which no message left the view or returned to it and the model did not
-        change."""
+        """The epoch at which the view's messages last changed other than by an append, or the model last
+        changed."""
         self.billing = Billing()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
-        """The input of the last usage report, cache included; None if the report is of an older epoch."""
+        """The input of the last usage report, cache included; None if no report has come since the view or
+        the model last changed."""
         self.trailing = 0
         """The tokens of everything after the last reported request, its answer included."""
         self.calibrator = Calibrator()
@@ -292,9 +293,9 @@ class SessionState:
         self._view = None
 
     def recount(self, estimator: str, count: CountMessage) -> None:
-        """Count again, with `count`, what another estimator than `estimator` counted, after a change of model
-        or settings. O(messages counted by another estimator). The epoch stays. A replay of the journal gives
-        the same estimates."""
+        """Count again, with `count`, every message, summary and stub that another estimator than `estimator`
+        counted. This is needed after a change of model or settings. O(messages counted by another estimator).
+        The epoch stays. A replay of the journal gives the same estimates."""
         others = self._counted_by - {estimator}
         foreign = [i for i, name in self._estimators.items() if name in others] if others else []
         for entry_id in foreign:
@@ -423,8 +424,8 @@ def size_without(size: int, removed: int, left: int) -> int:
     """Return the size that remains when `removed` tokens are removed from a reported `size` and an estimated
     `left` tokens stay.
 
-    The estimate may exceed the report. So the removed share of the size is at most the removed share of the
-    estimate, and the size stays above 0 while anything is left.
+    `removed` is an estimate and may exceed the reported size. So at most the same share is subtracted from
+    the size as from the estimate, and the size stays above 0 while anything is left.
     """
     return size - min(removed, size * removed // max(1, removed + left))
 

@@ -6,7 +6,7 @@ from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.protocol.messages import Message, Text
 
 TITLE_CHARS = 60
-"""The most code points of a title (protocol.md, "session/history")."""
+"""The maximum length of a title, in code points (protocol.md, "session/history")."""
 
 TITLE_SEARCH_CHARS = 20_000
 """How many code points of a text are searched for a title."""

@@ -30,7 +30,7 @@ class Matched(Struct, frozen=True):
     unpaired: dict[BlockPlace, str]
     """For the place of each result that answers no call, the kind of repair that the projection makes."""
     open: tuple[BlockPlace, ...]
-    """The calls that are open at the end, in order."""
+    """The calls that still wait for a result after the last message, in order."""
 
 
 def is_blank(block: Block) -> bool:
@@ -60,7 +60,8 @@ class Pending:
 
     @property
     def call_ids(self) -> tuple[str, ...]:
-        """The ids of the open calls, in the order of the calls. An id is repeated as often as it is open."""
+        """The ids of the open calls, in the order of the calls. An id that several open calls have is
+        repeated."""
         return tuple(call_id for call_id, calls in self._open.items() for _ in range(calls))
 
     def add(self, message: Message) -> None:

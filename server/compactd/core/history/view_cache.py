@@ -17,16 +17,17 @@ from compactd.core.history.outline import Outline, OutlineBuilder
 from compactd.core.tokens.counting import Counter
 
 MAX_INLINE_MESSAGES = 64
-"""The event loop adds at most this many messages to the outline at once, at a few µs each. More are left to a
-worker."""
+"""The event loop adds at most this many messages to the outline at once, at a few µs each. If more were
+appended, the next plan computes the outline in a worker."""
 
 MAX_COUNTS = 4_096
-"""How many texts have their token counts cached. Each plan counts the same fixed parts of the summary and the
-same user constraints."""
+"""How many texts have their token counts cached; a full cache is emptied. Each plan counts the same texts
+again: the fixed parts of the summary and the user's constraints."""
 
 
 class PathIndex(Protocol):
-    """An index of the messages of a path, as far as the path was read."""
+    """What was found in the messages of a path (the user's constraints), up to the entry that was read
+    last."""
 
     @property
     def read(self) -> int:
@@ -35,8 +36,8 @@ class PathIndex(Protocol):
 
 
 class Costs:
-    """A counter with a cache for what each plan counts again: short texts, and messages that are shown in
-    part."""
+    """A counter with a cache for what each plan counts again: short texts, and messages of which some tool
+    results are left out or moved."""
 
     __slots__ = ("_messages", "_texts", "counter")
 
@@ -73,7 +74,7 @@ class Costs:
 
 
 class ViewCache:
-    """The cache for one view of one path. A changed view gets a new one."""
+    """The cache for one view of one path. A changed view gets a new cache."""
 
     __slots__ = ("_costs", "_outlining", "said")
 
@@ -85,9 +86,9 @@ class ViewCache:
         self._costs: Costs | None = None
 
     def take_in(self, items: Sequence[Item]) -> None:
-        """Update the outline after messages were appended to `items`, the view's items, if there are at most
-        `MAX_INLINE_MESSAGES` and all are decoded. Otherwise drop the outline, so that the next plan computes
-        it. O(new messages)."""
+        """Add to the outline the messages that were appended to `items`, the view's items. If there are more
+        than `MAX_INLINE_MESSAGES` new messages or one is not decoded, drop the outline instead; the next plan
+        computes it. O(new messages)."""
         known = self._outlining
         if known is None:
             return

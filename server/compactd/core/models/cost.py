@@ -12,9 +12,10 @@ _TOKENS_PRICED = 1_000_000
 def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
     """Return the price of one request in US dollars; None if its tokens or its prices are unknown.
 
-    The prices are those of the last step whose `above` is strictly exceeded by the whole input, cache
-    included. They apply to the whole request, output included (models.dev's `context_over_200k`, price lists
-    of Google and OpenAI, seen 2026-10). If no cache price is listed, the input price applies. O(steps).
+    A large input may have higher prices: those of the last of `pricing.steps` whose `above` is less than the
+    input tokens, cache included. These prices apply to the whole request, output included (models.dev's
+    `context_over_200k`, price lists of Google and OpenAI, seen 2026-10). If no cache price is listed, the
+    input price applies. O(steps).
     """
     if usage is None or pricing is None:
         return None

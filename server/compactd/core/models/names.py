@@ -89,8 +89,8 @@ def name_key(model: str) -> str:
 
 
 def keys_of(models: Sequence[str]) -> list[str]:
-    """Return `name_key` for each of `models`, five times faster for thousands of them. No model may contain a
-    line end."""
+    """Return `name_key` for each of `models`. For thousands of names, this is five times faster than one call
+    per name. No model may contain a line end."""
     text = "\n".join(models).lower().translate(_FOLD)
     while "--" in text:
         text = text.replace("--", "-")
@@ -128,7 +128,7 @@ def last_part(key: str) -> str:
 def read_name(
     model: str, provider: str | None, base_url: str | None, is_known: Callable[[str], bool]
 ) -> ModelName:
-    """Take a model's name apart. `is_known` says which providers have rows.
+    """Take a model's name apart. `is_known` says whether the registry has rows for a provider.
 
     The provider is the first of these: `provider`; the one at `base_url`; a known first segment of the name
     (`openrouter/anthropic/…`, `anthropic:claude-…`); the one that alone has ids of this form (Bedrock's
@@ -174,7 +174,8 @@ def _without_gateways(
     """Return (provider that serves the model, the model's id at that provider, whether the provider was named
     separately or is a gateway).
 
-    At most two gateways (`openrouter/…`) are removed. The first known one serves the model.
+    At most two gateways (`openrouter/…`) are removed from the name. The first one that is known is the
+    provider.
     """
     named = served_by is not None
     for _ in range(2):

@@ -5,9 +5,9 @@ server that states its own window is believed even if it is larger. An observati
 when the registry's number for the model changes, because the limit may have changed with it.
 
 An error may quote other text: a file name, a URL, a tool's output that looks like a rejection. A doubtful
-rejection (`doubt_of`) is a sighting. It counts in the session that saw it, and in others only after a second
-one named the same window for a request of another size. (Rules: docs/dev/behaviour.md, "The budget
-equation".)
+rejection (`doubt_of`) is a sighting. It counts in the session that saw it. In other sessions it counts only
+after a second sighting named the same window for a request of another size. (Rules: docs/dev/behaviour.md,
+"The budget equation".)
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from compactd.core.models.names import last_part, name_key
 
 By = Literal["rejection", "server", "sighting"]
 """How a window was observed. `sighting` is a doubtful rejection. Versions before 2026-12 do not know this
-word and ignore the line."""
+word and ignore such an observation."""
 
 LASTS_S = 14 * 86_400.0
 """How many seconds an observed window is used. A real limit is soon named again by the server; a wrong one
 expires."""
 
 REWRITE_AFTER_S = 86_400.0
-"""After this many seconds, the same observation is written again with its new time."""
+"""If a server names the same window again, the observation is written again, with its new time, only after
+this many seconds."""
 
 MIN_SHARE = 4
 """A rejection that names less than a quarter of the known window is doubtful."""
@@ -42,7 +43,8 @@ names, or if the size that the rejection names is less than half of what was sen
 MAX_SIGHTINGS = 8
 
 MIN_OBSERVED_WINDOW = 256
-"""A smaller number of tokens is not a window. No model for conversations has so small a window."""
+"""The smallest number of tokens that is believed to be a window. No model for conversations has a smaller
+one."""
 
 Key = tuple[str, str, str]
 """(provider, model, endpoint), each in one spelling. An empty text means that there is none."""
@@ -147,8 +149,8 @@ def confirms(earlier: Observed, later: Observed) -> bool:
     """Return whether two doubtful rejections confirm each other: they name the same window for requests of
     different sizes.
 
-    A quotation repeats its numbers. So the sizes that the errors name must differ, and also the sizes that
-    were sent.
+    An error that only quotes a text repeats the numbers in it. So the sizes that the errors name must differ,
+    and also the sizes that were sent.
     """
     return (
         (earlier.window, earlier.known) == (later.window, later.known)
@@ -175,8 +177,8 @@ def in_force(observed: Observed | None, found: Lookup, now: float) -> Observed |
 
 def counting_window(learned: Observed | None, sighting: Observed | None, accepted: int) -> Observed | None:
     """Return the observation that counts in a session which saw `sighting` itself: the one of `learned` and
-    `sighting` with the smaller window. A sighting does not count if the provider has already accepted a
-    request of at least that size from this session (`accepted` tokens)."""
+    `sighting` with the smaller window. The sighting does not count if its window is at most `accepted`, the
+    tokens of a request of this session that the provider accepted."""
     if sighting is None or sighting.window <= accepted:
         return learned
     return sighting if learned is None or sighting.window < learned.window else learned
@@ -212,7 +214,7 @@ def judge(observations: Iterable[Observed]) -> dict[Key, Judged]:
     """Return, for each model at each endpoint, which observed window counts, and the doubtful ones
     (sightings) that are not confirmed yet. `observations` are sorted, oldest first. O(observations).
 
-    Versions that believed every rejection also recorded doubtful ones as rejections. They count as sightings.
+    Old versions believed every rejection and recorded doubtful ones as `rejection`. These count as sightings.
     """
     judged: dict[Key, Judged] = {}
     for one in observations:

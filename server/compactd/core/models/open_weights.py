@@ -2,9 +2,9 @@
 packed.
 
 One model has many names: `Qwen3-Coder-30B-A3B-Instruct-Q4_K_M.gguf`, `qwen3-coder:30b`,
-`mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit`. They share the family's words and the size. How the weights
-are packed (file format, quantisation) changes neither. Any other word (`-heretic`, `-v2`) stays in the stem,
-so that a derived model is not taken for the original.
+`mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit`. All of them have the same size and the same stem (the
+family's words). Words for how the weights are packed (file format, quantisation) are in neither. Any other
+word (`-heretic`, `-v2`) stays in the stem, so that a derived model is not taken for the original.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Weights(Struct, frozen=True):
     size: str | None
     """`30b`, `8x7b`, `e4b`, `1.5b`; None if the name has no size."""
     packed: bool
-    """Whether the name says how the weights are packed. Only names of files for the user's own machine do."""
+    """Whether the name says how the weights are packed. Only names of files for the user's own machine say
+    this."""
 
 
 # Patterns are strings that are compiled at first use.

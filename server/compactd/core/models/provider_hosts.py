@@ -31,8 +31,8 @@ FIRST_PARTIES = (
     "alibaba",
     "arcee",
 )
-"""Providers that serve models which they make themselves. Their rows apply to an id without a provider. Those
-at the end also serve models of others."""
+"""Providers that serve models which they make themselves. Their rows apply to an id without a provider; the
+first provider in this order counts. The ones at the end also serve models of other makers."""
 
 # fmt: off
 LOCAL = frozenset({
@@ -137,14 +137,15 @@ SYNONYMS = {
     "oobabooga": "text-generation-webui",
 }
 """Other names of providers, as LiteLLM, OpenRouter, Hugging Face and agents write them, in the spelling of
-`key_of`."""
+`name_key`."""
 
 SIBLINGS = {
     "google-vertex": ("google-vertex-anthropic",),
     "google-vertex-anthropic": ("google-vertex",),
     "azure": ("azure-cognitive-services",),
 }
-"""Providers whose rows are also searched, because they are one service with two names."""
+"""For a provider, the other providers whose rows are searched too, because they are the same service under
+another name."""
 
 PROXIES = frozenset(
     {

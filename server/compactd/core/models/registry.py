@@ -1,4 +1,5 @@
-"""The model registry: a model's window, limits and price. A guessed number always says that it is a guess.
+"""The model registry: finds a model's window, limits and price by any name of the model. If a number is
+guessed, the result says so.
 
 `Registry.lookup` goes through the steps of `resolution.py` and takes the first answer. The user's own
 settings for a model take precedence.
@@ -128,8 +129,8 @@ class Registry:
 
 
 def _rank(makers: Sequence[str], row: ModelRow) -> tuple[int, int, int, str, str]:
-    """Return the sort key of a row: providers most similar to the named one first, then the models'
-    makers."""
+    """Return the sort key of a row. Rows of the providers `makers` come first, in that order, then rows of
+    the models' own makers (`FIRST_PARTIES`)."""
     named = makers.index(row.provider) if row.provider in makers else len(makers)
     made = FIRST_PARTIES.index(row.provider) if row.provider in FIRST_PARTIES else len(FIRST_PARTIES)
     return named, made, len(row.id), row.provider, row.id

@@ -1,9 +1,9 @@
 """Find a model's context window in the registry, in steps from the most certain to a guess; the first answer
 counts.
 
-Each row of the registry describes one model at one provider (`rows.py`). A recorded window that is too large
-makes requests fail, but one that is too small only costs a summary. So if sources differ, the smaller number
-counts. Steps compare whole words only: no part of a word and no edit distance ever finds a row.
+Each row of the registry describes one model at one provider (`rows.py`). If sources differ, the smaller
+window counts: a window that is too large makes requests fail, but one that is too small only costs a summary.
+Steps compare whole words only: no part of a word and no edit distance ever finds a row.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ CONSENSUS = 0.06
 """Windows of one model at several providers agree if they differ by at most this share."""
 
 MAJORITY = 2 / 3
-"""If this share of a model's hosts have windows that agree, that is the model's window, whatever the other
-hosts offer."""
+"""If the windows of this share of a model's hosts agree, the model gets the window of these hosts, whatever
+the other hosts offer."""
 
 
 Keys = list[str]
@@ -51,8 +51,8 @@ def _exact(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
 
 
 def _variant(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
-    """Return the answer from the provider's own row under an equivalent spelling, found by one change after
-    another; None if there is none."""
+    """Return the answer from the provider's own row under an equivalent spelling of the name
+    (`name_spellings`); None if there is none."""
     if name.provider is None or not name.key:
         return None
     for key, how in name_spellings(name.key, name.provider):
@@ -83,8 +83,9 @@ def _maker(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
 
 
 def _consensus(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
-    """Return the window on which a model's providers agree. If they do not agree, return what most of them
-    say or the native window, as disputed. For a name at a gateway, return the smallest window, as a guess."""
+    """Return the window on which a model's providers agree. If they do not agree, the result is disputed: the
+    model's native window if it is known, otherwise what most providers say, or the smallest window. For a
+    name at a gateway, return the smallest window, as a guess."""
     if not name.key:
         return None
     for key, how in name_spellings(name.key, name.provider):
@@ -215,9 +216,9 @@ def _is_router(rows: ModelRows, answer: Lookup) -> bool:
 
 
 def _of_router(name: ModelName, answer: Lookup) -> Lookup:
-    """Return `answer` for a router. A router picks the model, so its window is unknown: the recorded one is
-    the largest of its models, or a default. So it is lowered to `FALLBACK_WINDOW`, unless the name selects a
-    window."""
+    """Return `answer` for a router. A router picks the model, so the window of a request is unknown; the
+    registry has the largest window of the router's models, or a default. The window is lowered to
+    `FALLBACK_WINDOW`, unless the name selects one."""
     window = answer.context_window if name.window else min(answer.context_window, FALLBACK_WINDOW)
     return replace(
         answer,
@@ -286,7 +287,7 @@ _OF_BEDROCK: tuple[SpellingChange, ...] = (
 @lru_cache(maxsize=64)
 def name_spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
     """Return (spelling, description of the last change) for `key`: the key itself, then the key after each
-    change, which is applied on top of those before. Cached."""
+    change. A change is applied to the result of the changes before it. Cached."""
     found = [(key, "by its name")]
     changes = _CHANGES
     if provider == "amazon-bedrock":
@@ -307,9 +308,10 @@ def name_spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...
 
 
 def agreed_row(rows: tuple[ModelRow, ...]) -> tuple[ModelRow, Confidence]:
-    """Return the row to answer from, and how certain it is. If all windows are within `CONSENSUS`, it is the
-    row with the smallest window. Otherwise the answer is disputed: the smallest of a `MAJORITY` that agrees
-    (a host that loads less than others says nothing about the model), or else the smallest of all."""
+    """Return the row to answer from, and how certain it is. If all windows are within `CONSENSUS`, this is
+    the row with the smallest window. Otherwise the answer is disputed. It is the smallest row among at least
+    three and a `MAJORITY` that agree, because a host that loads less says nothing about the model. Without
+    such a majority, it is the smallest of all rows."""
     smallest = _smallest(rows)
     windows = sorted(row.context for row in rows)
     if windows[0] >= windows[-1] * (1 - CONSENSUS):
@@ -344,8 +346,8 @@ def _smallest(rows: Sequence[ModelRow]) -> ModelRow:
 
 
 def _trust(rows: ModelRows, name: ModelName, how: str) -> Confidence:
-    """Return how far to trust a row that was found by a name without a provider. For example, nobody knows
-    what `acme/gpt-5` is."""
+    """Return how far to trust a row that was found by `name`. A name such as `acme/gpt-5`, whose first part
+    occurs in no row's id, gives only a guess."""
     org, separator, _ = name.key.partition("/")
     if separator and name.provider is None and not rows.has_org(org):
         return "guess"

@@ -120,8 +120,9 @@ class ModelRows:
         return None
 
     def row_named_at(self, provider: str, key: str) -> ModelRow | None:
-        """Return the row at `provider` whose canonical name, or whose id or its last part with or without a
-        date, is `key`. None if there is none, or if several differ in their window."""
+        """Return the row at `provider` that has `key` as its canonical name, its id or the last part of its
+        id, with or without a date. None if there is none, or if several rows match and their windows
+        differ."""
         for shelf in self._rows_by_provider(provider):
             rows = shelf.short.get(key, [])
             if rows and len({(row.context, row.input) for row in rows}) == 1:
@@ -146,15 +147,15 @@ class ModelRows:
         return self._everywhere.keys()
 
     def rows_named(self, key: str) -> tuple[ModelRow, ...]:
-        """Return the rows of all providers whose canonical name, or whose id's last part with or without a
-        date, is `key`. Retired rows are included only if there are no others."""
+        """Return the rows of all providers that have `key` as their canonical name or as the last part of
+        their id, with or without a date. Retired rows are included only if there are no others."""
         self._index_all()
         rows = tuple(self._row(number) for number in self._everywhere.get(key, ()))
         return tuple(row for row in rows if not row.retired) or rows
 
     def has_org(self, name: str) -> bool:
-        """Return whether some id begins with `name/`, as hosts that keep the maker or packer of a model in
-        its id write it."""
+        """Return whether the id of some row begins with `name/`. Some hosts write the maker or packer of a
+        model there."""
         self._index_all()
         return name in self._orgs
 
@@ -220,7 +221,7 @@ class ModelRows:
 
 
 class _ProviderRows:
-    """The rows of one provider, by every key that may be used to find them. O(rows)."""
+    """The rows of one provider, indexed by every key under which a row can be found. O(rows)."""
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
         self.exact: dict[str, ModelRow] = {}

@@ -41,8 +41,8 @@ NEGATED = frozenset(
 MIN_CLAIMED_TOKENS = 64
 """The smallest number, in tokens, that can be a window."""
 SHORT_FIELD = 8192
-"""The size, in characters, below which a cap belongs to a short field such as a name, a description or an
-id, and not to a conversation."""
+"""A cap below this many characters belongs to a short field, such as a name, a description or an id, and not
+to a conversation."""
 
 
 POSSIBLE = frozenset({"may", "can", "could", "might"})
@@ -64,12 +64,19 @@ PLACED = frozenset({"line", "column", "expected", "syntax"})
 ODD = frozenset(
     {"parser", "lexer", "parse", "jwt", "csrf", "cookie", "rsa", "cipher", "encryption", "padding"}
 )
-"""Words next to tokens that are not a model's, such as those of a parser or a login."""
+"""Words which say that the tokens next to them are not a model's but, for example, a parser's or a
+login's."""
 
 
 def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
-    """Return the claims of one clause as (claim, reason). `meaning.py` ranks them. The claims are
-    `window`, `room`, `prompt`, `tokens`, `statement`, `output`, `payload`, `count`, `tooled` and `memory`."""
+    """Return the claims of one clause as (claim, reason). `meaning.py` ranks them.
+
+    A claim is one of these words: `window` (the window is exceeded), `room` (the window has no room for the
+    answer), `prompt` (the prompt is too long), `tokens` (there are too many tokens), `statement` (a limit is
+    only stated), `output` (the output's own cap), `payload` (a size in bytes or characters), `count` (a
+    number of items, a short field or another parameter), `tooled` (a cap on a tool's result) and `memory`
+    (the provider's memory).
+    """
     has = {lexeme.concept for lexeme in clause}
     if PACE in has and WINDOW not in has:
         return []
@@ -335,8 +342,8 @@ def _is_type_refused(words: set[str]) -> bool:
 
 
 def _is_output_added(clause: Sequence[Lexeme]) -> bool:
-    """Return whether the clause adds prompt and output, so that the output is not compared alone:
-    `messages or completion`."""
+    """Return whether the clause counts the output together with the prompt: `messages or completion`. Then
+    the output's own cap is not what was exceeded."""
     return any(
         lexeme.concept in (REQUEST,) and lexeme.word in ("text", "message", "conversation")
         for lexeme in clause
@@ -352,7 +359,7 @@ def _prompt_long(clause: Sequence[Lexeme]) -> bool:
 
 def _client_cap(clause: Sequence[Lexeme], has: set[str]) -> str | None:
     """Return the reason if the clause is about a client's cap on a piece of the request, such as a tool's
-    result, a file or a chunk; otherwise None."""
+    result, a file or a chunk; otherwise None. `has` are the concepts in the clause."""
     over = next((i for i, x in enumerate(clause) if x.concept in (OVER, LONG)), 0)
     subject = [x for x in clause[:over] if x.concept not in (NONE, NUMBER, FIELD, SIZE, TOKENS)]
     if not subject or any(x.concept in (PROMPT, REQUEST, TOTAL) for x in subject):

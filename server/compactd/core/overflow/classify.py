@@ -28,9 +28,8 @@ __all__ = ["FailureKind", "FailureReport", "Fix", "Verdict", "classify"]
 Fix = Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
 
 FULL = 0.99
-"""The share of the window from which a length stop counts as an overflow: if an answer was cut for length
-and at least this share of the window is used, the window cut it, not the output cap
-(docs/dev/behaviour.md, "Overflow")."""
+"""An answer that was cut for length counts as an overflow if at least this share of the window is used: then
+the window cut the answer, not the output cap (docs/dev/behaviour.md, "Overflow")."""
 
 BODILESS = frozenset({"cerebras", "mistral"})
 """Providers that answer an overflow with status 400 or 413 and no body (overflow lists of go agent and pi,
@@ -71,8 +70,8 @@ LAST = 1200
 MEASURED = "a cap in bytes or characters"
 """The reason given for a message that says that something is too large in bytes or characters."""
 LENGTHY = "the error's code: a length"
-"""The reason given for an overflow code that does not name the window or tokens. The limit of
-`prompt_too_long` may be one in characters."""
+"""The reason given for an overflow code that does not name the window or tokens. The limit that such a code
+is about may be in characters (`prompt_too_long`)."""
 MAX_FIGURE = 100_000_000
 """The size, in tokens, from which a number in a field of the body is taken for a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
@@ -153,8 +152,8 @@ def classify(failure: FailureReport) -> Verdict:
 
 
 def _classify(failure: FailureReport) -> Verdict:
-    """Return the verdict on one failure. Its `teaches` does not yet take the status into account, and its
-    `is_stated_by_provider` is always false."""
+    """Return the verdict on one failure, which `classify` completes: `teaches` does not yet take the status
+    into account, and `is_own` is always false."""
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():
@@ -262,8 +261,8 @@ def _meaning(message: str, *, embeds: bool) -> Meaning:
 
 
 def _add_body_figures(found: Meaning, body: Unwrapped) -> Meaning:
-    """Return `found`. If it is an overflow and names no limit, its figures come from the body's numeric
-    fields (llama.cpp's `n_prompt_tokens`, `n_ctx`)."""
+    """Return `found`, the meaning of a message. If the message reports an overflow and names no limit, its
+    figures come from the body's numeric fields (llama.cpp's `n_prompt_tokens`, `n_ctx`)."""
     if found.kind != "overflow" or found.figures.limit is not None or not body.figures:
         return found
     named = _figures_of(body)
@@ -283,8 +282,8 @@ def _figures_of(body: Unwrapped) -> Figures | None:
 
 
 def _unitless_figures(body: Unwrapped) -> Figures:
-    """Return the figures of the first message that has any. The message is read as if its numbers were
-    tokens, because a code has already said so."""
+    """Return the figures of the first message that has any. Numbers without a unit count as tokens, because
+    the error's code already names an overflow."""
     for message in body.messages:
         found = read_meaning(f"{message} ; too many prompt tokens").figures
         if found.limit is not None or found.requested is not None:
@@ -391,8 +390,8 @@ def _evidence(status: int | None) -> str:
 
 
 def _is_window_full(failure: FailureReport) -> bool:
-    """Return whether the usage shows that the window is full: it is larger than the window, or the answer
-    was cut for length and fills at least `FULL` of the window."""
+    """Return whether the usage shows that the window is full: the request is larger than the window, or the
+    answer was cut for length and request and answer together fill at least `FULL` of the window."""
     used, window = failure.used or 0, failure.window or 0
     if window <= 0:
         return False

@@ -1,5 +1,5 @@
-"""Machine codes of errors: those whose kind is in a table, and those that say no more than the status;
-and the HTTP status in the words of an error."""
+"""Tables of the machine codes of errors, and a search for the HTTP status in an error's words. One table
+gives the kind of codes whose words would mislead; the other lists codes that say no more than the status."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ STATUS = (
 NUMBER = r"(?<!\d)[45]\d\d(?!\d)"
 """Matches a number in the range of HTTP error statuses."""
 NUMBERS = 12
-"""The maximum number of such numbers that are examined."""
+"""The maximum number of three-digit numbers from 400 to 599 that one search for a status examines."""
 BEFORE = 40
-"""How many characters before its number the words of a status may begin."""
+"""The words that identify a status begin at most this many characters before its number."""
 
 
 def find_status(text: str, start: int) -> re.Match[str] | None:

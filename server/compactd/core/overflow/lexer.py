@@ -88,15 +88,15 @@ TIMES = word_set("s sec secs second seconds min mins minute minutes h hour hours
 METRIC = word_set("ko mo go")
 """French units of bytes. They count as such only after a number."""
 SMALL = 10_000
-"""The size from which a number is never scaled by the word after it."""
+"""A number of this size or more is never scaled by the word after it."""
 COUNTING = r"(?i)\s?-?(?:tok|jeton|токен|トークン|토큰)"
 """Matches a unit that has no fractions. A point before three digits is then a thousands separator:
 `150.000 Token` is 150,000."""
 
 
 MAX_LEXEME_CHARS = 80
-"""The length, in characters, from which an identifier with a number is not taken for the name of a single
-thing."""
+"""An identifier with a number (`NUMBERED`) counts as the name of a single thing only if it has fewer
+characters than this."""
 SEAM = r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3040-\u9fff\uac00-\ud7a3])"
 """Matches the place where a Chinese, Japanese or Korean letter is next to a Latin letter or digit, without
 a space."""
@@ -109,7 +109,8 @@ class Lexeme(NamedTuple):
     concept: str
     """One of the concepts of `vocabulary.py`."""
     word: str
-    """The word in lower case, or the sign or digits as written. A merged pair is two words with a space."""
+    """The word in lower case, or the sign or digits as written. If two words have one concept together, this
+    is both words with a space between them."""
     value: int
     """The value of a number; otherwise 0."""
     at: int

@@ -3,9 +3,9 @@
 Three forms of log are known: a line of a logger that begins with its place in the source, an agent's card
 about a failure (a heading, then `key: value` lines), and llama.cpp's lines about one request.
 
-A listing of source code that quotes errors looks similar. But a logger writes one place, with one space after
-it, and then an error object, or a code with its sentence, without quotation marks. A listing has several
-places or folder paths, or the text after them is indented, quoted or assigned.
+Source code that quotes errors looks similar. A logger, however, writes a single place in the source with one
+space after it. An error object follows, or a code with its sentence, without quotation marks. Source code has
+several places or folder paths, or the text after them is indented, quoted or assigned.
 """
 
 from __future__ import annotations
@@ -109,8 +109,9 @@ def refusal_in_log(text: str) -> str:
 
 
 def _refusal_after_place(lines: list[str], placed: re.Match[str]) -> str | None:
-    """Return the refusal after a logger's place (`placed`, the match in the first line). None if it is not
-    a logger's: then there is a second place, or the text after the place is source code or a description."""
+    """Return the refusal after a logger's place in the source. `placed` is the match of the place in the
+    first line. Return None if no logger wrote the lines: they have several places, the place is in a file of
+    tests, or the text after it is source code or a description."""
     place = placed.group()
     if re.search(TESTING, placed.group("file")) is not None or any(
         not line.startswith(place) for line in lines

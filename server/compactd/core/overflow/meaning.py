@@ -104,8 +104,8 @@ GIGABYTES = frozenset({"gb", "gib", "mb", "mib"})
 CAPPED = ("a cap in bytes or characters", "a short field's cap")
 """The reasons given for a text that is too long in characters."""
 NEARLY = 1.25
-"""If the number that was sent, times this factor, reaches the window, the two numbers are not swapped (see
-`_in_order`)."""
+"""If a message names a window and a request that is smaller by at most this factor, the two numbers are kept
+as they are (see `_in_order`)."""
 REMAINING_WORDS = frozenset({"remaining", "left"})
 """Words for what is left of the window."""
 FREE_SPACE_WORDS = frozenset({"remaining", "left", "available"})
@@ -121,8 +121,8 @@ RATED = frozenset(
 )
 """Words about a rate limit. If a message contains one, the month in it belongs to an advertisement."""
 SHORT = 14
-"""In lexemes. A shorter message with two counts of tokens is about the prompt, even if it does not name
-it."""
+"""A message with fewer lexemes than this and two counts of tokens is about the prompt, even if it does not
+name the prompt."""
 RETRY_WORDS = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
 """Words that ask the user to send the same request again, shortened."""
 MAX_MESSAGE_CHARS = 3000
@@ -235,16 +235,17 @@ def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figure
 
 
 def _without_remaining(stated: Figures) -> Figures:
-    """Return the figures of an error that says how much of the window is left. The smaller number is then
-    not the whole request, and is left out."""
+    """Return the figures of an error that says how much of the window is left. If the two numbers are a limit
+    and a smaller one, the smaller one is what is left, not the request, and only the limit is kept."""
     if stated.limit is None or stated.requested is None or stated.requested > stated.limit:
         return stated
     return Figures(limit=max(stated.limit, stated.requested))
 
 
 def _in_order(stated: Figures) -> Figures:
-    """Return the figures of an error about the prompt alone. If the limit is larger than what was sent,
-    swap the two, or keep only the limit if it is named as a window's."""
+    """Return the figures of an error about the prompt alone. If the limit is larger than what was sent, the
+    two numbers are swapped. A limit that is named as a window's is never swapped: then what was sent is kept
+    if it is close to the limit (`NEARLY`), and otherwise dropped."""
     if stated.output is not None or stated.limit is None or stated.requested is None:
         return stated
     if stated.requested >= stated.limit or stated.requested < MIN_ROLE_TOKENS:
@@ -265,7 +266,8 @@ def _kind(
     found: Sequence[Lexeme],
 ) -> tuple[FailureKind | None, str, bool]:
     """Return (kind, reason, clear): `clear` is `Meaning.clear`. The order of the checks is the order of
-    evidence."""
+    evidence. `claims` are the claims of all clauses with their reasons. `everywhere` are the concepts and
+    `words` the words of the message `text`, `stated` are its figures, `found` its lexemes."""
     paced = PACE in everywhere
     if "window" in claims:
         return "overflow", claims["window"], True

@@ -164,8 +164,9 @@ def figures(found: Sequence[Lexeme]) -> Figures:
 
 
 def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | None:
-    """Return the limit among the numbers with the role of a limit; None if all are too small. A window's
-    limit is preferred to others, and a limit that was exceeded to one that was not."""
+    """Return the limit among `limits`, the numbers with the role of a limit; None if all are too small. A
+    window's limit is preferred to others, and a limit that was exceeded to one that was not. `asked` and
+    `outputs` are the sizes of the request and of its output that the error names."""
     fitting = [r for r in limits if r.value >= MIN_ROLE_TOKENS]
     if not fitting:
         return None
@@ -181,7 +182,9 @@ def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | N
 def _requested_sizes(
     inputs: list[int], totals: list[int], output: int | None, limit: int | None
 ) -> tuple[int | None, int | None]:
-    """Return (everything that was compared with the limit, the prompt's part of it)."""
+    """Return (everything that was compared with the limit, the prompt's part of it). `inputs` are the parts
+    of the prompt that the error names, `totals` the sizes of the whole request, and `output` is the output's
+    part."""
     prompt = sum(inputs) if inputs else None
     if totals:
         total = max(totals)
@@ -398,7 +401,7 @@ def _is_what_passed(before: Sequence[Lexeme]) -> bool:
 
 
 def _is_a_models(before: Sequence[Lexeme]) -> bool:
-    """Return whether the words before a number name a model, and name it after what was sent: `was
+    """Return whether the last thing that the words before a number name is a model, not what was sent: `was
     submitted to a model with a N-token window`. The number is then the model's limit."""
     told = [x.concept for x in before if x.concept in (MODEL, GIVEN)]
     return bool(told) and told[-1] == MODEL

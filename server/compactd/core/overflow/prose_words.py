@@ -83,7 +83,7 @@ POLITE = listed_pairs(
     "which exceed,might exceed,may exceed,would overflow,can exceed,could exceed,will exceed,i e,"
     "that exceeds,to prevent"
 )
-"""Those pairs that refusals and their wrappers use too, so that each counts for less."""
+"""Those of `DESCRIBING_PAIRS` that refusals and their wrappers use too. Each of them counts for less."""
 FAMILIAR = word_set(
     "summary room thread earlier clear retrying press esc twice go few open "
     "fatal uncaught php exceptions java com org io net main thread runtime warning notice a about"
@@ -108,8 +108,8 @@ FAMILIAR = word_set(
     " dem ein eine ist sind von und im ce cette est es son votre su sua seu este esta het een van voor"
     " pour por per por il que dans par ma et al con se ha ho si mi el"
 )
-"""Words of refusals to which `vocabulary.py` gives no concept: articles, verbs of servers, names of
-fields. An English word in neither list is unusual in a refusal."""
+"""Words of refusals to which `vocabulary.py` gives no concept: articles, verbs of servers, names of fields.
+An English word that is neither here nor in the vocabulary is unusual in a refusal."""
 OPENINGS = word_set(
     "when whenever once because so why also note does is how if unless as raised returned thrown occurs"
     " rejected indicates triggered signals emitted"

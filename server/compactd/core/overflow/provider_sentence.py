@@ -73,8 +73,8 @@ MAX_SENTENCE = 400
 """The maximum number of characters from the beginning of a message to the end of the sentence that names
 the numbers."""
 CONTINUING = re.compile(r"\s*(?:please|try|decrease|reduce|[^a-z\s]|$)")
-"""Matches how a provider's text may continue after that sentence. Any other lower-case letter means that
-the sentence had not ended: the full stop was part of a name."""
+"""Matches how a text may continue after the provider's sentence. Any other lower-case letter means that the
+sentence had not ended: the full stop was part of a name."""
 
 
 def is_stated_by_provider(text: str, status: int | None, limit: int, requested: int | None) -> bool:
@@ -101,7 +101,8 @@ def _without_prefixes(said: str) -> str:
 
 def _begins_with(said: str, limit: int, requested: int | None, fields: set[int]) -> bool:
     """Return whether `said` begins with a provider's sentences, up to the one that names `limit` and
-    `requested`. `fields` are numbers in the fields of the body; `limit` may be one of them instead."""
+    `requested`. `fields` are the numbers in the body's fields. If `limit` is one of them, the sentences need
+    not name it."""
     ends: dict[int, int] = {}
     for found in NUMBER.finditer(said[:MAX_SENTENCE]):
         ends.setdefault(int(re.sub(r"\D", "", found.group())), found.end())

@@ -38,7 +38,8 @@ PARSING = word_set(
     "pars json schema unterminated deserializ decod tool arguments template near regex syntax yaml xml"
     " function"
 )
-"""Strings of which every match of `PARSED` contains one, so that most texts need no regular expression."""
+"""Strings to search for first. Every match of `PARSED` contains one of them, so a text without them needs no
+regular expression."""
 SIGNS = 160
 """The maximum number of quotation marks in a text that is searched for quoted passages. Each mark costs a
 search."""
@@ -152,7 +153,7 @@ ADVISED = (
 )
 """Matches the advice that a client adds after a refusal as the last sentence."""
 ADVISING = 500
-"""The length, in characters, from which `ADVISED` is not removed from a text."""
+"""`ADVISED` is removed only from a text with fewer characters than this."""
 SENTENCE = r"[.!?。！？]+(?=\s|$|[^\x00-\x7f])|[；。！？]"
 """Matches the end of a sentence."""
 MEASURES = r"(?<!\S)[a-z][a-z_]{2,80}=[\w().:-]{1,80}(?=\s|$)"
@@ -354,8 +355,8 @@ def _unusual_word_points(prose: str, words: list[str]) -> int:
 
 
 def _other_language_points(prose: str) -> int:
-    """Return points for a text in another language than English that has long quotations or four
-    sentences. No provider's refusal has."""
+    """Return points for a text in another language than English that has long quotations or at least four
+    sentences. Refusals of providers have neither."""
     if prose.isascii():
         return 0
     closed = any(mark in prose for mark in "»“”」』")

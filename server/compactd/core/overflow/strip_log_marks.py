@@ -17,9 +17,11 @@ from functools import cache
 TRACE_CHARS = 6000
 """How many characters are examined."""
 LINE = 300
-"""Ruby's one-line form names the place in the source within this many characters."""
+"""A text of one line counts as Ruby's form of an error only if it names the place in the source (`file.rb:`)
+within this many characters."""
 MAX_OTHER_LINES = 4
-"""The maximum number of lines that are not part of the stack trace."""
+"""A text with more lines than this outside its stack frames, the error's message included, is not read as a
+stack trace."""
 TRACE_SERVICE = (
     r"^(?:(?:\d{1,3}\|)?[A-Za-z][\w.@-]{0,40}\s{0,12}\|"
     r"(?:\s[\d-]{10}[T ][\d:.]{5,15}\s?[+Z\d:]{0,7}(?=\s))?(?:\s|$)"
@@ -70,8 +72,9 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def thrown_message(text: str) -> str | None:
-    """Return the message of the error whose stack trace `text` is; None if it is not a stack trace, or
-    contains other text. O(characters examined)."""
+    """Return the message of the error whose stack trace `text` is. Return None if `text` is not a stack
+    trace, or has other text before the trace or more than `MAX_OTHER_LINES` lines outside its frames.
+    O(characters examined)."""
     if "\n" not in text:
         return _ruby_message(text) if ".rb:" in text[:LINE] else None
     service, frame, error = _patterns()

@@ -197,8 +197,8 @@ def without_markup(text: str) -> str:
 
 
 def resume_cut(tail: str, *, structured: bool) -> str:
-    """Return `tail`, the end of a long text, ready to be read. If the text is `structured`, the string
-    that was cut at the beginning of `tail` is dropped and a bracket is opened."""
+    """Return `tail`, the end of a long text, ready to be read. If the text is `structured`, `tail` probably
+    begins inside a string: the rest of that string is dropped, and an opening bracket is put in its place."""
     if not structured:
         return tail
     end = re.search(r"""(?<!\\)["'](?=\s*[,}\]])""", tail)
@@ -247,9 +247,9 @@ class FieldScan:
         return "\n".join(piece for piece in prose if piece.strip())
 
     def block(self, text: str, start: int, depth: int, *, echo: bool) -> int:
-        """Collect the fields of one container, which begins at `start`, and of everything in it. Return
-        the index after it. If `echo` is true, it repeats the request and its fields are skipped. It does
-        not recurse, so any nesting is safe."""
+        """Collect the fields of the container that begins at `start`, and of everything in it. Return the
+        index after the container. `echo` says that the container repeats the request: then its fields are
+        skipped. The function does not recurse, so any nesting is safe."""
         stack: list[tuple[str, str, bool]] = []
         key, pending, quoted, silent = "", None, False, echo
         name = owed = ""
@@ -305,8 +305,9 @@ class FieldScan:
         return len(text)
 
     def emit(self, name: str, key: str, value: str, depth: int, *, quoted: bool, silent: bool) -> None:
-        """Record one value with its key. If the value itself contains a notation, collect the fields of
-        that instead."""
+        """Record one value under `key`; `name` is the key as the body spells it. If the value itself contains
+        a notation, collect the fields of that notation instead. A `silent` value is part of an echo and is
+        ignored."""
         if silent:
             return
         if "\\" in value:

@@ -62,7 +62,8 @@ class CutCandidate(Struct, frozen=True, kw_only=True):
     stubs: Mapping[int, Stub]
     """Stubs that replace tool output of the messages that stay, by message index."""
     shortened: int
-    """How many tool results these stubs shorten that the view does not already show shortened."""
+    """How many tool results these stubs shorten. Results that the view already shows in this form are not
+    counted."""
     kept_tokens: int
     """The tokens of everything that stays: pinned messages, the tail, and the earlier summary unless it is
     merged. The system prompt and the tools are not included."""
@@ -90,8 +91,9 @@ class CutProblem(Struct, frozen=True, kw_only=True):
     costs: Costs
     """A token counter with a cache."""
     start: int
-    """The lowest index at which a cut is considered: the place of the last compaction's cut. A new cut must
-    be above it, except with `target_tokens` if an earlier summary is merged."""
+    """The index of the last compaction's cut, below which no cut is considered. A new cut is above it. It may
+    be equal with `target_tokens` if an earlier summary is merged, or if the request is too large and there is
+    no other cut."""
     merged: Item | None
     """The earlier summary, which the new one may take in; None if the view starts with none."""
     fixed: int
@@ -122,8 +124,8 @@ class CutProblem(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, inputs: Inputs) -> CutProblem:
-        """Build the case for `inputs`. The cost is proportional to what is not cached yet in
-        `inputs.known`."""
+        """Build the problem of compacting `inputs.view`. The cost is proportional to the part of the view
+        that `inputs.known` has not cached."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
         known = inputs.known or nothing_cached(inputs.originals or items)
         outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
@@ -359,15 +361,16 @@ class CutProblem(Struct, frozen=True, kw_only=True):
         return chosen, unpinned
 
     def _saved_tokens(self, index: int, stub: Stub) -> int:
-        """Return how many tool results the stub shortens that the view does not already show so."""
+        """Return how many tool results the stub shortens. Results that the view already shows in the stub's
+        form are not counted."""
         content = self.items[index].message.content
         shown = ((content[at], text) for at, text in stub.texts)
         return sum(isinstance(block, ToolResult) and block.content != text for block, text in shown)
 
     def _max_summary_tokens(self, shape: CutCandidate) -> int:
-        """Return the most tokens that the settings allow for a summary. With the setting `summary_tokens` it
-        is less than what the summary replaces; otherwise at most half of that, but enough for the smallest
-        summary."""
+        """Return the most tokens that the settings allow for a summary: their budget, but at most a share of
+        the tokens that the summary replaces. The share is half of these tokens, or all but one if
+        `summary_tokens` is set. If the smallest summary needs more, the share is raised to its size."""
         settings = self.inputs.settings
         share = shape.removed_tokens - 1 if settings.summary_tokens is not None else shape.removed_tokens // 2
         return min(summary_budget(settings, self.inputs.standing.summary_window), max(self.least, share))
@@ -423,9 +426,9 @@ def _between(first: int, last: int, stays: Sequence[int]) -> tuple[range, ...]:
 
 
 def _pins(inputs: Inputs, outline: Outline) -> Iterator[frozenset[int]]:
-    """Yield the batches that stay if there is room, newest first, as sets of indices. They are the messages
-    that the user pinned and, if the newest request is a shell command, the newest request before it that is
-    none."""
+    """Yield the batches that stay if there is room, newest first, as sets of indices. They contain the
+    messages that the user pinned. If the newest request is a shell command, they also contain the newest
+    request that is not a shell command."""
     items = inputs.view.items
     wanted = set(outline.pinned)
     if inputs.pinned:

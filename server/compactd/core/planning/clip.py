@@ -31,7 +31,7 @@ MIN_TELLING = 128
 """If a result is clipped to at least this many tokens, the mark also quotes the result's first error line."""
 
 TRIES = 12
-"""How often the kept text is shortened until it fits."""
+"""The most attempts to shorten the kept text until it fits."""
 
 
 class Clipping(Struct, frozen=True, kw_only=True):
@@ -123,8 +123,9 @@ def _tail(text: str, chars: int) -> str:
 
 
 def _level(sizes: Sequence[int], most_tokens: int) -> int | None:
-    """Return the most tokens that each result may have so that all together take at most `most_tokens`:
-    larger ones are shortened to this, smaller ones stay. Return None if they already fit. O(n log n)."""
+    """Return the size, in tokens, to which larger results are shortened so that all results together take at
+    most `most_tokens`. Smaller results stay as they are. Return None if all results already fit. O(n log
+    n)."""
     if sum(sizes) <= most_tokens:
         return None
     left = max(0, most_tokens)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 def walk_back(outline: Outline, keep_tokens: int, start: int, *, inclusive: bool) -> int | None:
     """Add up the tokens of messages from the newest back to `start`. Return the index of the message with
-    which the sum exceeds `keep_tokens` (with `inclusive`: reaches it), or None if all these messages together
-    do not. O(log messages)."""
+    which the sum exceeds `keep_tokens` (with `inclusive`: reaches it). Return None if the sum of all these
+    messages does not get that far. O(log messages)."""
     sums, end = outline.sums, len(outline)
     if start >= end:
         return None

@@ -21,8 +21,8 @@ TAIL_DIVISOR = 4
 The tail may take a quarter of the tokens that they leave. This is the divisor."""
 
 CLIPPED_DIVISOR = 8
-"""If the last batch alone exceeds the target, it is clipped to an eighth of that rest. This is the
-divisor."""
+"""With `target_tokens`, a last batch that alone exceeds the target is clipped to an eighth of what the system
+prompt, the tools, the newest request and the pinned messages leave. This is the divisor."""
 
 
 def fit(case: CutProblem, cut: int) -> CutCandidate:
@@ -45,15 +45,16 @@ def fit(case: CutProblem, cut: int) -> CutCandidate:
 
 
 def fit_target(case: CutProblem, target: int) -> CutCandidate:
-    """Divide the budget `target`, in tokens, and return the shape that results.
+    """Divide the budget `target`, in tokens, and return the way to cut the view (`CutCandidate`) that
+    results.
 
     The system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
     a quarter goes to the tail: the longest one that begins at a safe cut, perhaps none. The summary gets what
     remains.
 
-    A last batch that alone exceeds the target is clipped to an eighth of what the system prompt, the tools,
-    the newest request and the pinned messages leave, so that its calls stay with the beginning and the end of
-    each result; the summary quotes what is clipped. Raise `CannotFit` if nothing fits.
+    If the last batch alone exceeds the target, it is clipped to an eighth of the rest. Its calls then stay,
+    with the beginning and the end of each result, and the summary quotes what is clipped. Raise `CannotFit`
+    if nothing fits.
     """
     limit = target if case.limit is None else min(case.limit, target)
     end = len(case.items)
@@ -79,9 +80,9 @@ def fit_target(case: CutProblem, target: int) -> CutCandidate:
 
 
 def _smaller(case: CutProblem, cut: int, limit: int) -> Iterator[CutCandidate]:
-    """Yield ways to cut the view that fit because tool output is pruned. The first is the given cut, with as
-    much old tool output of its tail pruned as necessary, the oldest first. Then each later cut follows in the
-    same way. The last batch is never pruned."""
+    """Yield ways to cut the view that fit after tool output is pruned: first at `cut`, then at each later
+    safe cut. For each cut, the oldest tool output of its tail is pruned first, and only as much as necessary.
+    The last batch is never pruned."""
     last = case.outline.smallest_tail_start
     stubs = case.prune_results(cut, last)
     tails = _tails(case, stubs)
@@ -99,9 +100,9 @@ def _smaller(case: CutProblem, cut: int, limit: int) -> Iterator[CutCandidate]:
 
 
 def _smallest(case: CutProblem, cut: int, limit: int, *, comfortably: bool) -> Iterator[CutCandidate]:
-    """Yield the last resorts: the last batch clipped, then no tail at all; each first with the user's pinned
-    messages and then without them. With `comfortably`, room is left for a summary of useful size; without it,
-    for the smallest one only, and the earlier summary is merged."""
+    """Yield the last resorts: the last batch clipped, then no tail at all. Each comes first with the user's
+    pinned messages and then without them. With `comfortably`, room is left for a summary of useful size.
+    Otherwise room is left only for the smallest summary, and the earlier summary is merged."""
     last = max(cut, case.outline.smallest_tail_start)
     takes_in = not comfortably
     for with_pins in (True, False):
@@ -138,8 +139,8 @@ def _tails(case: CutProblem, stubs: Mapping[int, Stub]) -> list[int]:
 
 def _with_clipped_batch(case: CutProblem, most: int, rest: int, with_pins: bool) -> CutCandidate | None:
     """Return the way to cut the view whose tail is the last batch, with its results clipped to `most` tokens.
-    If nothing else is removed, no summary is needed and the batch may take all `rest` tokens. Return None if
-    that is impossible."""
+    If nothing else is removed, no summary is needed, and the results may take `rest` tokens. Return None if
+    the results cannot be clipped so far."""
     last = case.outline.smallest_tail_start
     if last < case.start:
         return None
@@ -150,8 +151,9 @@ def _with_clipped_batch(case: CutProblem, most: int, rest: int, with_pins: bool)
 
 
 def _is_clipped_rather(case: CutProblem, limit: int) -> bool:
-    """Return whether to clip the last batch instead of removing it. That is so if the batch alone exceeds the
-    limit, or if nothing besides it could be removed, so that its results can take all the room."""
+    """Return whether to clip the last batch instead of removing it. It is clipped if it alone exceeds the
+    limit. It is also clipped if nothing else could be removed, because its results can then take all the
+    room."""
     last = case.outline.smallest_tail_start
     if case.size_from(last) > limit:
         return True

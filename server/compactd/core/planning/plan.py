@@ -133,8 +133,8 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
     """Plan a compaction of `inputs.view`, or say why there is nothing to compact.
 
     Raise `CannotFit` (1008) if system prompt, tools, newest request and the smallest summary exceed the cap
-    or `target_tokens`. Raise `InvalidParams` if more than one budget is given or one is below 1. The cost is
-    proportional to what is not cached yet of the view.
+    or `target_tokens`. Raise `InvalidParams` if more than one budget is given, or if a budget is below 1. The
+    cost is proportional to the part of the view that is not cached yet.
     """
     request = inputs.request
     check_budgets(request)
@@ -169,7 +169,8 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
 
 def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy, ...]:
     """Return the strategies to try, in order and each once. `summarize` is followed by the profile's strategy
-    without a model, and every other one by `truncate`."""
+    without a model, and any strategy without a model by `truncate`. `auto` means `summarize` if a model may
+    be asked, and otherwise the profile's strategy without a model."""
     without = settings.rules.without_model
     chain: tuple[Strategy, ...]
     match request.strategy or settings.strategy:

@@ -141,8 +141,8 @@ def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[in
 
 
 def restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
-    """Return (block index, text) for all texts of a new stub of `item`: the given ones, and those of the stub
-    that the view already shows for `item`, if there is one."""
+    """Return the texts of a new stub of `item`, as pairs of (block index, text): the given ones and, for
+    other blocks, those of the stub that the view already shows for `item`."""
     shown = dict(texts)
     if item.kind == "stub":
         for at, block in enumerate(item.message.content):

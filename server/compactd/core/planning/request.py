@@ -91,7 +91,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
 
 
 def check_budgets(request: CompactRequest) -> None:
-    """Raise `InvalidParams` if more than one budget is given or if one is below 1."""
+    """Raise `InvalidParams` if more than one budget is given, or if a budget is below 1."""
     budgets = {
         name: value
         for name, value in (

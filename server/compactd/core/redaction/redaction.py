@@ -4,8 +4,8 @@ journal.
 The structure of the messages stays (role, blocks, calls and results), so that every view is as valid as
 before. Words of the redacted messages are also searched in the copies: everything that the session derives
 from messages, such as summaries, stubs, file lists, titles and prompts that waited. If a model summarised
-such a message, the summary is written again without a model, because it may say the same in other words.
-(protocol.md, "session/redact".)
+such a message, the summary is written again without a model, because the model may have used other words for
+the same. (protocol.md, "session/redact".)
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
 
 
 def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
-    """Return the entries that a redaction of these messages changes, by their index in `entries`; see
-    `redact`."""
+    """Return the entries that a redaction of the messages `entry_ids` changes, by their index in `entries`
+    (see `redact`)."""
     return redact(entries, entry_ids, codec).changes
 
 
@@ -104,10 +104,11 @@ def redact(
     """Redact the messages `entry_ids` in `entries`, a whole journal, and in `waiting`, the records that wait
     to be written.
 
-    In copies, the mark replaces every word that occurs in the messages but in no other message, setting or
-    id, and every line that only they contain. Words with 6 code points and more are replaced anywhere;
-    shorter ones only as separate words. A model's summary of the messages is written again by `extract`.
-    Tokens of what changed are counted again. O(bytes of the journal), and an extract for each such summary.
+    In the copies (summaries, stubs, file lists, titles, waiting prompts), the mark replaces every word that
+    occurs in the messages but in no other message, setting or id, and every line that only the redacted
+    messages contain. Words with 6 code points and more are replaced anywhere; shorter ones only as separate
+    words. A model's summary of the messages is written again by `extract`. Tokens of what changed are counted
+    again. O(bytes of the journal), and an extract for each such summary.
     """
     changed: dict[int, Entry] = {}
     raws: dict[EntryId, Raw] = {}
@@ -228,8 +229,8 @@ def _remaining_places(
     gone: Sequence[Message],
     codec: Codec,
 ) -> Iterator[RemainingPlace]:
-    """Yield the kinds of stored data that contain a telltale word (`possible_secrets`) and are not copies of
-    a message. Copies are cleaned."""
+    """Yield the kinds of stored data that still contain a word of the redacted messages which may be a secret
+    (`possible_secrets`). Copies of messages are not examined, because they are cleaned."""
     said = (codec.encode(_without_names(message)) for message in gone)
     wanted = possible_secrets(text for raw in said for text in strings(raw))
     if not wanted:

@@ -20,7 +20,8 @@ text contains words such as `my` and `is`."""
 
 PIECE_CHARS = 32 * 1024
 MAX_PIECE_CHARS = 256 * 1024
-"""How many code points of a text are examined at a time; that takes 1 to 5 ms."""
+"""A text is examined in pieces of at least `PIECE_CHARS` code points, up to the next gap between words, but
+at most `MAX_PIECE_CHARS`. Each piece takes 1 to 5 ms."""
 
 MAX_SEARCHED_WORDS = 100
 """With up to this many words, searching the text for each is faster than splitting the text into words."""
@@ -193,7 +194,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _find_words(wanted: set[str], text: str) -> set[str]:
     """Return which of `wanted` occur in `text`. Each must have at least `WORD_CHARS` code points. O(text +
-    wanted), plus a search for each whose beginning, middle and end all occur."""
+    wanted), plus a search for each word whose beginning, middle and end all occur."""
     parts = {part for word in wanted for part in _parts(word)}
     there: set[str] = set()
     last = len(text) - WORD_CHARS + 1

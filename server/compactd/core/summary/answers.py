@@ -67,8 +67,8 @@ TAGS = ("read-files", "modified-files", "previous-summary", "unfinished-summary"
 """The tags of blocks that only code may write. Such blocks are removed from a model's answer."""
 
 RESTART_CHARS = 24
-"""If a continuation starts with the first characters of the answer so far, this many, it is the whole summary
-again."""
+"""If the first characters of a continuation, this many, are those of the answer so far, the continuation
+repeats the whole summary from its beginning."""
 
 REPEATED = 0.8
 """A line of a summary repeats an instruction if it has this share of the instruction's words."""

@@ -8,10 +8,11 @@ the summary ascribes to the user.
 A line is checked if it is under Constraints, Goal or a plan, or if it speaks in the user's name ("the user
 allowed it"). It stays if sentences that the user typed support it; a goal or a plan also stays if it does not
 come from foreign text. Wherever a line repeats a foreign sentence, it stays only if it says where the
-sentence comes from (`framing.py`). A line that does not stay becomes a remark, marked as the model's own.
+sentence comes from (`demand_framing.py`). A line that does not stay becomes a remark, marked as the model's
+own.
 
-A reference such as `[e12]` stays only if the message e12 contains words of the line. A rule gets a reference
-to the message in which the user set it.
+A reference such as `[e12]` stays only if the message e12 contains words of the line. In a rule, references
+are replaced by one to the message in which the user set the rule.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ REMARK: Final = "(model) "
 words."""
 
 RULE_SHARE: Final = 0.8
-"""A rule counts as the user's if one typed sentence contains this share of its significant words."""
+"""A rule in a summary counts as the user's if one typed sentence contains this share of the rule's
+significant words."""
 QUOTED_WORDS: Final = 3
 """A line can count as a quotation of a typed sentence only if that sentence has this many significant
 words."""
 INTRODUCING_WORDS: Final = 4
-"""A line that quotes a typed sentence may have this many words of `_INTRODUCES` next to it."""
+"""A line that quotes a typed sentence may add this many introducing words (`_INTRODUCES`) to the sentence."""
 CLAIM_SHARE: Final = 0.5
 """A goal, or a statement about the user, counts as supported if the user's words contain this share of its
 significant words."""
@@ -145,8 +147,8 @@ _VOIDS = re.compile(
     r"|廃止|無効|отмен|устарел",
     re.IGNORECASE,
 )
-"""Words that withdraw or narrow a rule. A rule with one of them counts as the user's only if the user's
-sentence contains it too."""
+"""Words that withdraw or narrow a rule. A rule that contains such a word counts as the user's only if the
+user's sentence contains the same word."""
 _INTRODUCING = """
 important constraint rule note limit hard strict strictly explicit explicitly stated requirement instruction
 request preference standing original message turn
@@ -169,8 +171,8 @@ _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
 _STRICTNESS = ("", "plan", "mixed", "goal", "rules")
 """The kinds of sections of a summary, the one with the least strict check first."""
 LISTED: Final = 10
-"""A list item that is a heading for the items below it gets this number plus its indentation as level. So it
-is always below a heading of another form."""
+"""The level of a list item that is a heading for the items below it is this number plus the item's
+indentation. Such a heading is therefore always below a heading of another form."""
 INNER_WORDS: Final = 3
 """A heading among the user's rules may have this many significant words. A longer one counts as a rule
 itself."""
@@ -207,9 +209,10 @@ class _Sentence(Struct, frozen=True):
     """The words that withdraw or narrow a rule."""
 
     def sets_rule(self, rule: _Sentence) -> bool:
-        """Return whether this sentence sets the given rule. It must contain the rule's words (or nearly all
-        of them in the same order), its numbers and its affirming words, and have as many negations. It also
-        sets the rule if it contains the rule's text as a clause that nothing before it denies."""
+        """Return whether this sentence sets the given rule. A question sets none. The sentence must contain
+        nearly all words of the rule in the same order, all its numbers and affirming words, and as many
+        negations. It also sets the rule if it contains the rule's text as a clause that nothing before the
+        clause denies."""
         at = self.folded.find(rule.folded)
         if at >= 0 and not self.is_question:
             before = self.folded[:at]
@@ -413,12 +416,12 @@ def attribute(
 
     A rule, or a statement about the user, stays if the user's words support it. A goal also stays if no
     foreign text contains it, and a line of a plan if it does not repeat a foreign line. A line that repeats
-    foreign words stays if it names their source, or if it is directly under `remarks_under` with no words
-    around them. Code always stays.
+    foreign words stays if it names their source, or if it is directly under `remarks_under` and only common
+    words are around them. Code always stays.
 
     Remarks are put under the heading `remarks_under`. If no line is left under the goal, the user's first and
-    last request are put there. Both are added only as far as `fits` returns true for the text. O(lines ×
-    typed sentences).
+    last request are put there. Remarks and requests are added only as long as `fits` returns true for the
+    whole text. O(lines × typed sentences).
     """
     lines = [_LIKE_REFERENCE.sub(f"[{SIGN}", without_frames(line)) for line in body.split("\n")]
     kept: list[str] = []
@@ -521,9 +524,10 @@ def _is_supported(said: str, kind: str, typed: TypedWords, foreign: ForeignWords
 
 
 def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_of_facts: bool) -> bool:
-    """Return whether a line presents foreign words as someone's demand. That is so if the words around them
-    may give them authority, if nothing is around them and the heading above them is not the one for facts
-    (`is_of_facts`), or if the line refers to a message of the user that does not contain them."""
+    """Return whether a line presents foreign words as someone's demand. It does in three cases. The words
+    around the foreign ones may give them authority. Or only common words are around them, and the heading
+    above is not the one for facts (`is_of_facts`). Or the line refers to a message of the user that does not
+    contain the foreign words."""
     bare = _plain(_REFERENCE.sub("", said)).strip()
     line = fold_line(_MARKS.sub(" ", bare))
     label = _PARTS.search(line)
@@ -669,7 +673,7 @@ def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
 
 def _with_references(line: str, typed: TypedWords, kind: str) -> str:
     """Return `line` without false references. A reference is true if its message contains some of the line's
-    words; a rule gets a reference to the message in which the user set it."""
+    words. In a rule, all references are replaced by one to the message in which the user set the rule."""
     if _REFERENCE.search(line) is None:
         return line
     if kind == "rules":

@@ -1,4 +1,5 @@
-"""Report who wrote what in a session, and what earlier versions wrongly took for the user's words.
+"""Report who wrote what in a session, and what earlier versions of compactd wrongly took for the user's
+words.
 
 Earlier versions decided by the role of a message: any text in the role `user` could set a constraint unless
 its form was on a list. Now each stretch of text gets an author when it is read

@@ -1,10 +1,10 @@
 """Check and complete a summary, whichever strategy wrote it, and measure which facts it lost.
 
-The user's constraints are written into it word for word. *Facts* are names, commands and limits in the
-removed text that were used again. Those that the summary lacks are added under Critical Context, up to a
-share of the budget. A model's summary that lost too many is repaired with lines from `extract`. What it
-states but the conversation does not contain is listed in it. (Rules: docs/dev/behaviour.md, "A compaction",
-4.)
+The user's constraints are written into the summary word for word. *Facts* are names, commands and limits in
+the removed text that were used again. Facts that the summary lacks are added under Critical Context, in at
+most a quarter of the budget. If a model's summary lost too many facts, it is repaired with lines from
+`extract`. Statements of the model that the conversation does not contain are listed in the summary. (Rules:
+docs/dev/behaviour.md, "A compaction", 4.)
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ SUPPLEMENT_DIVISOR: Final = 4
 """The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""
 
 MIN_RECORD_TOKENS: Final = 96
-"""If an extract could have only fewer tokens than this, it is too small to repair a model's summary."""
+"""The smallest extract, in tokens, with which a model's summary is repaired. If there is less room, the
+summary is not repaired."""
 
 CROWDED: Final = 8
-"""If a model's summary leaves less than an eighth of the budget, there is too little room to repair it. This
-is the divisor."""
+"""If a model's summary that lost too many facts leaves less than an eighth of the budget, there is too little
+room to repair it, and it is not used. This is the divisor."""
 
 RECORD_DIVISOR: Final = 2
 """For a repair, an extract may take half of the tokens that a model's summary leaves of the budget. The other

@@ -88,8 +88,8 @@ def _not_yet() -> bool:
 
 
 class LazyCheck:
-    """Work for the check and the repair of a summary that does not depend on the summary. It can be done
-    ahead, while a model writes; otherwise it is done at the first use."""
+    """The part of checking and repairing a summary that does not depend on its text. It can be done ahead,
+    while a model writes; otherwise it is done at the first use."""
 
     def __init__(self) -> None:
         self._guard: SummaryCheck | None = None

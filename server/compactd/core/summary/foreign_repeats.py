@@ -20,8 +20,9 @@ from msgspec import Struct
 from compactd.core.text.atoms import COMMON_WORDS, sentences
 
 SHARE: Final = 0.8
-"""A foreign sentence must contain at least this share of the words of a sequence. These words must also be at
-least this share of the words of the line, or of those of the foreign sentence."""
+"""A line repeats a foreign sentence if the sentence contains this share of the words of a sequence in the
+line. The words found must also be this share of all words of the line or of the sentence, whichever has
+fewer."""
 MIN_WORDS: Final = 3
 """A sequence of fewer words is no repetition."""
 WINDOW_WORDS: Final = 40
@@ -32,7 +33,7 @@ MAX_SENTENCES: Final = 50
 """A line is compared word by word with at most this many foreign sentences (or pieces of them): those that
 have the most words in common with it."""
 RUN_WORDS: Final = 80
-"""A sequence has at most this many words."""
+"""The most words of a sequence. Of a longer repetition, only a part is found."""
 
 _TOKEN: Final = re.compile(r"[^\W_](?:[\w./:\\-]*[^\W_])?")
 _PROSE: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -84,8 +85,8 @@ class Repetitions:
 
     def find(self, line: str) -> RepeatedRun | None:
         """Return the longest sequence of words of `line` (as `fold_line` returns it) that a foreign sentence
-        contains. Return None if there is none, or if the model wrote the same words earlier than that
-        sentence. O(sentences that have a word in common with it)."""
+        contains. Return None if there is none, or if the model wrote the same words before that sentence.
+        O(sentences that have a word in common with `line`)."""
         words = list(self._words(line))
         distinct = {stem for stem, _, _ in words}
         counts = Counter(chain.from_iterable(self._where.get(stem, ()) for stem in distinct))

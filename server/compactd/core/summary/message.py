@@ -25,7 +25,7 @@ def frame_body(
 ) -> str:
     """Put the lead, the file lists and the profile's end line around `body`. If the lists do not fit into
     what `body` leaves of the budget, they contain the newest files and a count of the others. With `nature`,
-    a note for the model that reads the message follows the lead: it is a record, not a request. O(text +
+    a note follows the lead: it tells the model that the message is a record, not a request. O(text +
     files)."""
     lead = f"{rules.lead}\n{NATURE}" if nature else rules.lead
     end = rules.end.format(n=messages)

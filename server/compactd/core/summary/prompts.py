@@ -191,8 +191,8 @@ def write(
     """Build the user prompt. It contains, in this order: the transcript, the earlier summary, the client's
     texts (`context`), the task, and what the user wants the summary to focus on (`instructions`).
 
-    A `compact_prompt` replaces `task`. Then the first three replace `{messages}` in it or, if it does not
-    contain that, follow it.
+    A `compact_prompt` replaces `task`. If it contains `{messages}`, the transcript, the earlier summary and
+    the client's texts are inserted there; otherwise they follow the `compact_prompt`.
     """
     data = [transcript]
     if previous is not None:

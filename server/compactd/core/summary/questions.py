@@ -54,7 +54,8 @@ MAX_HALVINGS = 1
 
 PREFIX_SHARE = (3, 8)
 """The share of the output tokens, as (numerator, denominator), for the summary of a split turn's beginning.
-pi gives 0.5 to that and 0.8 to the history."""
+The rest is for the summary of the history. (The agent pi gives 0.5 of its tokens to the beginning and 0.8 to
+the history.)"""
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -96,9 +97,9 @@ def summarise(
     """Ask for the summary of `history`, merged with `previous`, and for the summary of `prefix`, both at the
     same time.
 
-    `previous` is an earlier summary, `prefix` the beginning of a split turn. If there is an earlier summary
-    and no history to merge it with, it is used unchanged. `window` is the summariser's window, in tokens of
-    `inputs.counter`. If one of the two summaries fails, the result is a failure.
+    `previous` is an earlier summary, `prefix` the beginning of a split turn. If `history` is empty,
+    `previous` is used unchanged. `window` is the summariser's window, in tokens of `inputs.counter`. If one
+    of the two summaries fails, the result is a failure.
     """
     output = budget_tokens if window is None else min(budget_tokens, window // OUTPUT_DIVISOR)
     output = max(MIN_OUTPUT_TOKENS, output)

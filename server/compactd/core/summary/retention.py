@@ -37,8 +37,8 @@ from compactd.protocol.messages import Author, Retention
 MAX_LOST = 50
 """At most this many lost facts are reported."""
 MAX_LIKELY_LOST: Final = 4 * MAX_LOST
-"""While a model writes its summary, lines are looked up in advance for this many of the facts that the
-messages which stay do not contain."""
+"""The facts that no message which stays contains are likely to be lost. While a model writes its summary, the
+last lines of this many of them are looked up in advance."""
 
 SEARCHED_CHARS: Final = 250_000
 """One search for an atom examines about this many characters, because a search holds the interpreter lock."""
@@ -147,8 +147,8 @@ class FactSearch:
         cache: FactCache | AtomFacts | None = None,
         demands: Constraints = NO_CONSTRAINTS,
     ) -> None:
-        """Find the facts of `removed`, and those that `stays`, the texts of the messages that stay, does not
-        contain. O(features of `removed` + length of `stays`)."""
+        """Find the facts of `removed`, and among them those that the messages which stay do not contain.
+        `stays` are the texts of these messages. O(features of `removed` + length of `stays`)."""
         self._removed, self._demands = removed, demands
         self._shown = _ChunkCache(_Names(), _Words())
         self._wanted = facts(removed, cache=cache, demands=demands)
@@ -159,7 +159,7 @@ class FactSearch:
         self.programs = frozenset(
             fact.text.split(" ", 1)[0] for fact in self._wanted if fact.kind == "command"
         )
-        """The first words of the commands that were run more than once."""
+        """The first words of the commands that are facts."""
 
     def prepare_lines(self) -> None:
         """Look up, in advance, the lines of facts that a summary is likely to lose. O(text of the removed
@@ -361,7 +361,8 @@ def _telling_line(text: str, atom: str) -> str:
 
 
 def _said_texts(item: Item) -> Iterator[tuple[Author, str]]:
-    """Yield (author, text) for each stretch of a message that has one author. An earlier summary has none."""
+    """Yield (author, text) for each stretch of a message that has one author. Yield nothing for an earlier
+    summary."""
     if is_summary(item.message):
         return
     for stretch in stretches(item.message):

@@ -20,8 +20,8 @@ from compactd.protocol.messages import Block, Document, Image, Message, Text, To
 
 _OWN_LABELS = ("User", "Assistant")
 _FOREIGN = (TOOL_MARK, "[Tool result]: ", "[System]: ")
-"""The beginnings of paragraphs and lines that neither the user nor the assistant wrote. A paragraph's label
-marks its first line."""
+"""The beginnings of lines that neither the user nor the assistant wrote. The first line of a paragraph begins
+with the paragraph's label, every other such line with `TOOL_MARK`."""
 
 OPEN = "<conversation>"
 CLOSE = "</conversation>"

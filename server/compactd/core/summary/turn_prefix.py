@@ -26,7 +26,7 @@ OUTCOME_CHARS = 80
 """The most characters of a call's outcome in a step's line."""
 
 OUTCOME_LINES = 400
-"""An error line is searched in the last lines of a result, this many, because outcomes are at the end."""
+"""Only the last lines of a result, this many, are searched for an error, because outcomes are at the end."""
 
 
 def list_steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int]) -> str:

@@ -29,7 +29,7 @@ _PATH = re.compile(
     rf"|(?<![\w/.-])[\w-]+(?:\.[\w-]+)*\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/]))"
 )
 _ENDING = re.compile(rf"\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/])")
-"""Matches the extension with which every path without a slash ends."""
+"""Matches a file extension. A name without a slash counts as a path only if it ends with one of these."""
 _HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4}")
 """Matches the first characters of an identifier."""
 _IDENTIFIER = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{4,60}(?![\w$])")
@@ -83,7 +83,8 @@ def is_codelike(word: str) -> bool:
 
 
 def plain_path(path: str, working_dir: str = "") -> str:
-    """Return `path` without punctuation at its end, without the working folder and without a leading `./`."""
+    """Return `path` without punctuation at its end, without `working_dir` at its beginning and without a
+    leading `./`."""
     path = path.rstrip(".,:;")
     if working_dir and path.startswith(working_dir):
         path = path[len(working_dir) :].lstrip("/")
@@ -160,8 +161,8 @@ def atoms(text: str) -> dict[Atom, None]:
 
 
 def words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """Return the words of a chunk in lower case. Scripts without spaces give pairs of neighbouring
-    characters, at the end."""
+    """Return the words of a chunk in lower case; none if it is longer than `CHUNK_CHARS`. Chinese, Japanese
+    and Korean text gives pairs of neighbouring characters instead of words."""
     if len(chunk) > CHUNK_CHARS:
         return ()
     lower = chunk.lower()
@@ -175,7 +176,8 @@ def words_of_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def signs_of_chunk(chunk: str) -> list[str]:
-    """Return the runs of letters, digits and underscores in a chunk, in order."""
+    """Return the runs of letters, digits and underscores in a chunk, in order. Empty if the chunk is longer
+    than `CHUNK_CHARS`."""
     return _SIGN.findall(chunk) if len(chunk) <= CHUNK_CHARS else []
 
 

@@ -22,7 +22,8 @@ _LINE_SEPARATORS: Final = (0x2028, 0x2029)
 _HIDDEN: Final = frozenset((*sanitize.CODES, *_LINE_SEPARATORS))
 """The code points that `file_name` escapes."""
 _ESCAPES: Final = {code: _escape(code) for code in _HIDDEN if code >= 0x7F}
-"""A table for `str.translate` from code points to JSON escapes. JSON itself escapes those below U+0020."""
+"""A table for `str.translate` from code points to JSON escapes. Code points below U+0020 are left out,
+because JSON itself escapes them."""
 
 _MISREAD: Final = re.compile(
     r"[\s\"'`]|.*[\s\"'`]\Z"  # spaces or quotes at its ends
@@ -43,7 +44,7 @@ def file_name(name: str) -> str:
     """Return a file name as one line of a list. O(length).
 
     The name is unchanged unless it contains `<` or invisible characters, or a reader would take it for
-    something else: a heading, a speaker, the number of a message. Then it is written as a JSON string.
+    something else: a heading, a speaker, a reference such as `[e12]`. Then it is written as a JSON string.
     """
     if all(map(_is_visible, name)) and _MISREAD.match(name) is None:
         return name

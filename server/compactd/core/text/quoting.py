@@ -19,7 +19,8 @@ TOOL_MARK: Final = "(tool) "
 """The mark at the beginning of each line that a tool, a file or a program wrote."""
 
 SIGN: Final = "·"
-"""The sign that is inserted before structure to break it. A tag is broken by `TAG_SIGN` instead."""
+"""The sign that is inserted into quoted text so that it cannot pass for a heading, a speaker or a reference.
+In a tag, `TAG_SIGN` does the same."""
 TAG_SIGN: Final = "‹"
 """The sign that replaces the `<` of a tag."""
 
@@ -45,7 +46,8 @@ _SECTIONS: Final = (
     r"constraints|preferences|goals?|key decisions|next steps|critical context|system prompt|user request"
     r"|current state|file context|code changes|open errors"
 )
-"""Words that are a heading even if more words follow them. No comment in code begins with them."""
+"""Words that are a heading even if more words follow them, as in `# Goal of the task`. Comments in code do
+not begin with these words."""
 _LEADING: Final = re.compile(
     rf"{_BLANK}(?="
     r"\#{2,6}(?:\s|$)"
@@ -64,18 +66,19 @@ _OUR_FRAMES: Final = (
     r"back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary|previous conversation"
     rf"|/?(?:{_SPEAKERS})\s*+\]"
 )
-"""Words that follow the bracket of a line in which compactd frames a summary or a message."""
+"""Words that follow the opening bracket of the lines that compactd writes around summaries and messages."""
 _BRACKET: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", re.IGNORECASE)
-"""Matches the bracket of a reference or of one of compactd's frames."""
+"""Matches the opening bracket of a reference (`[e12]`) or of a line that compactd writes around summaries and
+messages."""
 _FRAME: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
-"""Matches the bracket of one of compactd's frames."""
+"""Matches the opening bracket of a line that compactd writes around summaries and messages."""
 _TAG: Final = re.compile(
     r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z]|[\s\ufffd]{1,8}[A-Za-z][\w:.-]{0,60}[\s\ufffd]{0,8}>)"
     r"|^(\s*)[<＜﹤](?=\s+[A-Za-z])"
 )
 """Matches the first character of a tag."""
 _SUSPECT: Final = re.compile(r"[<＜﹤\[]")
-"""Matches a character with which a tag, a reference or a frame begins."""
+"""Matches a character with which a tag, a reference or a line of `_FRAME` begins."""
 
 
 def quote(text: str, author: Author) -> str:
@@ -103,9 +106,9 @@ def visible_lines(text: str) -> str:
 
 
 def neutralise(line: str) -> str:
-    """Return one line with everything broken that could pass for structure, another speaker or one of
-    compactd's frames. `SIGN` is inserted before it; the `<` of a tag becomes `TAG_SIGN`; invisible
-    characters become `sanitize.INVISIBLE_MARK`. Idempotent. O(characters)."""
+    """Return `line` changed so that nothing in it can pass for a heading, a code fence, another speaker, a
+    reference, a tag or a line that compactd writes around summaries. `SIGN` is inserted; the `<` of a tag
+    becomes `TAG_SIGN`; invisible characters become `sanitize.INVISIBLE_MARK`. Idempotent. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = mark_invisible(line)
     if _SUSPECT.search(line) is not None:
@@ -116,9 +119,9 @@ def neutralise(line: str) -> str:
 
 
 def without_frames(line: str) -> str:
-    """Return one line of a text that may keep its headings and references, such as a model's summary.
-    Tags, speakers, compactd's frames and invisible characters are broken as in `neutralise`.
-    O(characters)."""
+    """Return `line`, from a text that may keep its headings and references, such as a model's summary. Tags,
+    speakers, invisible characters and lines that compactd writes around summaries are changed as in
+    `neutralise`. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = mark_invisible(line)
     line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)

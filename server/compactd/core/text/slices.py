@@ -19,21 +19,19 @@ PIECE = 4096
 
 
 def release(values: list[T]) -> None:
-    """Empty a list piece by piece. It helps if nothing else references the elements, so that they are
-    freed with it."""
+    """Empty a list piece by piece. The elements are freed only if nothing else references them."""
     while values:
         _drop(values)
 
 
 def clear(table: dict[K, V]) -> None:
-    """Empty a dict, one item at a time. It helps if nothing else references the values, so that they are
-    freed with it."""
+    """Empty a dict, one item at a time. The values are freed only if nothing else references them."""
     take = table.popitem
     while table:
         take()
 
 
 def _drop(values: list[T]) -> None:
-    """Remove the last `PIECE` elements. It is a function of its own, so that another thread can take the
-    lock between two calls."""
+    """Remove the last `PIECE` elements. This is a separate function because another thread can take the
+    interpreter lock only between two calls."""
     del values[-PIECE:]

@@ -1,4 +1,4 @@
-"""The format of a summary message: the lead, the sections and the file lists."""
+"""The format of a summary message: its first lines, its sections and its file lists."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ MAX_MESSAGES_OF_ROLE = 99_999
 """The number of messages per role that is assumed when the size of the smallest summary is computed."""
 
 CHANGES: Final = "changes"
-"""The key of code changes in the material of a summary. Only some layouts have a section for it."""
+"""The key of the lines about code changes in the `material` of `record`. Only some layouts have a section for
+them."""
 FAILURES: Final = "failures"
-"""The key of failed calls in the material of a summary. Only some layouts have a section for it."""
+"""The key of the lines about failed calls in the `material` of `record`. Only some layouts have a section for
+them."""
 
 HEADINGS: Final[tuple[str, ...]] = (
     GOAL,
@@ -72,7 +74,7 @@ class FileLists(Struct, frozen=True):
     """Files that were read. A file that was also modified is only in `modified`."""
     modified: tuple[str, ...] = ()
     more_read: int = 0
-    """How many such files are not listed."""
+    """How many files that were only read are not listed."""
     more_modified: int = 0
     """How many modified files are not listed."""
 
@@ -114,7 +116,7 @@ class Layout(Struct, frozen=True):
 
     @property
     def context(self) -> str:
-        """The heading for what is needed to continue."""
+        """The heading of the section with what the agent needs in order to continue."""
         return next(heading for heading, parts in self.sections if CONTEXT in parts)
 
 
@@ -134,8 +136,8 @@ EVMTS: Final = Layout(
 """The layout with the five headings of evmts-32's prompt."""
 
 LAYOUTS: Final = {"sections": SECTIONS, "evmts": EVMTS}
-"""The layout for the name of the prompt that asks for its headings. Prompts that are not listed use
-`sections`."""
+"""The layouts by the name of a summary prompt. Each has the headings that this prompt asks for. Prompts that
+are not listed use `sections`."""
 
 
 def record(
@@ -146,8 +148,9 @@ def record(
     full: bool = True,
     layout: Layout = SECTIONS,
 ) -> str:
-    """Return the whole text of a summary message. `material` contains the lines of each section by key. If
-    `full` is false, empty sections and the second line are left out to save room."""
+    """Return the whole text of a summary message, of which `lead` is the first line. `material` contains the
+    lines of each section by key. If `full` is false, empty sections and the second line (`NATURE`) are left
+    out to save room."""
     lines = [lead]
     if full:
         lines += [NATURE, ""]
@@ -178,8 +181,8 @@ def count_line(roles: Mapping[str, int]) -> str:
 
 
 def smallest_tokens(lead: str, end: str, count: Callable[[str], int]) -> int:
-    """Return the tokens of the smallest possible summary that has this `lead` and `end`, whatever it
-    summarises. `count` counts a text's tokens."""
+    """Return the tokens of the smallest possible summary with the first line `lead` and the last line `end`,
+    in which `{n}` stands for the number of messages. `count` counts a text's tokens."""
     roles: Mapping[str, int] = dict.fromkeys(ROLES, MAX_MESSAGES_OF_ROLE)
     parts = (lead, count_line(roles), end.format(n=MAX_MESSAGES_OF_ROLE))
     return count("\n\n".join(part for part in parts if part))

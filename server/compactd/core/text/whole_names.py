@@ -1,5 +1,5 @@
-"""Search the texts of messages for a path that is written exactly like this: without a folder before it,
-and not as part of a longer name."""
+"""Search the texts of messages for a path as a whole name. A longer path or name that only contains it does
+not count."""
 
 from __future__ import annotations
 

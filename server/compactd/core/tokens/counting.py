@@ -2,9 +2,9 @@
 
 A `Counter` counts a text. Everything else in this module decides which texts of a message a model reads, and
 adds up their counts. Images count by their pixels and documents by their pages, never by the bytes of their
-base64. Nothing is added per message: what a provider puts around messages is part of the slope and intercept
-that are calibrated from a session's usage reports. Tool calls are an exception: what the provider puts around
-each is added if it is known (`Habits.call_tokens`).
+base64. Nothing is added per message: what a provider puts around messages is learned from the session's usage
+reports (`core/history/calibration.py`). Tool calls are an exception: what the provider puts around each is
+added if it is known (`Habits.call_tokens`).
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from compactd.protocol.messages import (
 )
 
 FAMILY_FACTORS = {"openai": 1.0, "claude": 1.13, "claude-4.7": 1.36, "gemini": 1.15}
-"""Tokens of a model family's own tokenizer per token of o200k. Claude: the factor that best predicts seven
-recorded sessions of Sonnet 4 to Opus 4.6, whose slopes are 1.00 to 1.20 in addition to `CALL_TOKENS`
-(docs/truth.md, 2026-11); its vocabulary of 2023 gives 1.07 on Python, 1.15 on traces, 1.27 on Chinese.
-From Opus 4.7 on, Claude has 1.0 to 1.35 times as many tokens (Anthropic's documentation, "What's new in
-Claude Opus 4.7"). Gemini: Continue uses 1.18."""
+"""Tokens of a model family's own tokenizer per token of o200k, a tokenizer of OpenAI. Claude: the factor that
+best predicts the usage reports of seven recorded sessions of Sonnet 4 to Opus 4.6. Each session alone gives
+1.00 to 1.20, in addition to `CALL_TOKENS` (docs/truth.md, 2026-11). Claude's vocabulary of 2023 gives 1.07 on
+Python, 1.15 on traces, 1.27 on Chinese. From Opus 4.7 on, Claude has 1.0 to 1.35 times as many tokens
+(Anthropic's documentation, "What's new in Claude Opus 4.7"). Gemini: Continue uses 1.18."""
 
 CALL_TOKENS = {"claude": 85, "claude-4.7": 102}
-"""Tokens that Claude's API puts around each tool call and its result, in addition to their texts. The
-usage reports of the seven recorded sessions leave 50 to 105 for each call, or about 65 plus 8 per message
-(docs/truth.md, 2026-11)."""
+"""Tokens that Claude's API puts around each tool call and its result, in addition to their texts. In seven
+recorded sessions, the usage reports exceed the tokens of the texts by 50 to 105 per call, or by about 65 per
+call and 8 per message (docs/truth.md, 2026-11)."""
 
 FORGETS_THINKING = frozenset(("openai", "gemini"))
-"""Model families whose thinking is not part of the next request. OpenAI's chat API does not take it back,
-and its Responses API drops it from earlier turns. Gemini returns summaries of its thinking, which are not
-sent ("Reasoning" and "Thinking" in their documentation, seen 2026-11). Claude is not in this set: it keeps
-all thinking from Opus 4.5 and Sonnet 4.6 on, and before that the thinking of the running tool loop
-("Extended thinking"); in the recorded sessions that have any, it stays (docs/truth.md)."""
+"""Model families whose thinking is not part of the next request. OpenAI's chat API does not take it back, and
+its Responses API drops it from earlier turns. Gemini returns summaries of its thinking, which are not sent
+("Reasoning" and "Thinking" in their documentation, seen 2026-11). Claude is not in this set: from Opus 4.5
+and Sonnet 4.6 on, it keeps all thinking; older models keep the thinking of the running tool loop ("Extended
+thinking"). In the recorded sessions with thinking, the thinking stays (docs/truth.md)."""
 
 OTHER_CALL_TOKENS = 20
-"""Tokens around each tool call and its result in families that are not in `CALL_TOKENS`: 15 to 25 for the
-special tokens, recipient and channel in OpenAI's Harmony format, and for the Hermes tags that Qwen uses
-(their documentation, seen 2026-11)."""
+"""Tokens around each tool call and its result in families that are not in `CALL_TOKENS`: the middle of 15 to
+25, which OpenAI's Harmony format (special tokens, recipient and channel) and the Hermes tags that Qwen uses
+take (their documentation, seen 2026-11)."""
 
 OTHER_FACTOR = 1.1
 """Tokens per token of o200k for families that are not in `FAMILY_FACTORS`."""
@@ -64,7 +64,7 @@ BLOB_RUN_BYTES = 256
 and not text."""
 
 BLOB_TOKENS = 1600
-"""The maximum number of tokens that one run of binary data counts. It is what the largest image counts."""
+"""The maximum number of tokens for one run of binary data. The largest image counts as many."""
 
 
 class TokenCount(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     keeps_thinking: bool = True
     """Whether the thinking of earlier answers is part of the next request."""
     pictures: PictureRule = ANTHROPIC
-    """How many tokens an image takes."""
+    """The rule that says how many tokens an image takes."""
 
 
 class ProviderCounter(Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class Counter(Protocol):
 
 @runtime_checkable
 class BatchCounter(Counter, Protocol):
-    """A counter that can count many texts faster than one after another."""
+    """A counter that counts many texts at once, which is faster than one `count` after another."""
 
     @property
     def habits(self) -> Habits:
@@ -191,7 +191,7 @@ def script_aware(family: str | None, model: str | None = None) -> ScriptAware:
 
 def is_text_only(message: Message) -> bool:
     """Return whether a tokenizer alone determines the size of `message`: it has only text, thinking, tool
-    calls and tool results of these."""
+    calls, and tool results that contain nothing else."""
     return all(_is_text(block) for block in message.content)
 
 
@@ -207,8 +207,8 @@ def message_tokens(message: Message, counter: Counter) -> int:
 
 
 def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
-    """Return the tokens of each of `messages`. If `counter` can, all their texts are counted together,
-    which is faster. O(messages)."""
+    """Return the tokens of each of `messages`. If `counter` is a `BatchCounter`, all their texts are counted
+    together, which is faster. O(messages)."""
     if len(messages) < 2 or not isinstance(counter, BatchCounter):
         return [message_tokens(message, counter) for message in messages]
     asked = _TextCollector(habits=counter.habits, texts=[])
@@ -292,8 +292,8 @@ def is_encrypted_reasoning(block: Opaque) -> bool:
 
 
 def encrypted_tokens(characters: int) -> int:
-    """Return the tokens of reasoning whose encrypted form has this many characters. They are estimated as
-    in Codex CLI: the decoded bytes, less 650 bytes around the text, at 4 bytes per token (openai/codex,
+    """Return the tokens of reasoning whose encrypted form has this many characters. The estimate is that of
+    Codex CLI: the number of decoded bytes, minus 650 that are not text, divided by 4 (openai/codex,
     codex-rs/core/src/context_manager/history.rs, `estimate_reasoning_length`, read 2026-11)."""
     return (max(0, characters * 3 // 4 - 650) + 3) // 4
 
@@ -321,8 +321,8 @@ def compact_json(raw: Raw) -> str:
 
 
 def compact_arguments(arguments: Raw) -> str:
-    """Return the arguments of a call in compact JSON. OpenAI sends them as a JSON string; if the text in
-    it is JSON, that is returned instead."""
+    """Return the arguments of a call in compact JSON. OpenAI sends them as a JSON string. If this string
+    contains JSON, the contained JSON is returned."""
     try:
         value = msgspec.json.decode(arguments)
         if isinstance(value, str):

@@ -53,8 +53,8 @@ _IS_DIGIT = _kinds({b"a": _DIGITS}, b" ")
 _IS_PUNCTUATION = _kinds({b" ": bytes([*_LOWER, *_UPPER, *_DIGITS, *_HIGH]) + b" \n\r\t"}, b"a")
 
 _LONG_RUN = b"a" * 32
-"""So many letters in a row are not a word. Each of them counts 0.2 tokens in addition to its other
-weights."""
+"""A run of letters that is too long for a word. Each of its letters counts 0.2 tokens in addition to the
+letter's other weights."""
 
 _KIND_WEIGHTS = (
     (b"l", 0.177),
@@ -101,8 +101,8 @@ _SIGN_WEIGHTS = (
 half of katakana, whose words have longer tokens; dashes and quotes; arrows; signs that are shown as emoji."""
 
 _QUOTE_WEIGHT = 0.12
-"""The tokens of a quotation mark in addition to those of its run. It accounts for keys and values in JSON,
-which end in runs of several tokens."""
+"""The tokens of a quotation mark in addition to those of its run of punctuation. In JSON, keys and values end
+in such runs, which have several tokens."""
 
 _ASCII = bytes(range(128))
 _SCRIPTS = tuple((bytes(first), weight) for first, weight in _SCRIPT_WEIGHTS)

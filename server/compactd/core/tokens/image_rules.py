@@ -27,8 +27,8 @@ class AreaRule(Struct, frozen=True, kw_only=True, tag="area"):
 
 
 class Tiles(Struct, frozen=True, kw_only=True, tag="tiles"):
-    """A rule by tiles: `base` + `tile` per 512 × 512 tile, after scaling into 2048 × 2048 and then the
-    shorter edge to 768.
+    """A rule by tiles: `base` tokens, and `tile` tokens per 512 × 512 pixels. Before that, a larger image is
+    scaled down to 2048 × 2048, and then until its shorter edge has 768 pixels.
 
     OpenAI's documentation, "Images and vision", GPT-4o, GPT-4.1, GPT-5, o1 and o3 at detail `high`.
     """
@@ -38,8 +38,8 @@ class Tiles(Struct, frozen=True, kw_only=True, tag="tiles"):
 
 
 class Patches(Struct, frozen=True, kw_only=True, tag="patches"):
-    """A rule by patches: `factor` per 32 × 32 patch, after scaling down if there would be more than `most`
-    patches.
+    """A rule by patches: `factor` tokens per patch of 32 × 32 pixels. An image with more than `most` patches
+    is scaled down first.
 
     OpenAI's documentation, "Images and vision", the small models; from GPT-5.4 on, 2,500 patches. GPT-5 mini
     and nano are billed 1.2 and 1.5 per patch, not 1.62 and 2.46 as on that page

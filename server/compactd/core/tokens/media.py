@@ -1,6 +1,6 @@
 """Measure images and documents from their first bytes, and count their tokens.
 
-How many tokens a size takes is a rule of each provider: `image_rules.py`.
+`image_rules.py` has each provider's rule for how many tokens an image of a given size takes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ HEAD_BYTES = 4096
 """How many bytes are enough to find the size of a PNG, a GIF, a WebP and most JPEGs."""
 
 JPEG_BYTES = 512 * 1024
-"""How many bytes of a JPEG are searched for its size, because colour profiles and previews precede it."""
+"""How many bytes of a JPEG are searched for its width and height. Colour profiles and previews can precede
+them."""
 
 
 def image_tokens(image: Image, rule: PictureRule = ANTHROPIC) -> int:

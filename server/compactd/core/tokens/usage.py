@@ -1,8 +1,8 @@
 """Convert the usage reports of all providers to `Usage`.
 
-The formats of the reports are told apart by their keys. They differ most in whether the reported input
-includes the tokens that came from the cache. It does for OpenAI, Gemini and the AI SDK; it does not for
-Anthropic, Bedrock, pi and compactd.
+The formats of the reports are told apart by their keys. The main difference is whether the reported input
+includes the tokens that came from the cache. In reports of OpenAI, Gemini and the AI SDK, it does; in those
+of Anthropic, Bedrock, pi and compactd, it does not.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
 
 def is_report(raw: bytes | Raw) -> bool:
     """Return whether a usage object is a provider's report, even if all its numbers are null or 0: it is
-    empty or has a field of a known format. Call it for an object that `normalise` converted to nothing."""
+    empty or has a field of a known format. Use it for an object that `normalise` converted to an empty
+    `Usage`."""
     names = msgspec.json.decode(raw, type=dict[str, Raw]).keys()
     return not names or not names.isdisjoint(_NAMES)
 
@@ -207,8 +208,8 @@ def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
 def _input_tokens(fields: _Fields) -> tuple[Usage, bool]:
     """Read a report with `input_tokens`: OpenAI's Responses, Anthropic's Messages, or compactd's own.
 
-    OpenAI's has `input_tokens_details`, or `cached_input_tokens` in Codex; its input includes the cache. The
-    other two exclude it.
+    A report of OpenAI's has `input_tokens_details`, or `cached_input_tokens` in Codex; its input includes the
+    cached tokens. The input of the other two excludes them.
     """
     inner = fields.inside("input_tokens_details")
     outer = fields.inside("output_tokens_details")
@@ -247,8 +248,8 @@ def _gemini(fields: _Fields) -> tuple[Usage, bool]:
 
 
 def _camel(fields: _Fields) -> tuple[Usage, bool]:
-    """Read a report with `inputTokens`: Bedrock's (`cacheReadInputTokens`; the input excludes the cache)
-    or the AI SDK's (`cachedInputTokens`; the input includes it)."""
+    """Read a report with `inputTokens`: Bedrock's (`cacheReadInputTokens`; the input excludes the cache) or
+    the AI SDK's (`cachedInputTokens`; the input includes the cache)."""
     included = fields.number("cachedInputTokens")
     return _result(
         fields,

@@ -23,7 +23,7 @@ class HandlerGroup:
     """Base class of a group of method handlers.
 
     A handler that changes a session applies the change at once, so changes happen in the order in which the
-    requests came. It returns an awaitable that ends when the change is on disk.
+    requests came. The handler returns an awaitable that ends when the change is on disk.
     """
 
     def __init__(self, daemon: HandlerHost) -> None:

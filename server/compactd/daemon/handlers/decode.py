@@ -55,10 +55,10 @@ _ALIKE = 0.7
 
 
 def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
-    """Return warnings about unknown fields of a request that are names of settings or look like misspelled
-    params.
+    """Return warnings about unknown fields of a request.
 
-    Other unknown fields give no warning.
+    The warnings are about unknown names in `compaction`, names of settings outside `compaction`, and names
+    that look like misspelled params. Other unknown fields give no warning.
     """
     if not request.unknown:
         return ()
@@ -265,7 +265,7 @@ def rules_of(profile: str | None) -> Rules | None:
 
 
 def observation_filter(params: wire.ForgetParams, found: Lookup | None) -> Callable[[Observed], bool]:
-    """Return a function that returns true for the observed windows that `models/forget` shall forget.
+    """Return a function that decides whether `models/forget` forgets an observed window.
 
     `found` is the lookup of the model in `params`, or None if they name no model.
     """

@@ -62,8 +62,8 @@ def lookup_of(found: Lookup) -> wire.LookupResult:
 def encode_lookup(
     answer: wire.LookupResult, steps: Iterable[Tried], learned: Observed | None
 ) -> wire.LookupResult:
-    """Return `answer` with the steps by which the model was found. If there is an observed window, it is the
-    first step.
+    """Return `answer` with `steps`, by which the model was found. If there is an observed window (`learned`),
+    it becomes the first step.
     """
     shown = [
         wire.LadderStep(step=step.step, key=", ".join(step.looked_for), found=step.found) for step in steps
@@ -79,10 +79,11 @@ def encode_lookup(
 def models_page(
     rows: Sequence[ModelRow], start: str | None, limit: int | None
 ) -> tuple[Sequence[ModelRow], str | None]:
-    """Return one page of `rows`, and the name `provider/id` of the first row after it (None at the end).
+    """Return a page of at most `limit` of the `rows`, and the `start` of the next page (None after the last
+    page).
 
     `rows` are sorted by provider and id. `start` is the `provider/id` of the page's first row; if no row has
-    it, the page starts at the next row in this order. O(log rows + page).
+    this name, the page starts at the next row in this order. O(log rows + page).
     """
     first = 0
     if start is not None:

@@ -90,7 +90,8 @@ class SessionlessHandlers(HandlerGroup):
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
         """Forget observed windows. Open sessions then use the registry's window at once.
 
-        Raises `InvalidParams` if the params neither select windows nor say `all_observed`, or do both.
+        Raises `InvalidParams` if the params neither name a model, provider or endpoint nor have `all: true`,
+        or if they do both.
         """
         daemon = self._daemon
         is_named = any(part is not None for part in (params.model, params.provider, params.base_url))

@@ -45,8 +45,8 @@ class TrustHandlers(HandlerGroup):
         )
 
     async def trust_list(self, params: wire.Nothing, request: Request) -> wire.TrustList:
-        """Return the trusted folders. `state` says if a folder's settings file still has the content that was
-        trusted.
+        """Return the trusted folders. In the result, `state` says whether a folder's settings file still has
+        the content that was trusted.
         """
         daemon = self._daemon
         await daemon.modules.load("compactd.session.trust")

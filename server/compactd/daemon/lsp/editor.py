@@ -47,7 +47,9 @@ COMMANDS: Mapping[str, str] = {
 """The commands of `workspace/executeCommand`, and the method that each one calls."""
 
 _LONG = frozenset({"session/compact"})
-"""Methods for which compactd shows progress even if the editor's request has no token."""
+"""Methods for which compactd shows progress even if the editor's request has no progress token. compactd then
+creates the token.
+"""
 
 _WARNING = 2  # LSP's `MessageType.Warning`
 
@@ -156,7 +158,9 @@ class Editor:
         """By the name of an LSP message, the function that handles it."""
 
     def log_message(self, type: int, text: str) -> None:
-        """Send `window/logMessage`, if the client has sent `initialize`."""
+        """Send `window/logMessage` (`type`: 1 error, 2 warning, 3 info, 4 log), if the client has sent
+        `initialize`.
+        """
         if self._is_initialised:
             self._out.notify("window/logMessage", _MessageParams(type, text))
 

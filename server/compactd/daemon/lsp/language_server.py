@@ -1,9 +1,9 @@
 """The pygls language server, used without its transport.
 
 This module is imported in a thread when the first LSP message arrives (`editor.py`). pygls receives decoded
-messages and returns message bodies. This module suppresses what pygls does wrong for compactd: it handles
-messages before checking them, sends tracebacks, logs message contents, and subscribes to every buffer of the
-editor. Only public names of pygls 2.1 are used.
+messages and returns message bodies. By itself, pygls would handle messages before checking them, send
+tracebacks, log message contents, and subscribe to every buffer of the editor; this module prevents that. It
+uses only public names of pygls 2.1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Message(Struct, frozen=True):
 
 
 class _PendingRequest:
-    """A request that was passed to pygls, until pygls answers it."""
+    """A request that pygls has received and not yet answered."""
 
     def __init__(self, request: Request) -> None:
         self.request = request

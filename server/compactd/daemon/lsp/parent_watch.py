@@ -22,8 +22,9 @@ def watch_parent(
     """Call `gone` once, on the event loop, when process `pid` has ended, or at once if there is no such
     process.
 
-    Linux notifies through a pidfd; other systems are polled every `poll_s` seconds. On Windows nothing is
-    watched, because signal 0 would end the process there; the daemon relies on the end of stdin.
+    Linux notifies through a pidfd. On other systems, or if `use_pidfd` is false, the process is checked every
+    `poll_s` seconds with signal 0. On Windows nothing is watched, because signal 0 would end the process; the
+    daemon relies on the end of stdin.
     """
     if pid <= 0 or sys.platform == "win32":
         return

@@ -25,7 +25,7 @@ class CheckedBody(Struct, frozen=True):
     text: bytes | bytearray
     is_utf8: bool
     is_too_deep: bool
-    """True if the body is nested too deeply. Only meaningful for valid JSON."""
+    """True if the body is nested deeper than `DEPTH_LIMIT`. Only meaningful for valid JSON."""
 
     def __len__(self) -> int:
         return len(self.text)

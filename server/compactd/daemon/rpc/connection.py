@@ -1,7 +1,8 @@
 """One client connection on two pipes. Every request gets exactly one answer, whatever it contains.
 
-Messages are handled in the order they came. If a handler returns a result, it is answered at once. If it
-returns an awaitable, that becomes a task, whose first step runs before the next message is handled.
+Messages are handled in the order they came. If a handler returns a result, the result is sent at once. If a
+handler returns an awaitable, the awaitable becomes a task; the task's first step runs before the next message
+is handled.
 """
 
 from __future__ import annotations
@@ -63,10 +64,9 @@ class Connection:
         cancel_s: float = CANCEL_S,
         client_gone: Callable[[], None] | None = None,
     ) -> None:
-        """`client_gone` is called, maybe several times, when nobody reads the output any more or the parent
-        died.
-
-        The end of the input alone does not mean that the client is gone.
+        """`client_gone` is called when nobody reads the output any more, or when the parent process that
+        `initialize` named has died. It may be called several times, and is not called for the end of the
+        input alone. `drain_s` and `cancel_s` are explained at `DRAIN_S` and `CANCEL_S`.
         """
         self._loop = asyncio.get_running_loop()
         self._on_gone = client_gone
@@ -94,9 +94,8 @@ class Connection:
     async def run(self) -> int:
         """Serve until the client ends, and return the process's exit code.
 
-        0 after `shutdown` and `exit`, the end of stdin, or the parent's death. 1 after `exit` alone or a
-        broken framing. Running work may go on for at most `drain_s`, then it is cancelled; `exit` waits for
-        none.
+        The exit code is 1 after `exit` without `shutdown`, or if the framing of the input is broken;
+        otherwise 0. Running work is cancelled after `drain_s` seconds, or at once after `exit`.
         """
         self._reader.start(self._pump)
         ending = await self._ended

@@ -59,8 +59,8 @@ class Dispatcher:
         self._by_token: dict[bytes, Request] = {}
 
     def take(self, body: RequestBody) -> bool:
-        """Handle a message on the fast path, if it is a usual call. Return false if it is not; the caller
-        then decodes it and uses `call`.
+        """Handle a message if it is a call of a known method (see `fast_decode.py`). Otherwise return false;
+        the caller then decodes the message and uses `call`.
         """
         try:
             call = self._decode(body.text if isinstance(body, CheckedBody) else body)
@@ -78,12 +78,13 @@ class Dispatcher:
         return True
 
     def take_many(self, reader: PipeReader, most_bytes: int, until: float) -> bool:
-        """Handle small waiting requests on the fast path, oldest first. Return false if none was handled.
+        """Handle the small calls of known methods (see `fast_decode.py`) that wait first in `reader`, oldest
+        first. Return false if none was handled.
 
-        Stops before a request that needs the slow path, after one that becomes a task, when more than
-        `most_bytes` of answers are not flushed, or at the time `until` (of `perf_counter`). Call
-        `PipeWriter.collect` first. Code of other modules is repeated here, because calling it would be a
-        third of the cost of a small request.
+        Stops before any other message, after a request that becomes a task, when more than `most_bytes` of
+        answers are not flushed, or at the time `until` (of `perf_counter`). Call `PipeWriter.collect` first.
+        Code of other modules is repeated here, because calling it would be a third of the cost of a small
+        request.
         """
         frames, writer, add = reader.frames, self._writer, self._writer.outbox.append
         decode, method_of, serve, results = self._decode, self._method_of, self._service.call, self._results
@@ -182,7 +183,7 @@ class Dispatcher:
         return encode(await reply)
 
     def start(self, request: Request, work: Awaitable[Reply]) -> None:
-        """Run `work` as a task, and answer the request with its result. Calls `began`, which lets the task's
+        """Run `work` as a task, and answer the request with its result. The callback `began` lets the task's
         first step run before the next message is handled.
         """
         task = asyncio.ensure_future(work)
@@ -246,7 +247,9 @@ class Dispatcher:
         return request is not None
 
     async def finish(self, drain_s: float) -> None:
-        """Give running work `drain_s` to end, then cancel it. On return every request is answered."""
+        """Give running work `drain_s` seconds to end, then cancel the rest. On return every request is
+        answered.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + drain_s
         if self._running and drain_s > 0:

@@ -1,7 +1,8 @@
 """The fast path for usual calls: decode the envelope and the params of a known method in one pass.
 
-A method is known after a client has called it twice. Anything else (an unknown field, null for a value, a
-response, invalid JSON) raises, and `envelope.py` and `params.py` handle it with a proper error.
+A method is known after a client has called it twice. For any other message (with an unknown field, null for a
+value, invalid JSON, or a response), the decoder raises. `envelope.py` and `params.py` then decode the message
+again, or answer with an error.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ LENGTH_LIMIT_BYTES = 4 * 1024**3
 "Transport")."""
 
 HEADER_LIMIT_BYTES = 8 * 1024
-"""The most bytes of the header lines before one message. Usual clients send less than 100."""
+"""The most bytes of the header lines before one message. A longer header is an error. Usual clients send less
+than 100 bytes.
+"""
 
 PARSE_ERROR = -32700
 TOO_LARGE = 1009
@@ -85,7 +87,7 @@ class Framer:
 
     @property
     def is_inside(self) -> bool:
-        """True if the bytes fed so far end inside a message, also one that is refused."""
+        """True if the bytes fed so far end inside a message, even if that message is refused."""
         return bool(self._need or self._held or self._skip or self._skip_line)
 
     @property
@@ -178,7 +180,8 @@ class Framer:
                 position = self._header_line(data, position, frames)
 
     def _take_blocks(self, data: bytes, position: int, frames: list[Frame]) -> tuple[int, bool]:
-        """Split many messages in one call, as long as they are complete and have headers of the usual form.
+        """Split many messages in one call, as long as they are complete and `Content-Length` is their only
+        header.
 
         Return (the offset of the next message, false if that message is incomplete or has other headers).
         """
@@ -198,7 +201,7 @@ class Framer:
         return end, True
 
     def _length_in(self, digits: bytes) -> int:
-        """Return the length that the digits of a usual header give, or 0 if it is invalid or too large."""
+        """Return the length in the `digits` of a `Content-Length` header; 0 if it is invalid or too large."""
         if len(digits) > _LENGTH_DIGITS or not digits.isdigit() or int(digits) > self.limit_bytes:
             return 0
         length = int(digits)
@@ -319,7 +322,7 @@ class Framer:
 
 
 def _common_header(data: bytes, position: int) -> int:
-    """Return the offset of the body after a header of the usual form, or 0 for any other header."""
+    """Return the offset of the body if `Content-Length` is the only header at `position`, otherwise 0."""
     if not data.startswith(_COMMON, position):
         return 0
     start = position + len(_COMMON)
@@ -328,8 +331,8 @@ def _common_header(data: bytes, position: int) -> int:
 
 
 def _take_lines(data: bytes, position: int, frames: list[Frame]) -> int:
-    """Split many lines in one call and add the messages to `frames`. No line may be longer than the limit.
-    Return the offset of the first line that is not split.
+    """Split many lines in one call and add the messages to `frames`. Return the offset of the first line that
+    was not split off. The caller ensures that no line is longer than the limit.
     """
     *lines, rest = data[position:].split(b"\n", _MAX_PIECES)
     frames += [line for line in lines if line and not line.isspace()]

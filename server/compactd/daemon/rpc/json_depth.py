@@ -93,11 +93,12 @@ class DepthCheck:
     # --- whole elements of an array -------------------------------------------------------------------
 
     def _find_next_element(self, body: bytes | bytearray, end: int) -> tuple[bytes, int]:
-        """Return (the bytes between two array elements, the offset at which the second begins), searched
-        before `end`. Return (empty, 0) if there are none.
+        """Search the bytes before `end` for a place where one array element ends and the next one begins.
+        Return (the bytes at that place, such as `},{"id"`, the offset of the next element), or (empty, 0) if
+        there is none.
 
-        A string may contain the same bytes. The caller knows whether the offset is inside a string after it
-        has checked up to there.
+        A string may contain the same bytes. After checking the bytes before the offset, the caller knows
+        whether the offset is inside a string.
         """
         if self._rests or not self._has_escapes:
             self._rests = max(0, self._rests - 1)

@@ -1,7 +1,8 @@
 """Read small input directly on the event loop, which saves a switch between threads per request.
 
-While a worker computes, each thread that wakes waits for the GIL for up to `sys.setswitchinterval`: first
-the reader's thread, then the event loop. Large input is read in the reader's thread.
+While a worker computes, every thread that wakes up waits for the GIL for up to `sys.setswitchinterval`. With
+a reader's thread, a request would wait twice: for that thread, then for the event loop. Only large input is
+read in the reader's thread.
 """
 
 from __future__ import annotations

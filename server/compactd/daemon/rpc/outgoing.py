@@ -67,8 +67,8 @@ class MessageSender:
         self._writer = writer
         self._write = writer.write
         self.heads: dict[int, bytes] = {}
-        """Cached beginnings of small answers: by the combined size of id and result in bytes, the header and
-        the JSON before the id."""
+        """Cached beginnings of small answers (the header and the JSON before the id), by the combined size of
+        id and result in bytes."""
         self._framer = framer
         self._early: list[bytes] = []
         self.is_held = True
@@ -189,7 +189,9 @@ class MessageSender:
 
 
 def error_object(error: BaseException, context: str) -> ErrorObject:
-    """Return what a client may know about an exception. A bug is logged, and the client gets its error id."""
+    """Return what a client may know about an exception. A bug is logged with `context`, which says where it
+    happened, and the client gets the error id in the log.
+    """
     match error:
         case CompactdError():
             return _error_object(error.code, error.message, error.data)

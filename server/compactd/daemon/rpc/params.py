@@ -47,8 +47,8 @@ class ParamsReader:
         """The unknown fields in the params that were read last. The name of an unknown setting begins with
         `compaction.`."""
         self.is_strict = not self._settings
-        """True if `strict` has decoded all params so far, and the method has no settings, whose fields need a
-        second look."""
+        """True if the method has no settings and `strict` has decoded all params so far. (Settings are
+        searched a second time for unknown names.)"""
         self.strict = _twin(params, strict=True)
         """The subclass that refuses unknown fields."""
         self._decode = msgspec.json.Decoder(self.strict).decode

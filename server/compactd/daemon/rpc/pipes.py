@@ -37,7 +37,9 @@ _BIG_READ_BYTES = 1 << 20
 _WRITE_BYTES = 1 << 20  # the most bytes per write, so that `unsent_bytes` is up to date
 _SMALL_BYTES = 4096  # pieces up to this average size are joined without checking the size of each
 JOIN_BYTES = 1 << 16
-"""Pieces of at least this size are written separately instead of being joined."""
+"""Pieces of output of at least this size are written separately. Smaller ones are joined, so that one write
+sends many.
+"""
 
 # If poll reports a pipe as writable, this many bytes do not block (Python's select documentation).
 _DIRECT_BYTES: int = getattr(select, "PIPE_BUF", 0) if hasattr(select, "poll") else 0
@@ -51,7 +53,8 @@ class PipeWriter:
     """The output. It sends bytes in order without blocking the event loop. Call its methods only on the event
     loop's thread.
 
-    If the pipe has room, a few bytes are written directly, which saves a switch to the writer's thread.
+    Small output is written directly on the event loop if the pipe has room, which saves a switch to the
+    writer's thread.
     """
 
     def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, gone: Callable[[], None]) -> None:
@@ -61,9 +64,9 @@ class PipeWriter:
         self.is_gone = False
         """True if nobody reads the output any more. Further writes are dropped."""
         self.progressed: Callable[[], None] = _ignore
-        """A callback for the writer's thread, called after each write, when fewer bytes wait."""
+        """A callback that the writer's thread calls after each write, because fewer bytes wait then."""
         self.unflushed_bytes = 0
-        """The bytes in `outbox`. Only `flush`, on the event loop, reduces it."""
+        """The number of bytes in `outbox`. Only `flush`, on the event loop, reduces this number."""
         self.outbox: list[bytes] = []
         """The pieces that are not flushed yet. To append without `write`, first call `collect`, and add the
         size to `unflushed_bytes`."""

@@ -1,7 +1,7 @@
 """Reserve stdin and stdout for the protocol, before anything else is imported.
 
-Only protocol bytes may reach stdout, whatever a library prints. `__main__` calls this first, so it imports
-only modules that the interpreter has already loaded.
+Only protocol bytes may reach stdout, whatever a library prints. `__main__` calls `take_stdio` first, so this
+module imports only modules that the interpreter has already loaded.
 """
 
 from __future__ import annotations

@@ -40,25 +40,26 @@ _METAS = {
 }
 
 _LINTED: Final = "# Fix any errors below, if possible."
-"""The beginning of a prompt that aider made of a linter's output (`aider/linter.py`)."""
+"""The beginning of a prompt that aider made from a linter's output (`aider/linter.py`)."""
 
 _HELP: Final = ("# Question: ", "\n# Relevant docs:")
-"""The beginning of the prompt that aider makes of a `/help` command, and the line before the pages of its
-manual in that prompt (`aider/help.py`). The user typed only the command, which is in the file before it.
+"""The beginning of the prompt that aider makes from a `/help` command, and the line in that prompt after
+which the pages of aider's manual follow (`aider/help.py`). The user typed only the command, which is in the
+file before the prompt.
 """
 
 _WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
-"""A line that aider marked, with two spaces at its end. If a file has none, something removed the spaces at
-the ends of its lines; then only the position of a prompt is checked.
+"""A pattern for a line that aider marked, with two spaces at its end. If a file has no such line, something
+removed the spaces at the ends of its lines. Then only the position of a prompt is checked, not its form.
 """
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
 _RUNS: Final = re.compile(
     r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
     r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
 )
-r"""A pattern for a group of lines: lines that only the model writes and blank lines (`add_model_lines`),
-lines that aider showed (`add_shown_lines`), a prompt (`add_prompt_lines`), or any other line (`add_line`).
-Only `\n` ends a line; the Unicode line ends that `splitlines` knows are text here.
+r"""A pattern for a group of lines. A group is lines that only the model writes and blank lines (`said`),
+lines that aider showed (`shown`), a prompt (`asked`), or any other single line (`line`). Only `\n` ends a
+line; the Unicode line ends that `splitlines` knows are text here.
 """
 _BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
 _ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
@@ -93,8 +94,8 @@ class _Reader:
         self.session = session
         self._text = text
         self.kind = ""
-        """What `lines` are: `started` (a run of aider), `add_shown_lines` (by aider), `add_prompt_lines` (a
-        prompt), `claimed` (a prompt that may be the model's) or `add_model_lines` (by the model).
+        """What `lines` are: `started` (the start of a run of aider), `shown` (by aider), `asked` (a prompt),
+        `claimed` (a prompt that may be the model's) or `said` (by the model); empty before the first line.
         """
         self.lines: list[str] = []
         self._may_ask = True
@@ -106,9 +107,9 @@ class _Reader:
         """
         self._is_trimmed = is_trimmed
         self._open = ""
-        """The fence that opened the code block around `_since`; empty outside of code blocks."""
+        """The fence that opened the code block at position `_since`; empty if no code block is open there."""
         self._since = 0
-        """The position from which code blocks are searched."""
+        """The position from which the next fence of a code block is searched."""
         self._fence = _FENCE.search(text)
         self._answer = ""
 
@@ -116,7 +117,8 @@ class _Reader:
         """Return whether a code block of an answer is open at `at`. An interrupted block, which the next
         fence cannot close, does not count.
 
-        The positions of all calls must rise. O(characters up to the next fence); each character is read once.
+        Successive calls must have rising positions. O(characters up to the next fence); all calls together
+        read each character once.
         """
         while (fence := self._fence_from(self._since)) is not None and fence.start() < at:
             if not self._open:

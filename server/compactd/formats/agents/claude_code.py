@@ -1,9 +1,9 @@
 """Read Claude Code's session files: one JSON record per line (`~/.claude/projects/<folder>/<session
 id>.jsonl`).
 
-As seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02). A model's answer is written block by block, as
-records that share the answer's `message.id`. Tool results are in user records. `isSidechain` marks the
-messages of sub-agents, which are not part of this conversation. After a compaction, a user record with
+The format was seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02). A model's answer is written block by
+block, as records that share the answer's `message.id`. Tool results are in user records. `isSidechain` marks
+the messages of sub-agents, which are not part of this conversation. After a compaction, a user record with
 `isCompactSummary` follows. A message that was typed while Claude Code worked has no user record: records of
 its queue and an attachment contain it (`claude_code_queue`). Other record types (progress, snapshots, hooks)
 contain no messages.
@@ -65,12 +65,13 @@ the text, and newer versions may add kinds.
 
 _NAMES_SOURCE_FROM: Final = (2, 1, 197)
 """From this version at the latest, each prompt's record has a `promptSource` (35 of 35 prompts of 2.1.197 to
-2.1.330, 2026-11). A record without it was added by something else, for example a plugin.
+2.1.330, 2026-11). A record without `promptSource` is no prompt; for example, a plugin added it.
 """
 
 _EMBEDDED: Final = ("sdk-", "claude-vscode", "claude-desktop")
-"""The beginning of `entrypoint` if a program runs Claude Code for the user. What that program sends in the
-middle of a turn has no `origin`; all other messages at that point have one (2.1.197, 2.1.330, run 2026-11).
+"""The beginnings of `entrypoint` if a program runs Claude Code for the user. What that program sends in the
+middle of a turn has no `origin`; every other message in the middle of a turn has an `origin` (2.1.197,
+2.1.330, run 2026-11).
 """
 
 _ATTACHES_FROM: Final = (2, 1, 110)
@@ -103,8 +104,8 @@ _FORMS: Final[tuple[tuple[str, Author], ...]] = (
     ("Caveat: The messages below", REMINDER),
     ("This session is being continued from a previous conversation", SUMMARY),
 )
-"""The beginnings of records that the program wrote completely (1.0 to 2.1.330, seen 2026-11). What follows
-their closing tags is the program's too.
+"""The beginnings of records that a program wrote completely, and the author of each (1.0 to 2.1.330, seen
+2026-11). Text after the closing tag of such a beginning is the program's too.
 """
 
 MAX_ERROR: Final = 4_096
@@ -122,9 +123,10 @@ _IDE: Final = re.compile(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
 def author_of_row(row: dict[str, Raw], text: str, *, after_result: bool = False) -> Author | None:
     """Return the author of a record of type `user` whose text begins with `text`; None for a person.
 
-    None means that the record is a prompt; what a program put *inside* it is found by `authors.spans`. Do not
-    call this for a record with tool results. `after_result`: whether the record directly follows a tool
-    result; a slash command at that point was run by the model. O(1); O(characters) for a slash command.
+    None means that the record is a prompt; `authors.spans` finds what a program put *inside* the prompt. Do
+    not call this for a record with tool results. `after_result` says whether the record directly follows a
+    tool result; then the model ran a slash command in it, not the user. O(1); O(characters) for a slash
+    command.
     """
     if is_true(row, "isCompactSummary"):
         return SUMMARY
@@ -201,10 +203,11 @@ def read(data: bytes) -> SessionFile:
 
 
 def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[SessionFile, Between]:
-    """Read a piece of a file. Return its session and what the next piece needs. O(bytes).
+    """Read a piece of a file. Return (the session in this piece, what reading the next piece needs).
+    O(bytes).
 
-    `between`: what the previous piece returned. `is_last`: whether the turn is over. Then a message whose
-    position is not certain yet is put at the end.
+    `between` is what reading the previous piece returned. `is_last` says whether the turn is over. Then a
+    message whose position is not certain yet is put at the end.
     """
     reading = _read(data, between)
     reading.end_answer()
@@ -234,7 +237,7 @@ class ClaudeCodeReader:
         self._answer: _Answer | None = None
         self._queue = Queue(_is_by_program, between.queue)
         self._has_waited = False
-        """Whether an answer was already added before a delivered message, because the answer is older."""
+        """Whether an answer was already added before the messages that still wait for their place."""
         self._is_after_result = False
         self._version = between.version
         self._last_at = between.last_at
@@ -292,8 +295,9 @@ class ClaudeCodeReader:
     def between(self, *, is_last: bool) -> Between:
         """Return what the next piece of the file needs.
 
-        `is_last`: whether the turn is over. Then delivered messages are put at the end, although a result may
-        still follow. But if this version of Claude Code writes attachments, they wait for their attachment.
+        `is_last` says whether the turn is over. Then messages that the model got in the middle of its work
+        are added at the end, although a tool result may still follow. Only if this version of Claude Code
+        writes attachments, such a message waits for its attachment.
         """
         has_attachments = _numbers(self._version) >= _ATTACHES_FROM
         if (is_last and not has_attachments) or self._queue.is_full:
@@ -334,10 +338,10 @@ class ClaudeCodeReader:
         self._add_queued(list(blocks), uuid, at, author)
 
     def _place_delivered(self, at: float | None, *, is_answer: bool) -> None:
-        """Insert messages that were delivered before the next record, whose time is `at`.
+        """Add the messages that the model got before the next record, whose time is `at`.
 
-        An answer may follow a delivered message in the file and still be older than the message. That can
-        happen to one answer only, because the model got the message with its next request.
+        An answer may follow such a message in the file and still be older than the message. This can happen
+        with only one answer, because the model got the message with its next request.
         """
         due = self._queue.take_delivered(None if is_answer and self._has_waited else at)
         if due:

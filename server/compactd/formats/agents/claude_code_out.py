@@ -34,7 +34,7 @@ VERSION = "2.1.0"
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Claude Code's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.split_messages`). O(bytes).
+    own (see `writer_parts.split_messages`). O(bytes).
     """
     writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):

@@ -3,8 +3,8 @@
 Such a message waits in a queue (`enqueue`). It leaves the queue in one of these ways, and each writes a
 record. `remove` means that the model got it in the middle of its work, with the results of its calls; no user
 record follows. `dequeue` means that it is sent as a prompt of its own; its user record follows. `popAll`
-means that the user took it back. A `remove` with a reason other than `absorbed_mid_turn` gave it to nobody,
-or to a sub-agent. Messages of programs, such as `<task-notification>`, wait in the same queue.
+means that the user took it back. A `remove` with a reason other than `absorbed_mid_turn` means that nobody
+got it, or a sub-agent. Messages of programs, such as `<task-notification>`, wait in the same queue.
 
 What the records contain differs by version (each was run with a scripted API, 2026-11):
 
@@ -14,8 +14,8 @@ What the records contain differs by version (each was run with a scripted API, 2
 - 2.1.197 and newer: the attachment says who wrote it (`origin`) if Claude Code runs in a terminal.
 - 2.1.330: `remove` has the content and a reason.
 
-Claude Code writes the records of the queue at once, and messages up to a second later. So in the file, a
-`remove` may come before the results, and even before the call, that the model had already seen.
+Claude Code writes the records of the queue at once, but other records up to a second later. So in the file, a
+`remove` may come before tool results, and even before their call, which the model had already seen.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from msgspec import Struct
 
 MAX_KEPT = 256
 MAX_KEPT_CHARS = 1 << 20
-"""The most messages, and characters of waiting messages, that are kept between two pieces of a file. The
-newest are kept.
+"""The limits of what is kept between two pieces of a file: `MAX_KEPT` messages of each kind, and for waiting
+messages also `MAX_KEPT_CHARS` characters together. The newest messages are kept.
 """
 
 
@@ -65,8 +65,8 @@ class Between(Struct, kw_only=True, omit_defaults=True):
 
 
 class _WaitingTexts:
-    """Messages of one kind, oldest first, as position in the whole queue -> text. Each operation
-    costs O(1).
+    """The messages of one kind in a queue, oldest first. Each has its position in the whole queue, and its
+    text. Each operation costs O(1).
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,8 @@ class _WaitingTexts:
         self._places.setdefault(_key(text), deque()).append(place)
 
     def take(self, text: str | None) -> tuple[int, str | None] | None:
-        """Remove and return the oldest entry with this text."""
+        """Remove the oldest message with this text. Return (its position, its text); None if there is
+        none."""
         places = self._places.get(_key(text))
         while places:
             place = places.popleft()
@@ -105,7 +106,7 @@ class Queue:
     """The queue of one session while its records are read. Each record costs O(1), however many messages
     wait.
 
-    `is_notice`: returns whether a program wrote a text.
+    The function `is_notice` returns whether a program wrote a text.
     """
 
     def __init__(self, is_notice: Callable[[str], bool], state: QueueState | None = None) -> None:
@@ -232,8 +233,8 @@ class Queue:
         return found
 
     def answer_began(self) -> None:
-        """Forget the attachments so far, because a new answer of the model began. The attachments of the
-        messages that the model got for an answer always come before that answer.
+        """Forget the attachments so far, because a new answer of the model began. If the model got a message
+        before an answer, the message's attachment is always before that answer in the file.
         """
         if self._attached.texts or self._placed.texts:
             self._attached.clear()
@@ -278,7 +279,8 @@ class Queue:
         self._delivered_at[place] = one
 
     def _take(self, text: str) -> tuple[int, str | None] | None:
-        """Remove the oldest waiting message with this text; if there is none, the oldest without a text."""
+        """Remove the oldest waiting message with this text. If there is none, remove the oldest prompt whose
+        text is unknown. Return (its position, its text); None if nothing was removed."""
         for line in (self._prompts, self._commands, self._notices):
             found = line.take(text)
             if found is not None:
@@ -289,8 +291,8 @@ class Queue:
         """Decide which messages the collected `remove` records without content belong to, and mark these as
         delivered.
 
-        Usually these are all waiting prompts. If more prompts wait than there are records, the newest were
-        delivered: an older one was left by a run of Claude Code that was killed.
+        Usually these are all waiting prompts. If more prompts wait than there are records, the newest prompts
+        were delivered: the older ones remain from a run of Claude Code that was killed.
         """
         if not self._removals:
             return

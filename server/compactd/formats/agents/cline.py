@@ -77,7 +77,7 @@ def read(data: bytes) -> SessionFile:
     session.session_id = text_field(about, "sessionId")
     session.system_prompt = text_field(about, "system_prompt")
     names: dict[str, str] = {}
-    # The extensions write a list. A list without their tags comes from a program that only copies the format.
+    # The extensions write a list of messages. If the list has none of their tags, another program wrote it.
     wraps = not about and any(tag in data for tag in _TYPED_TAGS)
     for index, raw in enumerate(messages):
         try:
@@ -138,7 +138,8 @@ def _with_authors(blocks: Sequence[Block]) -> list[Block]:
         if is_header:
             held = 0 if tool else 1
         elif held is not None:
-            # What a user adds to a result follows it directly. Later texts may be parts of the result.
+            # What a user adds to a result directly follows the result. Later texts may be parts of the
+            # result.
             if author is None and not asks and (held != 1 or "<feedback" not in text):
                 author = TOOL
             held += author != REMINDER

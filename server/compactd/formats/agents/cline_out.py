@@ -27,7 +27,7 @@ from compactd.protocol.messages import Block, Document, Message, Text, Thinking,
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in the format of Cline's SDK. In `file`, each tool result must be a message
-    of its own (see `outgoing.split_messages`). O(bytes).
+    of its own (see `writer_parts.split_messages`). O(bytes).
     """
     ids = ids_of(file)
     last = file.messages[-1][0].created_at if file.messages else None

@@ -68,9 +68,10 @@ _FRAGMENTS: Final[tuple[tuple[str, Author], ...]] = (
     ("Warning: The maximum number of unified exec processes", REMINDER),
     ("Another language model started to solve this problem", SUMMARY),
 )
-"""The beginnings of parts that Codex wrote (openai/codex, codex-rs/core/src/context/*.rs, read 2026-11). A
-part that is one tagged block is a fragment too, whatever its tag: a shell command of the user and its output
-(`<user_shell_command>`), a hook's output, another program's context (`<external_ci>`), a review's findings.
+"""The beginnings of parts that Codex wrote, and the author of each (openai/codex,
+codex-rs/core/src/context/*.rs, read 2026-11). Codex also wrote each part that consists of one tagged block,
+whatever its tag. Examples are a shell command of the user with its output (`<user_shell_command>`), a hook's
+output, another program's context (`<external_ci>`) and a review's findings.
 """
 
 _AROUND_PROMPTS: Final = (REMINDER, FILE, NOTIFICATION, SUBAGENT, SKILL)
@@ -79,8 +80,8 @@ _AROUND_PROMPTS: Final = (REMINDER, FILE, NOTIFICATION, SUBAGENT, SKILL)
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output")
 _SILENT = ("ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "compaction_trigger")
-"""Items without text. The first is a commit of the user's files; the contents of the others are in
-`compacted` too.
+"""The types of items that are ignored. `ghost_snapshot` is a commit of the user's files. The contents of the
+others are also in the record `compacted`.
 """
 _RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 
@@ -98,7 +99,7 @@ def read(data: bytes) -> SessionFile:
 
 
 class _Answer:
-    """The model's answer while its parts are read. It is stored once, when something follows it."""
+    """The model's answer while its parts are read. The answer is encoded only once, after its last part."""
 
     def __init__(self, message: Message, blocks: Iterable[Block]) -> None:
         self.message = message
@@ -128,7 +129,7 @@ class CodexReader:
         self._indexed = 0
         """The number of messages that `_places` and `_asked` cover."""
         self._places: dict[str, list[int]] = {}
-        """Positions of messages, by `_keys`."""
+        """Key of a message (`_keys`) -> the positions of the messages with this key."""
         self._asked: list[int] = []
         """Positions of the prompts."""
 
@@ -308,17 +309,17 @@ class CodexReader:
             self._answer = _Answer(message, (*unspoken, *blocks))
 
     def _last(self) -> Message | None:
-        """Return the newest message if more blocks may be added to it; otherwise None. An answer that is
-        still open is returned without its content.
+        """Return the newest message if more blocks may be added to it; otherwise None. If it is the open
+        answer, it is returned without its content.
         """
         if self._answer is not None:
             return self._answer.message
         at = len(self.session.messages) - 1
-        # A message that a rollback uncovered is complete.
+        # After a rollback, the newest message is an older one, which is complete.
         return self.session.messages[at][0] if at >= 0 and at == self._closed_at else None
 
     def _reopen(self) -> _Answer:
-        """Reopen the last message, because more of it follows after a pause in the file."""
+        """Make the last message the open answer again, because more of its blocks follow in the file."""
         message, _ = self.session.messages.pop()
         self._indexed = min(self._indexed, len(self.session.messages))
         self._answer = _Answer(replace(message, content=()), message.content)
@@ -376,9 +377,9 @@ class CodexReader:
 def _with_authors(
     blocks: tuple[Block, ...], otherwise: Author | None
 ) -> tuple[Meta | None, tuple[Block, ...]]:
-    """Return (meta of a user item, its blocks). The author is in the meta if no text was typed by a person,
-    and otherwise in each block that a program wrote. `otherwise`: the author of texts that Codex did not
-    write; None for a person.
+    """Return (meta of a user item, its blocks). If a person typed none of its texts, the meta contains the
+    author; otherwise each block that a program wrote has its author. `otherwise` is the author of the texts
+    that Codex did not write; None for a person.
     """
     authors = [_author_of(block.text) or otherwise for block in blocks if isinstance(block, Text)]
     first = authors[0] if authors else otherwise

@@ -43,7 +43,7 @@ from compactd.protocol.messages import (
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Codex CLI's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.split_messages`). O(bytes).
+    own (see `writer_parts.split_messages`). O(bytes).
     """
     writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
@@ -132,7 +132,7 @@ class _Writer:
     def _record(self, kind: str, payload: Mapping[str, object] | Raw, message: Message) -> None:
         record: Json = {"timestamp": iso(message.created_at), "type": kind, "payload": payload}
         if kind == "response_item" and self._id is not None:
-            # Codex ignores this field. It says which records belong to one answer.
+            # This field says which records belong to one message. Codex ignores the field.
             record["message_id"] = self._id
         self.records.append(record)
 
@@ -150,7 +150,8 @@ def _output(result: ToolResult) -> Json:
     if not isinstance(result.content, str):
         output = [one for block in result.content for one in _part(block, "input")]
     elif result.is_error:
-        # Codex sent outputs to the model in this form until 2025-11. No other form can express a failure.
+        # Codex sent tool results to the model in this form until 2025-11. No other form says that a call
+        # failed.
         failed = {"output": result.content, "metadata": {"exit_code": 1, "duration_seconds": 0}}
         output = msgspec.json.encode(failed).decode()
     return {"type": "function_call_output", "call_id": result.call_id, "output": output}

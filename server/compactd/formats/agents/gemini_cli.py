@@ -45,7 +45,7 @@ SNAPSHOT = "<state_snapshot>"
 _SHOWN = ("info", "error", "warning")
 """Records that were shown on the screen and never sent to a model."""
 _REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
-"""The beginning of the first part that contains a file's text. Neither it nor any later part was typed."""
+"""The beginnings of the first part that contains a file's text. Nobody typed this part or any later part."""
 _CONTINUE_PROMPTS: Final = ("Please continue.", "System: Please continue.")
 """Prompts that Gemini CLI itself sends to the model."""
 _REFERENCE: Final = re.compile(r"@\S+")
@@ -250,8 +250,8 @@ def _text_of(blocks: Sequence[Block]) -> str:
 
 
 def _author_of(text: str, shown: str) -> Author | None:
-    """Return the author of a part; None if it contains what was typed. What Gemini CLI added inside such a
-    part is found by `authors.spans`. `shown`: what was typed, if the record contains it.
+    """Return the author of the part `text`; None if it contains what the user typed. `authors.spans` finds
+    what Gemini CLI added inside such a part. `shown` is what was typed; empty if the record does not say so.
     """
     if text.strip() in _CONTINUE_PROMPTS:
         return REMINDER
@@ -325,7 +325,8 @@ def _content(result: ToolResult, beside: Sequence[Block]) -> str | tuple[Block, 
 
 
 def _unwrap(block: Block) -> Block:
-    """Return the text in `{"output": "…"}` or `{"error": "…"}`; anything else unchanged."""
+    """Return a text such as `{"output": "…"}` or `{"error": "…"}` as the text inside it. Return any other
+    block unchanged."""
     if not isinstance(block, Text) or not block.text.startswith("{"):
         return block
     try:

@@ -27,7 +27,7 @@ from compactd.protocol.messages import Block, Message, Text, Thinking, ToolCall,
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in Gemini CLI's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.split_messages`). O(bytes).
+    own (see `writer_parts.split_messages`). O(bytes).
     """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {

@@ -194,8 +194,8 @@ def _blocks(data: Given) -> list[Block]:
 
 
 def _sign(blocks: list[Block], part: Given) -> None:
-    """Add a signature to the thinking block before it. A signature without such a block is hidden thinking
-    and becomes a block of its own.
+    """Add the signature in `part` to the last of `blocks` if that is a thinking block. Otherwise the
+    signature belongs to hidden thinking and becomes a block of its own.
     """
     signature = text_in(part, "signature")
     last = blocks[-1] if blocks else None

@@ -24,7 +24,7 @@ from compactd.protocol.messages import Block, Image, Message, Text, Thinking, To
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in klaude-code's format. In `file`, each tool result must be a message of its
-    own (see `outgoing.split_messages`). O(bytes).
+    own (see `writer_parts.split_messages`). O(bytes).
     """
     records: list[Json] = []
     if file.system_prompt:

@@ -34,10 +34,10 @@ BY_USER = "UserInterruption"
 `UserNewTask`.
 """
 BY_PROGRAM = "Program"
-"""The `interrupt_type` of what no person said, in files that compactd writes."""
+"""The `interrupt_type` of what no person said. Only compactd writes it."""
 COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
-"""The command of an answer: in a block of `bash`, from 2025-11 on of `mswea_bash_command`
-(`action_regex`).
+"""A pattern for the command of an answer, in a fenced block. The block's language is `bash`, from 2025-11 on
+`mswea_bash_command` (`action_regex`).
 """
 
 

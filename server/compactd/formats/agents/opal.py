@@ -22,7 +22,7 @@ from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
 
 LEAD = "[conversation summary"
-"""The beginning of a summary without metadata, in lower case; Opal writes it in either case
+"""The beginning of a summary without metadata, in lower case. Opal also writes it with capitals
 (compaction.ex).
 """
 

@@ -43,7 +43,7 @@ def write(file: SessionFile) -> bytes:
 
 
 def _shown_places(file: SessionFile) -> list[int]:
-    """Return the positions of the messages in the view. Opal keeps no others."""
+    """Return the positions of the messages in the view, which are the only messages that Opal keeps."""
     last = max((at for at, (message, _) in enumerate(file.messages) if is_summary_of(message)), default=-1)
     if last < 0:
         return list(range(len(file.messages)))

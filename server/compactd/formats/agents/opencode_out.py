@@ -29,7 +29,7 @@ from compactd.protocol.messages import Block, Document, Image, Message, Text, Th
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in the form of `opencode export`. In `file`, each tool result must be a
-    message of its own (see `outgoing.split_messages`). O(bytes).
+    message of its own (see `writer_parts.split_messages`). O(bytes).
     """
     writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):
@@ -59,9 +59,9 @@ class _Writer:
         self._kept = dict(file.first_kept)
         self._provider, self._model = model_parts(file.model)
         self._asked = ""
-        """The newest user message, which is the parent of the answers."""
+        """The id of the newest user message, which is the parent of the answers to it."""
         self._open: dict[str, Json] = {}
-        """Call id -> its part, until its result comes."""
+        """Call id -> the part of the call, until the result of the call is added to it."""
 
     def message(self, at: int, message: Message) -> None:
         """Add one message, or add a result to its call."""

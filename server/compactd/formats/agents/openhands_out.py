@@ -23,7 +23,7 @@ from compactd.protocol.messages import Block, Image, Message, Text, Thinking
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` as events of OpenHands' SDK. In `file`, each tool result must be a message of
-    its own (see `outgoing.split_messages`). O(bytes).
+    its own (see `writer_parts.split_messages`). O(bytes).
     """
     writing = _Writer(file)
     for at, (message, _) in enumerate(file.messages):

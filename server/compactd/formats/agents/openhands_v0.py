@@ -1,4 +1,5 @@
-"""Read OpenHands' events of version 0: actions and observations, which differ by the field they have.
+"""Read OpenHands' events of version 0: actions, which have a field `action`, and observations, which have a
+field `observation`.
 
 The format is defined by All-Hands-AI/OpenHands until 2026, `openhands/events/serialization/event.py`
 (`event_to_dict`), `openhands/events/tool.py` (`ToolCallMetadata`) and `openhands/events/action/agent.py`

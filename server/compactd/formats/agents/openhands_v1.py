@@ -52,8 +52,8 @@ class OpenHandsReader:
         self._response = ""
         """The id of the model's response that the newest answer is part of."""
         self._answer: list[Block] = []
-        """The blocks of the answer at position `_answer_at`. More may follow, so `finish` encodes
-        it, once.
+        """The blocks of the answer at position `_answer_at`. More blocks may follow, so the answer is encoded
+        only in `finish`.
         """
         self._answer_at: int | None = None
         self._newest_summary: int | None = None
@@ -225,9 +225,7 @@ def plain(blocks: list[Block]) -> str | tuple[Block, ...]:
 
 
 def blocks_of(raw: Raw) -> list[Block]:
-    """Return the blocks of a message's content in LiteLLM's form, which has text, and images by
-    their URLs.
-    """
+    """Return the blocks of a message's content in LiteLLM's form, in which images are given by their URLs."""
     if first_byte(raw) == b'"':
         return [Text(text=string(raw, "$.content"))]
     if first_byte(raw) != b"[":

@@ -205,7 +205,8 @@ def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
         case "text":
             return Text(text=text_field(given, "text") or "")
         case "thinking":
-            # For other APIs, the signature is that provider's own record, which nobody else can use.
+            # For other APIs, pi stores the provider's own record as signature, which no other provider can
+            # use.
             signature = text_field(given, "thinkingSignature") if is_anthropic else None
             return Thinking(text=text_field(given, "thinking") or "", signature=signature or None)
         case "toolCall":
@@ -222,7 +223,7 @@ def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
 
 
 def _usage(raw: Raw) -> Raw | None:
-    """Convert pi's usage report. Like compactd's, its input does not include the cache."""
+    """Convert pi's usage report to compactd's. In both, the input tokens do not include the cache."""
     if first_byte(raw) != b"{":
         return None
     given = fields(raw, "$.message.usage", "usage")

@@ -28,7 +28,7 @@ VERSION = 3
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` in pi's format. In `file`, each tool result must be a message of its own (see
-    `outgoing.split_messages`). O(bytes).
+    `writer_parts.split_messages`). O(bytes).
     """
     start = next((message.created_at for message, _ in file.messages if message.created_at), None)
     header = {"type": "session", "version": VERSION, "id": session_id_of(file), "timestamp": iso(start)}

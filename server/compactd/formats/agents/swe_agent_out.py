@@ -28,7 +28,7 @@ FORMAT = "mini-swe-agent-1.1"
 
 def write(file: SessionFile) -> bytes:
     """Return the session `file` as a trajectory of SWE-agent. In `file`, each tool result must be a message
-    of its own (see `outgoing.split_messages`). O(bytes).
+    of its own (see `writer_parts.split_messages`). O(bytes).
     """
     history: list[Json] = []
     steps: list[Json] = []
@@ -46,8 +46,8 @@ def write(file: SessionFile) -> bytes:
             history.append(_answer(message))
             steps.append(_step(message))
         else:
-            # Readers take no user message after the first answer for a person's, so only synthetic ones are
-            # marked there.
+            # Readers take every user message after the first answer for a program's. So after that answer,
+            # only messages with the mark `synthetic` are marked.
             is_demo = is_by_program(message) and (not steps or is_synthetic(message))
             more: Json = {"is_demo": True} if is_demo else {}
             kind = "system_prompt" if message.role == "system" else "observation"

@@ -1,1 +1,1 @@
-"""Session files in general: detecting, reading, repairing and writing them."""
+"""Detect, read, repair and write session files. The formats of single agents are in `formats.agents`."""

@@ -1,6 +1,7 @@
 """Read messages from a compactd journal, for `session/import` and the command line.
 
-`storage` opens journals to work with them. This module only reads messages, also from a damaged journal.
+Unlike `storage`, which opens a journal to work with it, this module only reads the messages. It also reads
+damaged journals.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _Journalled = tuple[Message, Raw]
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`: the messages from the first to the current one, compacted or not.
 
-    Other branches are left out, and so are summaries, whose originals are all in the journal. A record with a
-    wrong checksum is skipped with a warning. O(bytes).
+    Other branches are left out. Summaries are left out too, because the messages that they replace are all in
+    the journal. A record with a wrong checksum is skipped with a warning. O(bytes).
     """
     session = SessionBuilder("compactd")
     whole = _check_lines(data, session)

@@ -67,7 +67,8 @@ _STARTS = {
     b"\x28\xb5\x2f\xfd": "it is packed with zstd: unpack it first",
 }
 _DETS = b"\x00\xab\xcd\xef"
-"""Bytes 4 to 8 of an Erlang table (the cookie in stdlib's dets.hrl): Opal's sessions since 2026-02."""
+"""The bytes at positions 4 to 7 of an Erlang table (the cookie in stdlib's dets.hrl). Opal stores its
+sessions in such tables since 2026-02."""
 
 _AIDER = (b"# aider chat started at ", b"\n# aider chat started at ")
 
@@ -145,8 +146,8 @@ def reader_of(name: str) -> Callable[[bytes], SessionFile] | None:
 
 
 def _guess(data: bytes) -> str:
-    """Return the end of the error message, which says what a file of an unknown format is; empty if that
-    cannot be recognised.
+    """Return the end of the error message for a file of an unknown format. It says what the file seems to be;
+    empty if nothing is recognised.
     """
     for start, what in _STARTS.items():
         if data.startswith(start):

@@ -32,8 +32,8 @@ _CLINE_TEXTS = ("<task>", "<feedback>", "<environment_details>", "<user_message>
 
 
 def of_record(record: Given) -> str | None:
-    """Return the format of a file with one object per line, judged by one of its records; None if this record
-    occurs in several formats or in none.
+    """Return the format of a file with one object per line, judged by one of its records. Return None if such
+    a record occurs in several formats or in none.
     """
     kind = text_in(record, "type")
     if "seq" in record and "crc" in record:

@@ -1,8 +1,8 @@
 """Find what is wrong with a recorded session, and build a repaired copy of it.
 
-There are two kinds of findings. Those of the file are incomplete, damaged or repeated lines and unknown
-records, which the reader skips. Those of the conversation are results without calls and impossible roles,
-which a provider would reject.
+There are two kinds of findings. Findings of the file are incomplete, damaged or repeated lines and unknown
+records, which the reader skips. Findings of the conversation are what a provider would reject, such as
+results without calls and impossible roles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ REPAIRS = {
 """Kind of `core.history.projection.Repair` -> (name of the finding, what is wrong)."""
 
 _LIKELY_BYTES = 40
-"""The fewest bytes of a line that is reported as repeated. A shorter line may be repeated on purpose."""
+"""The minimum number of bytes of a line that is reported as repeated. A shorter line may be repeated on
+purpose."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +69,8 @@ def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
 
 
 def _in_known_roles(data: bytes, file: SessionFile) -> tuple[list[Finding], bytes, SessionFile]:
-    """Return (problems with the roles in a list of messages, the repaired list, the session read from it)."""
+    """Repair wrong roles in a list of messages. Return (what was wrong, the repaired list, the session that
+    was read from the repaired list)."""
     if file.format not in SHAPES or not any(" was left out" in warning for warning in file.warnings):
         return [], data, file
     mended, changed = with_roles(data)
@@ -123,12 +125,13 @@ def _line_in(warning: str) -> int | None:
 # --- the conversation -------------------------------------------------------------------------------
 
 _Place = tuple[int, int]
-"""(the message's position in the file, its position among all pieces into which messages were split)."""
+"""The place of a piece of a message: (the message's position in the file, the piece's position among all
+pieces)."""
 
 
 def _each_once(file: SessionFile, found: list[Finding]) -> tuple[list[MessageLine], list[_Place]]:
-    """Return (the messages, the place of each), in roles that their blocks can have, and with each summary
-    and each id only once. Append what was wrong to `found`.
+    """Return (the messages, the place of each). A message is split if its role may not have all its blocks.
+    Repeated summaries, messages and ids are removed. Append what was wrong to `found`.
     """
     lines: list[MessageLine] = []
     places: list[_Place] = []
@@ -181,7 +184,7 @@ def _each_once(file: SessionFile, found: list[Finding]) -> tuple[list[MessageLin
 
 
 def _is_repeated(lines: Sequence[MessageLine], message: Message) -> bool:
-    """Return whether an earlier message has the same id and text."""
+    """Return whether an earlier message in `lines` has the same id and the same content."""
     return any(line[0].id == message.id and line[0].content == message.content for line in lines)
 
 
@@ -245,7 +248,8 @@ def _of_projection(projection: Projection, origins: Sequence[int], count: int) -
 
 
 def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
-    """Return the calls of the session's last message, if nothing follows it."""
+    """Return the tool calls of the last projected message if it is also the last of the session's `count`
+    messages; otherwise an empty list."""
     for projected in reversed(projection.messages):
         if projected.entry_id is not None:
             is_last = int(projected.entry_id) == count - 1
@@ -256,8 +260,8 @@ def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
 def _rebuild(
     file: SessionFile, projection: Projection, lines: Sequence[MessageLine], places: Sequence[_Place]
 ) -> SessionFile:
-    """Return the session with the repaired messages of `projection`. The positions of compactions are
-    adjusted to them.
+    """Return the session with the repaired messages of `projection`. `first_kept` and `pinned` of the result
+    contain the new positions of the messages.
     """
     messages: list[MessageLine] = []
     now: dict[int, int] = {}

@@ -24,7 +24,7 @@ from compactd.protocol.errors import CompactdError
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _EVENT = re.compile(r"event-\d+(?:-.*)?\.json")
 _HEAD_BYTES = 1 << 20
-"""The most bytes of a file that may be the head of a session folder of OpenCode."""
+"""The maximum size of OpenCode's file `<session>.json`. A larger file is not examined as one."""
 
 
 def gather(path: Path, data: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Read session files that another program is still writing, line by line.
 
-Files of Claude Code, Codex CLI and pi only grow, one JSON object per line, so a new line costs only that
-line. Other files are read as a whole: Gemini CLI replaces what it wrote before, and the others are one
-document.
+Files of Claude Code, Codex CLI and pi only grow, by one JSON object per line. So only the new lines must be
+read. Files of other programs are read as a whole: Gemini CLI replaces what it wrote before, and the other
+programs write one document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BranchChanged(Exception):
 
 
 class IncrementalReader(Protocol):
-    """A session that is read while it grows."""
+    """A reader of a session file that another program is still writing."""
 
     @property
     def session(self) -> SessionBuilder:
@@ -33,8 +33,8 @@ class IncrementalReader(Protocol):
 
     @property
     def begun(self) -> Message | None:
-        """The model's answer that may still continue, which is not part of `session` yet; None if there is
-        none.
+        """The model's newest answer, if it may still continue. It is not part of `session` yet. None if there
+        is no such answer.
         """
         ...
 

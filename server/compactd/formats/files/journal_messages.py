@@ -14,7 +14,8 @@ from compactd.protocol.messages import Message
 
 
 def decoder_of(entries: Sequence[Entry]) -> Decode:
-    """Return a function that decodes messages of `entries`, which are all entries of the journal.
+    """Return a function that decodes single messages of `entries`. `entries` must be all entries of the
+    journal.
 
     The function raises `SessionCorrupt` with the record's number for a record that is not a message. Such a
     record has the right checksum, so the disk did not damage it: another program wrote it.
@@ -31,7 +32,7 @@ def decoder_of(entries: Sequence[Entry]) -> Decode:
 
 def _no_message(entries: Sequence[Entry], raw: Raw, why: str) -> SessionCorrupt:
     places = (i for i, entry in enumerate(entries) if isinstance(entry, Appended) and entry.message is raw)
-    at = next(places, len(entries))  # A record that was taken back in the meantime is not in the list.
+    at = next(places, len(entries))  # A record that was removed meanwhile is not in the list.
     return SessionCorrupt(
         f"Record {at + 1} of the session's journal should be a message, but cannot be read as one: {why}. "
         "Nothing was changed. `compactd doctor` can save the other records to a new file.",

@@ -27,18 +27,17 @@ from compactd.protocol.messages import (
 )
 
 _NEAR = 8
-"""How many further messages are searched for a match if the current one differs."""
+"""How many messages of the written file are compared with one message of the session, to find its match."""
 
 Loss = tuple[int | None, str]
-"""(position of the message, None for the session itself; what is lost)."""
+"""(position of the message that loses something, or None for the session itself; what is lost)."""
 
 
 def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
     """Yield what `before` contains and `after` does not, in order. O(messages).
 
-    `before` is the session that was written, `after` the session that was read back from the written file.
-
-    An id or a time that the file adds is not a loss.
+    `before` is the session that was written, `after` the session that was read back from the written file. An
+    id or a time that only `after` has is not a loss.
     """
     yield from ((None, what) for what in _about(before, after))
     places: dict[int, int] = {}
@@ -72,9 +71,11 @@ def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
 
 
 def _place(message: Message, after: SessionFile, start: int) -> int | None:
-    """Return the position in `after` of the message that was written from `message`; None if it is not near
-    `start`. It is the next one with the same role, text and call ids, otherwise the next one with the same
-    role and the same call ids or message id.
+    """Return the position in `after` of the message that was written from `message`; None if it is not found
+    among the `_NEAR` messages from `start` on.
+
+    A message with the same role, text and call ids is preferred. Otherwise, one with the same role and the
+    same call ids is accepted; without calls, one with the same role and the same message id.
     """
     near = range(start, min(start + _NEAR, len(after.messages)))
     key = _key(message)
@@ -127,7 +128,8 @@ def _changed_fields(was: Message, comes: Message) -> Iterator[str]:
 
 
 def _becomes_typed(was: Message, comes: Message) -> bool:
-    """Return whether text in `was` that no person typed counts as typed by the user in `comes`."""
+    """Return whether `comes` has a text of the user that no person typed according to `was`, the message
+    before it was written."""
     foreign = {block.text for block in was.content if isinstance(block, Text) and looks_typed(was, block)}
     return bool(foreign) and any(
         isinstance(block, Text) and block.text in foreign and author_of(comes, block) == USER
@@ -241,8 +243,8 @@ def _comparable(result: ToolResult) -> tuple[object, ...]:
 
 
 def _kept_losses(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
-    """Yield a loss for each summary of `before` next to which other messages stay in the context of `after`.
-    `places` maps the indices of messages in `before` to those in `after`."""
+    """Yield a loss for each summary if `before` and `after` do not keep the same messages in the context next
+    to it. `places` maps positions of messages in `before` to positions in `after`."""
     tails, pins = dict(after.first_kept), dict(after.pinned)
     for place, kept in before.first_kept:
         if place in places and tails.get(places[place]) != places.get(kept):

@@ -1,6 +1,7 @@
 """Read files that contain a list of messages in a provider's format or in compactd's neutral format.
 
-The file is a JSON array, an object with `messages` (Gemini: `contents`), or has one message per line.
+The file is a JSON array of messages, an object with such an array (`messages`, `contents`, `input` or
+`history`), or has one message per line.
 """
 
 from __future__ import annotations
@@ -76,9 +77,8 @@ def _tools(session: SessionBuilder, about: dict[str, Raw]) -> tuple[Raw, ...]:
 
 
 def _without_claim(message: Message) -> Message:
-    """Return the message without the claim that the user typed a text which begins like a tool's output.
-
-    A client may claim that a person typed such a text; a file may not. O(blocks).
+    """Return the message. If its metadata names the user as author of a text that begins like a tool's
+    output, remove that author, because files are not trusted to say so. O(blocks).
     """
     if message.role != "user":
         return message
@@ -94,7 +94,7 @@ def _without_claim(message: Message) -> Message:
 def _take(session: SessionBuilder, message: Message, source: Raw | None, joins: bool) -> None:
     last = session.messages[-1][0] if session.messages else None
     if joins and last is not None and last.role == message.role == "assistant":
-        # An answer consists of several items: reasoning, text, calls.
+        # In OpenAI's Responses format, one answer consists of several items: reasoning, text, calls.
         session.messages.pop()
         message = replace(last, content=(*last.content, *message.content))
     if message.meta is not None and message.meta.type == "compaction_summary":
@@ -106,7 +106,8 @@ def _take(session: SessionBuilder, message: Message, source: Raw | None, joins: 
 
 
 def shape_of(data: bytes) -> str | None:
-    """Return which of `SHAPES` the messages in `data` have; None if it contains no messages. O(bytes).
+    """Return the format of the messages in `data`, one of `SHAPES`; None if `data` contains no messages.
+    O(bytes).
 
     Messages that are valid in every format count as `openai`.
     """
@@ -141,7 +142,7 @@ def _open(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
     except InvalidParams as error:
         lines = [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
         if not lines and error.data.get("path") != "$":
-            raise  # It is a complete document without messages.
+            raise  # The file is a complete document without messages.
         return {}, lines
 
 

@@ -36,14 +36,14 @@ Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
 
 
 def repair(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[MessageLine]:
-    """Yield the repaired messages as `with_reports` does, without their usage reports."""
+    """Yield the same messages as `with_reports`, but without their usage reports next to them."""
     return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
 
 
 def with_reports(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[Reported]:
-    """Yield the messages without repeated ids, broken usage reports, and pins on text that no person typed,
-    each with its usage report. Append a sentence to `warnings` for each broken report, and one for all
-    removed pins.
+    """Yield each message with its usage report. Repeated ids, broken usage reports, and pins on text that no
+    person typed are removed from the messages. Append a sentence to `warnings` for each broken report, and
+    one for all removed pins.
     """
     seen: set[str] = set()
     unpinned = 0

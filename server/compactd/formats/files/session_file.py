@@ -1,4 +1,4 @@
-"""The session that a reader returns, whichever program wrote the file."""
+"""The common form of a recorded session: what every reader returns, whichever program wrote the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MessageLine = tuple[Message, Raw]
 
 
 MAX_EVIDENCE = 63
-"""How many numbers about the context window are kept, in addition to the newest."""
+"""How many numbers that show the size of the context window are kept, in addition to the newest."""
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):
@@ -43,12 +43,12 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """The tools that were offered to the model, in neutral form, if the file contains them."""
     compactions: int = 0
     first_kept: tuple[tuple[int, int], ...] = ()
-    """(position of a summary in `messages`, position of the first message before it that stayed in the
-    context).
+    """For each summary, (its position in `messages`, the position of the first message before it that stayed
+    in the context).
     """
     pinned: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """(position of a summary, positions of messages that also stayed in the context, although they are older
-    than the first kept one).
+    """For each summary, (its position in `messages`, the positions of older messages that also stayed in the
+    context, although they are before the first kept one).
     """
     evidence: tuple[Evidence, ...] = ()
     """What the file shows about the context window of the current model."""
@@ -167,7 +167,7 @@ class SessionBuilder:
             self.warn(f"{len(gone)} messages were taken back by a {what}")
         del self.messages[start:]
         self.compactions -= sum(is_summary(message) for message, _ in gone)
-        # The following does not scan all messages, because a file may take back messages often.
+        # Do not scan all messages here, because a file may take back messages often.
         self._looked_at = min(self._looked_at, start)
         while self._answers and self._answers[-1] >= start:
             self._answers.pop()

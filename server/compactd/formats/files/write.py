@@ -51,7 +51,7 @@ _JOIN_TEXTS = ("opal", "aider")
 """Formats of `_MARK_MESSAGES` that join the texts of a message."""
 
 _NAMED = 12
-"""How many ranges of messages one warning names. Further messages are counted."""
+"""How many ranges of messages one warning names. Of the other messages, it gives only the number."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class Written(Struct, frozen=True, kw_only=True):
 def write(file: SessionFile, format: str, names: Sequence[str] | None = None) -> Written:
     """Return `file` in the format `format`, one of `WRITABLE`. O(bytes).
 
-    `names`: how warnings refer to each message, by default its number. The written bytes are read again to
-    find what is lost, so everything that no warning names is preserved. Raise `FormatNotSupported` for an
-    unknown format.
+    `names` are the names of the messages in warnings, by default their numbers. The written bytes are read
+    again to find what is lost, so everything that no warning names is preserved. Raise `FormatNotSupported`
+    for an unknown format.
     """
     writer, reader = _writer(format), reader_of(format)
     if writer is None or reader is None:
@@ -128,9 +128,10 @@ def _writer(format: str) -> Callable[[SessionFile], bytes] | None:
 
 
 def describe_losses(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the losses as sentences, one per kind of loss with the messages it affects.
+    """Return the losses as sentences, one per kind of loss, with the names of the messages that lose
+    something.
 
-    `origins`: for each position in `lost`, the index of the message's name in `names`.
+    The message at position `i` of a loss has the name `names[origins[i]]`.
     """
     by_kind: dict[str, list[int]] = {}
     for place, what in lost:
@@ -141,8 +142,8 @@ def describe_losses(lost: Iterable[Loss], origins: Sequence[int], names: Sequenc
 
 
 def _follows(names: Sequence[str], place: int, next: int) -> bool:
-    """Return whether the messages at `place` and `next` are neighbours. If names are entry ids, no other
-    entry may be between them either.
+    """Return whether the message at `next` directly follows the one at `place`. If `names` are entry ids, no
+    other entry may be between the two either.
     """
     here, there = number_of(f"e{names[place].lstrip('e')}"), number_of(f"e{names[next].lstrip('e')}")
     before, behind = place if here is None else here, next if there is None else there

@@ -32,7 +32,8 @@ from compactd.protocol.messages import (
 Json = dict[str, object]
 
 NEVER = "1970-01-01T00:00:00.000Z"
-"""The time to write if a format requires one and it is unknown. compactd's readers treat it as missing."""
+"""The time to write if a format requires a time and the real one is unknown. compactd's readers treat `NEVER`
+as a missing time."""
 
 WRITER = "compactd"
 """The name of the program in files that compactd writes."""
@@ -41,13 +42,15 @@ WRITER = "compactd"
 def split_messages(
     file: SessionFile, *, by_author: bool = False, joined: bool = False
 ) -> tuple[SessionFile, tuple[int, ...]]:
-    """Return (the session with each tool result as its own message, the position of each message in `file`).
+    """Return (the session with each tool result as a message of its own; for each of its messages, the
+    position in `file` of the message from which it was made).
 
     A user message with tool results becomes one message per result, then one with its other blocks. Their ids
-    are those that a reader gives (`session_file.message_id`). `by_author`: text that no person typed but that
-    looks typed also becomes a message of its own, for formats that can only mark whole messages. `joined`:
-    the same for all text that no person typed, for formats with one text per message. O(characters of the
-    users' messages).
+    are made by `session_file.message_id`, as in readers.
+
+    With `by_author`, text that no person typed but that looks typed also becomes a message of its own, for
+    formats that can only mark whole messages. With `joined`, this applies to all text that no person typed,
+    for formats with one text per message. O(characters of the users' messages).
     """
     lines: list[MessageLine] = []
     origins: list[int] = []
@@ -67,10 +70,10 @@ def split_messages(
 
 
 def looks_typed(message: Message, block: Block) -> bool:
-    """Return whether text of a user message was not typed but would be taken for typed by its form.
+    """Return whether `block` is text of a user message that no person typed, but that looks typed.
     O(characters).
 
-    A written file must mark such text; otherwise a model would obey it like the user's.
+    A written file must mark such text. Otherwise a model would obey it as if the user had typed it.
     """
     if message.role != "user" or not isinstance(block, Text) or author_of(message, block) == USER:
         return False
@@ -88,9 +91,9 @@ def is_by_program(message: Message) -> bool:
 
 
 def _by_author(line: MessageLine, joined: bool) -> Sequence[MessageLine]:
-    """Split a user message by who wrote its text: messages that the user typed, and messages that a program
-    inserted, which get the program as `author` and `synthetic`. Blocks that are not text stay with the text
-    before them. `joined` means that the format joins the texts of a message, so each text needs an author.
+    """Split a user message into messages that the user typed and messages that a program inserted. Messages
+    of a program get its `author` and are marked as `synthetic`. Blocks that are not text stay with the text
+    before them. `joined` is as in `split_messages`.
     """
     message = line[0]
     is_foreign_in = is_untyped if joined else looks_typed
@@ -116,8 +119,8 @@ def _by_author(line: MessageLine, joined: bool) -> Sequence[MessageLine]:
 
 
 def is_untyped(message: Message, block: Block) -> bool:
-    """Return whether text contains nothing that a person typed or pasted, judged by its author or
-    its form.
+    """Return whether `block` is text that contains nothing that a person typed or pasted, judged by its
+    author or its form.
     """
     if not isinstance(block, Text):
         return False

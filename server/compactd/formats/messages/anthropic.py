@@ -27,8 +27,8 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
     """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A block of an unknown type is kept unchanged. Raise `InvalidParams` with the path of the bad field, and
-    `LimitExceeded`.
+    A block of an unknown type is kept unchanged. Raise `InvalidParams` with the path of the bad field, which
+    begins with `path`, and `LimitExceeded` for too deep nesting.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -50,7 +50,8 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
 
 
 def read_content(raw: Raw, path: str) -> tuple[Block, ...]:
-    """Return the blocks of a message's content. A string is one text block."""
+    """Return the blocks of `raw`, a message's content. A string becomes one text block. `path` is the path of
+    the content, for errors."""
     match first_byte(raw):
         case b'"':
             return (Text(text=string(raw, path)),)
@@ -61,7 +62,7 @@ def read_content(raw: Raw, path: str) -> tuple[Block, ...]:
 
 
 def read_block(raw: Raw, path: str) -> Block:
-    """Return one content block."""
+    """Return the content block `raw`. `path` is its path, for errors."""
     if first_byte(raw) == b'"':
         return Text(text=string(raw, path))
     given = _Fields(fields(raw, path, "a block"), path)
@@ -117,8 +118,8 @@ class _Fields:
 
 
 def _result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
-    """Return the content of a tool result, as a string or as blocks. Some programs write other JSON as the
-    content; it becomes a string.
+    """Return the content of a tool result, as a string or as blocks. Other JSON, which some programs write as
+    the content, becomes a string.
     """
     if raw == NULL:
         return ""

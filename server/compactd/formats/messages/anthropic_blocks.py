@@ -88,8 +88,8 @@ def opaque_block(block: Opaque) -> Raw | None:
 
 
 def user_blocks(block: Block) -> list[Json | Raw]:
-    """Return `block` for a user message; empty for a tool result, which the caller puts before
-    other blocks.
+    """Return `block` for a user message; empty for a tool result, because the caller puts tool results before
+    all other blocks.
     """
     match block:
         case ToolResult():

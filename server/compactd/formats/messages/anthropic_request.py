@@ -6,12 +6,10 @@ thinking, and its error messages:
 - The system prompt is separate. Roles alternate, and the first is the user's.
 - The results of an assistant's `tool_use` blocks come first in the next message.
 - No text is empty or only white space, and the last assistant text does not end in white space.
-- Thinking is sent back with its signature, comes first, and is never the last block.
+- Thinking is sent back with its signature. It is the first block of an answer, and never the last.
 - An id matches `^[a-zA-Z0-9_-]+$`. The content of an error result is text and not empty.
 - A call of Anthropic's own tools comes with its result.
 - Claude 4.6 and later require a user message at the end.
-
-
 """
 
 from __future__ import annotations
@@ -93,7 +91,8 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
 
 
 class _Turn:
-    """Adjacent messages of one role, merged. Results are kept separately, because they come first."""
+    """Adjacent messages of one role, merged. Tool results are kept apart from other blocks, because they come
+    first in the request."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -108,7 +107,8 @@ class _Turn:
 
 
 class _RequestBuilder:
-    """The turns so far, and images of an assistant's message that wait for a user message."""
+    """A request under construction: the turns so far, and the images and documents of an assistant's message,
+    which wait until a user message can contain them."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self._turns: list[_Turn] = []
@@ -154,7 +154,8 @@ class _RequestBuilder:
             merged.insert(0, _continue_turn())
         last = merged[-1] if merged else None
         if last is not None and last.role == "assistant" and refuses_prefill(self._model):
-            # An answer that paused inside Anthropic's own tools is sent back unchanged and continues.
+            # An answer that paused inside Anthropic's own tools is sent back unchanged: the model continues
+            # it.
             is_paused = isinstance(last.blocks[-1], Raw)
             merged += [] if is_paused else [_continue_turn()]
         return [
@@ -200,7 +201,7 @@ class _RequestBuilder:
                 return text_blocks(block)
 
     def _result(self, result: ToolResult) -> tuple[Json, list[Json | Raw]]:
-        """Return (the tool result, the blocks of it that must be next to it instead of inside it)."""
+        """Return (the tool result, its blocks that may not be inside it and follow the results instead)."""
         call_id = self._ids.of(result.call_id)
         given: Json = {"type": "tool_result", "tool_use_id": call_id}
         beside: list[Json | Raw] = []
@@ -237,11 +238,12 @@ def _is_text(block: Json | Raw) -> bool:
 
 
 def _in_pairs(blocks: list[Json | Raw], is_last: bool) -> list[Json | Raw]:
-    """Return `blocks`. A call of Anthropic's own tools whose result is missing becomes text, and so does a
-    result whose call is missing.
+    """Return the blocks of an answer. A call of Anthropic's own tools without its result becomes text, and so
+    does a result without its call.
 
     "`web_search` tool use with id … was found without a corresponding `web_search_tool_result` block" (400,
-    Messages API). A call at the very end may still wait for its result (`pause_turn`).
+    Messages API). If the answer is the last message (`is_last`), a call at its end stays, because it may
+    still wait for its result (`pause_turn`).
     """
     raws = {at: block for at, block in enumerate(blocks) if isinstance(block, Raw)}
     own = {at: fields(raw, "$", "a block") for at, raw in raws.items()}

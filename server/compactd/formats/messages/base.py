@@ -16,10 +16,10 @@ from compactd.protocol.messages import Message, Tool
 __all__ = ["READABLE", "RENDERABLE", "Rendered", "read_messages", "render"]
 
 READABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
-"""Formats that messages can be read from."""
+"""The formats from which messages can be read."""
 
 RENDERABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
-"""Formats that a request can be rendered in."""
+"""The formats in which a request can be rendered."""
 
 
 def read_messages(
@@ -27,9 +27,9 @@ def read_messages(
 ) -> list[tuple[Message, Raw]]:
     """Return each of `raws` as (message, its bytes in neutral form), in order. O(bytes).
 
-    `format` is the format of `raws`, by default neutral; a neutral message keeps the bytes that the client
-    sent. Raise `InvalidParams` with the path of the bad field, `LimitExceeded` for too deep nesting, and
-    `FormatNotSupported` with the list of formats.
+    `format` is the format of `raws`, by default neutral. A neutral message keeps the bytes that the client
+    sent. Raise `InvalidParams` with the path of the bad field, which begins with `path`; `LimitExceeded` for
+    too deep nesting; and `FormatNotSupported` with the list of formats.
     """
     match format or "neutral":
         case "neutral":
@@ -68,10 +68,10 @@ def render(
     neutral).
 
     In `openai`, the system prompt is the first message. `model` (`provider/id`, or the id alone) is the model
-    of the request. If it is known, what another provider signed is left out, and the rules for that
-    generation of models are applied; otherwise only the rules that all models of the provider share.
-    `with_reasoning`: the endpoint uses OpenAI's chat format and wants its models' thinking back
-    (`core/models/lookup.py`). Raise `FormatNotSupported` with the list of formats. O(bytes).
+    of the request. If it is given, signed blocks of other providers are left out, and the rules for its
+    generation of models are applied. If not, only the rules that all models of the provider share are
+    applied. Set `with_reasoning` if the endpoint uses OpenAI's chat format and wants its models' thinking
+    back (`core/models/lookup.py`). Raise `FormatNotSupported` with the list of formats. O(bytes).
     """
     match format or "neutral":
         case "neutral":

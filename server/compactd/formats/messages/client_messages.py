@@ -1,4 +1,5 @@
-"""Read messages that a client sends without naming their format; refuse them if something would be lost."""
+"""Read a client's messages. Refuse messages without a named format if the neutral format would lose part of
+them."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ _LOST_KEYS = (b'"tool_calls"', b'"function_call"', b'"reasoning_content"')
 def read_given(
     raws: Sequence[Raw], format: str | None = None, path: str = "$.messages"
 ) -> list[tuple[Message, Raw]]:
-    """Read messages of a client, like `read_messages`. If `format` is None, refuse a message in a provider's
-    format.
+    """Read messages of a client, like `read_messages`. If `format` is None, refuse a provider's message if
+    the neutral format would lose part of it.
 
-    The neutral format keeps unknown blocks and ignores unknown fields, so a client that omits `format` would
-    lose its provider's tool calls. Raise `InvalidParams`, which names the `format` to give. A message from
-    which nothing is lost is accepted, and so is everything with `format: "neutral"`.
+    The neutral format ignores unknown fields. So a client that sends its provider's messages without `format`
+    would lose tool calls. Raise `InvalidParams`, which names the `format` to give. With `format: "neutral"`,
+    no message is refused for this reason.
     """
     if format is not None:
         return read_messages(raws, format, path)
@@ -44,7 +45,8 @@ def read_given(
 
 
 def refuse_other_shape(raw: Raw, path: str, read: Message | None = None) -> None:
-    """Raise `InvalidParams` with the `format` to give, if `other_shape` names one."""
+    """Raise `InvalidParams` if the neutral format would lose part of the message `raw`. The error names the
+    `format` to give. The parameters are those of `other_shape`."""
     shape = other_shape(raw, path, read)
     if shape is not None:
         raise InvalidParams(
@@ -55,12 +57,12 @@ def refuse_other_shape(raw: Raw, path: str, read: Message | None = None) -> None
 
 
 def other_shape(raw: Raw, path: str, read: Message | None = None) -> str | None:
-    """Return the provider's format of `raw`, a name of `NAMES`, if the neutral format would lose part of it;
-    otherwise None.
+    """Return the provider's format of the message `raw`, a key of `NAMES`, if the neutral format would lose
+    part of the message; otherwise None.
 
-    `read` is the message as the neutral format reads it; None if it could not be read. Raise `InvalidParams`
-    for tool calls in a form that no `format` reads. Only a message with unknown blocks or fields is parsed a
-    second time.
+    `path` is the message's path, for errors. `read` is the message as the neutral format reads it; None if
+    that failed. Raise `InvalidParams` for tool calls in a form that no `format` reads. Only a message with
+    unknown blocks or fields is parsed a second time.
     """
     if read is not None and not _may_lose(read, raw):
         return None

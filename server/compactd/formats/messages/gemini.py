@@ -36,9 +36,10 @@ _ROLES: dict[str, Role] = {
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
     """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A call without an id is identified by its function's name, which its result also has. A thought signature
-    becomes a block of its own before the block of its part, so that it can be sent back to Gemini. Raise
-    `InvalidParams` with the path of the bad field, and `LimitExceeded`.
+    If a call has no id, the function's name serves as the id of the call and of its result. A thought
+    signature becomes a block of its own before the block of its part, so that it can be sent back to Gemini.
+    Raise `InvalidParams` with the path of the bad field, which begins with `path`, and `LimitExceeded` for
+    too deep nesting.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -63,7 +64,8 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
         content.extend(_part(part, f"{path}.parts[{at}]"))
     is_function = given.get("role") == Raw(b'"function"')
     if is_function or (role == "user" and any(isinstance(block, ToolResult) for block in content)):
-        # Other parts next to a function's result came with it: a user's text is a content of its own.
+        # A user's text is a content of its own, so other parts next to a function's result belong to the
+        # result.
         content = [_by_tool(block) for block in content]
     if role == "user" and content and all(isinstance(block, ToolResult) for block in content):
         role = "tool"

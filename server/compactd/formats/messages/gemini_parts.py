@@ -32,8 +32,9 @@ _CODE = {"executableCode": "code", "codeExecutionResult": "outcome"}
 
 
 def response_of(text: str, is_error: bool) -> Json | Raw:
-    """Return the text of a tool result as the object that Gemini requires. If the text is JSON of an object,
-    it stays unchanged; otherwise it is the value of `output` or `error`.
+    """Return the text of a tool result as the object that Gemini requires: `{"output": text}`, or
+    `{"error": text}` for a failed call. A text that is already a JSON object stays unchanged, if it has the
+    field `error` exactly when the call failed.
     """
     given = _decode(text)
     if given is not None and ("error" in given) == is_error:
@@ -53,8 +54,8 @@ def _decode(text: str) -> dict[str, Raw] | None:
 
 
 def signature_of(block: Opaque) -> str | None:
-    """Return the thought signature if `block` contains nothing else; otherwise None. The reader (`gemini.py`)
-    puts such a block before the block that the signature belongs to.
+    """Return the thought signature in `block` if the block contains nothing else; otherwise None. The reader
+    (`gemini.py`) puts such a block before the block to which the signature belongs.
     """
     if block.provider != GEMINI or first_byte(block.raw) != b"{":
         return None
@@ -84,7 +85,8 @@ def gemini_part(block: Opaque) -> Raw | None:
 
 
 def user_parts(block: Block) -> list[Json | Raw]:
-    """Return `block` as parts of a user's content; empty for a tool result, and if it has no text form."""
+    """Return `block` as parts of a user's content: an image or file as such, otherwise its text. Empty for a
+    tool result, and for a block that has no text form."""
     if isinstance(block, ToolResult):
         return []
     media = media_of(block)
@@ -108,7 +110,7 @@ def media_of(block: Block) -> Json | None:
     return None
 
 
-# Endings of a URL's path that show the media type. A block's own `media_type` is often only the default.
+# Endings of a URL's path that show the media type. The `media_type` of a block is often only the default.
 _ENDINGS = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -127,8 +129,8 @@ def _type_of(block: Image | Document) -> str:
 
 
 def in_system_tags(parts: list[Json | Raw]) -> list[Json | Raw]:
-    """Return the parts of a system message that is between other messages. Its texts become one text of a
-    user message, in tags.
+    """Return the parts of a system message that is between other messages, for a user's content. Its texts
+    become one text in `<system-message>` tags.
     """
     texts = [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
     others = [part for part in parts if not (isinstance(part, dict) and "text" in part)]

@@ -5,15 +5,13 @@ error messages:
 
 - Roles are user and model. The first and the last content are the user's ("Requests ending with a model turn
   are not supported", seen 2026-07). Parts are never empty.
-- The `functionResponse` parts of a turn's calls, as many and with the same names, are in the very next
-  content ("Please ensure that the number of function response parts is equal to the number of function call
-  parts"). That content contains nothing else (seen 2026-07 with text, 2026-01 with images), so a user's text
-  follows in its own content.
+- The content after a turn's calls contains one `functionResponse` part for each call, with the same name
+  ("Please ensure that the number of function response parts is equal to the number of function call parts").
+  It contains nothing else (seen 2026-07 with text, 2026-01 with images), so a user's text follows in a
+  content of its own.
 - A `response` is an object. From Gemini 3 on, it may come with images.
 - A name begins with a letter or `_` and has at most 64 letters, digits, `_`, `.` or `-`.
 - The signature of a thought is sent back unchanged with its part, or not at all.
-
-
 """
 
 from __future__ import annotations
@@ -105,28 +103,30 @@ class _Content:
         self.role = role
         self.parts: list[Json | Raw] = []
         self.results: dict[str, Json] = {}
-        """Results by the id of their call. A content with results contains nothing else."""
+        """Call id -> the result of the call. A content with results contains nothing else."""
         self.order: Sequence[str] = ()
-        """The calls that `results` answer, in order: some servers match them by position."""
+        """The ids of the calls that `results` answer, in the order of the calls. Results are sent in this
+        order, because some servers match results with calls by position."""
 
     @property
     def written(self) -> list[Json | Raw]:
-        """The parts as they are sent."""
+        """The parts of the content, as they are sent."""
         if not self.results:
             return self.parts
         return [self.results[call_id] for call_id in self.order if call_id in self.results]
 
 
 class _RequestBuilder:
-    """The contents that were added so far, and images that wait for the next content of the user."""
+    """A request under construction: the contents so far, and the images and files that wait for the next
+    content of the user."""
 
     def __init__(self, names: SafeNames, model: str | None) -> None:
         self._contents: list[_Content] = []
         self._names = names
         self._model = model
         self._is_third = is_third_generation(model)
-        # "Unknown name "id"" (400, Vertex AI; pi omits it for that reason, seen 2025-12): Vertex matches by
-        # position.
+        # Vertex AI rejects the ids of calls ("Unknown name "id"", 400; pi omits them for that reason, seen
+        # 2025-12). It matches results with calls by position.
         self._has_ids = "vertex" not in (model or "").lower()
         self._named: dict[str, str] = {}
         self._calls: list[str] = []
@@ -151,7 +151,7 @@ class _RequestBuilder:
             self._content("user").parts.extend(parts)
 
     def contents(self) -> list[Raw]:
-        """Return the contents. The first and the last are the user's."""
+        """Return the finished contents as JSON. The first and the last content are the user's."""
         self._flush()
         contents = self._contents
         if contents and contents[0].role == "model":
@@ -189,7 +189,7 @@ class _RequestBuilder:
                     args = arguments_object(block.arguments)
                     part = {"functionCall": {**self._id(block.call_id), "name": name, "args": args}}
                 case Text() if signature is not None or block_text(block):
-                    # A signature may come with an empty text and is sent back with it.
+                    # A signature may belong to an empty text. Then both are sent back.
                     part = {"text": block.text}
                 case Thinking(text=text, signature=str(signed)) if is_own and is_signature(signed):
                     part = {"text": text, "thought": True, "thoughtSignature": signed}
@@ -214,8 +214,8 @@ class _RequestBuilder:
             self._flush()
             self._content("model").parts.extend(parts)
             self._calls = calls
-        # A model's own images may only be in its turn with their signature; otherwise they go into the
-        # user's.
+        # The model's content may contain an image only with the image's signature. Images without one go into
+        # the user's next content.
         self._waiting.extend(pictures)
 
     def _id(self, call_id: str) -> Json:
@@ -257,8 +257,8 @@ def _continue_turn() -> _Content:
 
 
 def _sign_current_turn(contents: Sequence[_Content]) -> None:
-    """Add a signature to the first call of each model content after the user's last text, unless the call has
-    one.
+    """Add `SIGNATURE_OF_ANOTHER` to the first call of each model content after the user's last text, unless
+    the call has a signature.
 
     "Function call is missing a thought_signature in functionCall parts" (400, Gemini 3, seen 2026-03).
     """

@@ -34,9 +34,10 @@ _FORMATS = {
 }
 
 _MAX_DEPTH = 24
-"""The most levels of a schema after following its references. A schema may contain itself."""
+"""The maximum depth of a converted schema. A schema below this depth, and a schema inside itself, becomes
+`{"type": "object"}`."""
 _MAX_NODES = 4000
-"""The most nodes of a schema after following its references."""
+"""The maximum number of nodes of a converted schema. Each further node becomes `{"type": "object"}`."""
 
 
 def parameters(schema: Raw) -> Json | None:
@@ -60,12 +61,12 @@ def _object(raw: Raw) -> Json | None:
 
 
 def _json(value: object) -> Json | None:
-    """Return `value` if it is an object. All keys of JSON are strings."""
+    """Return the decoded JSON `value` with its type narrowed if it is an object; otherwise None."""
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None
 
 
 class _SchemaConverter:
-    """The conversion of one schema: its root, for references, and the number of nodes written."""
+    """The conversion of one schema. It keeps the root schema, to which references refer, and counts nodes."""
 
     def __init__(self, root: Json) -> None:
         self._root = root
@@ -104,7 +105,8 @@ class _SchemaConverter:
         }
         types, nullable = _types(given)
         branches = _alternatives(given)
-        # If a schema has a type too, its alternatives only narrow the type, and are left out.
+        # If a schema has both a type and alternatives, the alternatives only narrow the type and are left
+        # out.
         if branches and not isinstance(given.get("type"), str) and "properties" not in given:
             converted, has_null = self._branches(branches, depth)
             nullable = nullable or has_null
@@ -158,7 +160,7 @@ class _SchemaConverter:
         return _json(at)
 
     def _branches(self, branches: list[Json], depth: int) -> tuple[list[Json], bool]:
-        """Return (the converted branches without those of the type null, whether there was one)."""
+        """Return (the converted alternatives without those of the type null, whether there was a null)."""
         kept = [one for one in branches if one.get("type") != "null"]
         return [self.convert_node(one, depth + 1) for one in kept], len(kept) < len(branches)
 
@@ -199,7 +201,7 @@ class _SchemaConverter:
 
 
 def _types(given: Json) -> tuple[list[str], bool]:
-    """Return (types except null, at least one; whether null is one of them)."""
+    """Return (the types that `given` allows except null, at least one; whether null is allowed)."""
     named = given.get("type")
     listed = named if isinstance(named, list) else [named]
     kinds = [kind.lower() for kind in listed if isinstance(kind, str) and kind.lower() in _TYPES]
@@ -227,8 +229,8 @@ def _names(value: object) -> list[str]:
 
 
 def _together(one: Json, other: Json) -> Json:
-    """Merge two schemas that both apply. The result has the properties and required names of both. Every
-    other field is taken from `other` if it has the field.
+    """Merge two schemas that both apply. The result has the properties and required names of both. If both
+    have another field, the result has the one of `other`.
     """
     merged = {**one, **other}
     both = (_json(one.get("properties")), _json(other.get("properties")))
@@ -241,5 +243,5 @@ def _together(one: Json, other: Json) -> Json:
 
 
 def _word(value: object) -> str:
-    """Return an enumerated value as a string."""
+    """Return a value of an `enum` as a string, because Gemini allows no other values."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -30,7 +30,7 @@ def first_byte(raw: bytes | Raw) -> bytes:
 
 
 def decode_part(decode: Callable[[bytes | Raw], T], raw: bytes | Raw, path: str) -> T:
-    """Return `decode(raw)`. `path` is the path of `raw`. Raise like `refuse`."""
+    """Return `decode(raw)`. Raise the errors of `refuse`. `path` is the path of `raw`, for these errors."""
     try:
         return decode(raw)
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -38,8 +38,9 @@ def decode_part(decode: Callable[[bytes | Raw], T], raw: bytes | Raw, path: str)
 
 
 def fields(raw: bytes | Raw, path: str, what: str) -> dict[str, Raw]:
-    """Return the fields of the JSON object `raw`, without those that are null. `what` names the object in an
-    error. Raise like `refuse`, and `InvalidParams` if `raw` is not an object.
+    """Return the fields of the JSON object `raw`, without those that are null. Raise the errors of `refuse`,
+    and `InvalidParams` if `raw` is not an object. In errors, `path` is the path of `raw`, and `what` its
+    name.
     """
     if first_byte(raw) != b"{":
         raise InvalidParams(f"{what} must be an object", path)
@@ -57,10 +58,11 @@ def string(raw: bytes | Raw, path: str) -> str:
 
 
 def refuse(error: Exception, path: str) -> NoReturn:
-    """Raise the protocol's error for `error`, which msgspec raised.
+    """Raise the protocol's error for `error`, which msgspec raised: `LimitExceeded` for too deep nesting,
+    otherwise `InvalidParams`.
 
-    It is `LimitExceeded` for too deep nesting, otherwise `InvalidParams`. The path in it is `path` followed
-    by msgspec's own path and, for a missing field, by the field's name.
+    The raised error contains `path`, followed by msgspec's own path and, for a missing field, by the field's
+    name.
     """
     if isinstance(error, RecursionError):
         raise LimitExceeded(f"the JSON is nested too deeply - at `{path}`", path=path) from None

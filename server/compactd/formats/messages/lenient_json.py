@@ -75,8 +75,8 @@ def is_text(raw: Raw) -> bool:
 def read_usage(
     input_tokens: int, output_tokens: int, *, read: int = 0, written: int = 0, reasoning: int = 0
 ) -> Raw | None:
-    """Return a usage report in neutral form; None if all counts are 0. `input_tokens` must not include the
-    tokens that were `read` from or `written` to the cache.
+    """Return these token counts as a usage report in neutral form; None if all counts are 0. `input_tokens`
+    must not include the tokens that were `read` from or `written` to the cache.
     """
     report = {
         "input_tokens": input_tokens,

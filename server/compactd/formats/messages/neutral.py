@@ -174,8 +174,8 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
 def _of_typed(wire: _Typed) -> Message | None:
     """Return the message; None if `_of_wire` or `_of_parts` must read or reject it.
 
-    Most of the time to read a stored session is spent in this function. The decoder ensures that each role
-    contains only its own blocks, and decoded values are used without copying.
+    Reading a stored session spends most of its time here, so decoded values are used without copying. The
+    decoder has already checked that the message's role may have its blocks.
     """
     usage = None if wire.usage is NULL else wire.usage
     if usage is not None and first_byte(usage) != b"{":
@@ -277,10 +277,10 @@ def _rest(given: dict[str, Raw], path: str) -> _RoleAndRest:
 
 
 def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], path: str) -> Message:
-    """Return a message that was read from another format: its blocks, and those other fields that have the
-    same name.
+    """Return a message that was read from another format. It has the blocks `content`, and the fields of
+    `given` that the neutral format also has (`id`, `usage` and others).
 
-    `given`: the fields of the message at `path`, without nulls. Raise like `decode_message`.
+    `given` are the fields of the message at `path`, without nulls. Raise the errors of `decode_message`.
     """
     ours = {name: value for name, value in given.items() if name in _NEUTRAL_FIELDS}
     if "meta" in ours:
@@ -347,10 +347,10 @@ def result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
 
 
 def keep_block(tag: str, raw: Raw, provider: str) -> Opaque | Unknown:
-    """Return a block of another format without a neutral equivalent, unchanged.
+    """Return the block `raw` of another format without a neutral equivalent, unchanged.
 
-    If its type is a name that the neutral format uses for something else, it becomes an `opaque` block, so
-    that the neutral reader does not mistake it for its own.
+    `tag` is the block's type. If the neutral format uses this name for another block, `raw` becomes an
+    `opaque` block of `provider`, so that the neutral reader does not misread it.
     """
     return Opaque(provider=provider, raw=raw) if tag in _TAGS else Unknown(type=tag, raw=raw)
 

@@ -86,7 +86,7 @@ def _render(projected: Projected) -> Raw:
         data = encode_message(projected.message)
     else:
         data = bytes(projected.source).strip()
-        # A client may send back what it received: one entry_id is enough.
+        # A client may have sent back a message with its `entry_id`, so the message must not get a second one.
         if b'"entry_id"' in data:
             given = msgspec.json.decode(data, type=dict[str, Raw])
             given.pop("entry_id", None)

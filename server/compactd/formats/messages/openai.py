@@ -41,8 +41,8 @@ _PROGRAM = re.compile(
     r"|system|assistant|agents?|bot|search|browser|retrieve[rs]?|retrieval|interpreter|terminal|shell|python"
     r"|critic|planner)(?![a-z])"
 )
-"""A pattern for the `name` of a participant who is not a person. Agent frameworks send what a tool or another
-agent says in the role `user`, with such a name. Other names belong to people.
+"""A pattern for a message's `name` that is a program's. Agent frameworks send what a tool or another agent
+says in the role `user`, with such a name. All other names count as people's.
 """
 
 
@@ -50,8 +50,8 @@ def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[M
     """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
     A call's `arguments` string stays unchanged. `developer` is read as system. The older `function_call` and
-    the role `function` are supported. An assistant's null content is empty. Raise `InvalidParams` with the
-    path of the bad field, and `LimitExceeded`.
+    the role `function` are supported. An assistant's null content is read as empty. Raise `InvalidParams`
+    with the path of the bad field, which begins with `path`, and `LimitExceeded` for too deep nesting.
     """
     read = []
     for index, raw in enumerate(raws):
@@ -79,7 +79,8 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
 
 
 def _of_named(message: Message, given: dict[str, Raw], path: str) -> Message:
-    """Return the message. A user message whose `name` in `given` is a program's gets the author `unknown`."""
+    """Return the message. If it is a user's and its field `name` in `given` is a program's, it gets the
+    author `unknown`."""
     if message.role != "user" or "name" not in given or (message.meta and message.meta.author):
         return message
     if _PROGRAM.search(string(given["name"], f"{path}.name")) is None:

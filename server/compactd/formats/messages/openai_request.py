@@ -7,8 +7,6 @@ The rules come from OpenAI's API reference ("Create chat completion") and its er
 - System, assistant and tool messages contain only text.
 - A function's name matches `^[a-zA-Z0-9_-]{1,64}$`.
 - A call's id has at most 40 characters ("Invalid 'messages[1].tool_calls[0].id': string too long").
-
-
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ from compactd.protocol.messages import (
 )
 
 _USER_PARTS = {"input_audio": ("input_audio",), "file": ("file",)}
-"""Parts of a user message that are kept unchanged."""
+"""The types of parts of a user message that are kept unchanged, and the required fields of each."""
 
 _MAX_ID_CHARS = 40
 _MAX_NAME_CHARS = 64
@@ -62,10 +60,10 @@ def render(
     *,
     with_reasoning: bool = False,
 ) -> Rendered:
-    """Return the request in OpenAI's chat format. O(bytes).
+    """Return the request in OpenAI's chat format, for `model` if it is known. O(bytes).
 
-    Thinking is left out. If `with_reasoning` is set, for endpoints that want thinking back, the thinking of
-    the same model is sent next to its answer.
+    Thinking is left out. Only with `with_reasoning`, for endpoints that want thinking back, the thinking of
+    the same model is sent with its answers.
     """
     names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
     written = _RequestBuilder(names)
@@ -94,7 +92,8 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
 
 
 class _RequestBuilder:
-    """The messages so far, and images that wait for a user message."""
+    """A request under construction: the messages so far, and the images and files that wait for a user
+    message."""
 
     def __init__(self, names: SafeNames) -> None:
         self.messages: list[Raw] = []
@@ -106,8 +105,8 @@ class _RequestBuilder:
         self.messages.append(Raw(encode(message)))
 
     def add(self, message: Message, reasoning: str | None) -> None:
-        """Add a message. `reasoning`: the thinking to send with an assistant message; None if the endpoint
-        takes none.
+        """Add a message. `reasoning` is the thinking to send with an assistant message; None if the endpoint
+        does not want thinking.
         """
         for block in message.content:
             if isinstance(block, ToolResult):

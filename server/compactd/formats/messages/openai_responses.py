@@ -45,9 +45,9 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
     """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
 
-    A call's `arguments` string stays unchanged. Raise `InvalidParams` with the path of the bad field, also
-    for an `item_reference`, because only OpenAI knows what it refers to; `LimitExceeded` for too deep
-    nesting.
+    A call's `arguments` string stays unchanged. Raise `InvalidParams` with the path of the bad field, which
+    begins with `path`, and `LimitExceeded` for too deep nesting. An `item_reference` also raises
+    `InvalidParams`, because only OpenAI knows to what it refers.
     """
     read = []
     for index, raw in enumerate(raws):

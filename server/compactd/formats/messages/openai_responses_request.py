@@ -9,15 +9,13 @@ calling, and its error messages:
   images.
 - A `call_id` has at most 64 characters ("Invalid 'input[95].call_id': string too long", seen 2026-06); a name
   matches `^[a-zA-Z0-9_-]{1,64}$`.
-- Reasoning is sent back unchanged or not at all: only with its id, summary and encrypted content (without
-  that "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false"), without plain
-  `content` ("Invalid 'input[1].content': array too long", seen 2026-08), once ("Duplicate item found with
-  id"), and before the item that it led to ("Item 'rs_…' of type 'reasoning' was provided without its required
-  following item").
-- No other item has its id, because that causes "Item 'msg_…' was provided without its required 'reasoning'
-  item" (seen 2026-04).
-
-
+- Reasoning is sent back unchanged or not at all. It must have its id, summary and encrypted content
+  (otherwise "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false"), and no
+  plain `content` ("Invalid 'input[1].content': array too long", seen 2026-08). It comes only once ("Duplicate
+  item found with id"), and before the item that it led to ("Item 'rs_…' of type 'reasoning' was provided
+  without its required following item").
+- Messages and calls are sent without their ids. With an id, OpenAI may answer "Item 'msg_…' was provided
+  without its required 'reasoning' item" (seen 2026-04).
 """
 
 from __future__ import annotations
@@ -59,9 +57,10 @@ from compactd.protocol.messages import (
 
 _OPENAI_PROVIDERS = (RESPONSES, OPENAI)
 _PARTS = {"input_image": ("file_id",), "input_file": ("file_id",)}
-"""Parts of a user's message that are kept unchanged."""
+"""The types of parts of a user's message that are kept unchanged, and the required fields of each."""
 _ITEMS = {"compaction": ("encrypted_content",)}
-"""Items that are kept unchanged: OpenAI's own summary of a conversation."""
+"""The types of items that are kept unchanged, and the required fields of each. `compaction` is OpenAI's own
+summary of a conversation."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 # From OpenAI's guide to file inputs (seen 2026-11). Text files are sent as text.
@@ -79,8 +78,8 @@ _MAX_NAME_CHARS = 64
 def render(
     system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
 ) -> Rendered:
-    """Return the request in the format of the Responses API; `system` becomes its `instructions`.
-    O(bytes).
+    """Return the request in the format of the Responses API, for `model` if it is known. `system` becomes its
+    `instructions`. O(bytes).
     """
     names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
     written = _RequestBuilder(names, model)
@@ -104,8 +103,8 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
 
 
 class _RequestBuilder:
-    """The items so far, reasoning that waits for the item it led to, and images that wait for a user's
-    message.
+    """A request under construction: the items so far, reasoning that waits for the item that it led to, and
+    images and files that wait for a user's message.
     """
 
     def __init__(self, names: SafeNames, model: str | None) -> None:

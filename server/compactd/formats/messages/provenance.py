@@ -3,7 +3,7 @@
 A provider rejects a signature of another one: "Invalid `signature` in `thinking` block" (400, Messages API),
 "Invalid value at 'thought_signature' (TYPE_BYTES), Base64 decoding failed" (400, Gemini), "The encrypted
 content for item … could not be verified" (400, Responses API). Some blocks name their provider (`opaque`, a
-reasoning item). The other blocks belong to the provider of the model that the session used at that time.
+reasoning item). Every other block belongs to the provider of the model that the session used for that answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 ANTHROPIC, OPENAI, GEMINI = "anthropic", "openai", "gemini"
 RESPONSES = "openai_responses"
-"""`Opaque.provider` of items that only OpenAI's Responses API understands."""
+"""The value of `Opaque.provider` for items that only OpenAI's Responses API understands."""
 
 _OPENAIS = re.compile(r"(?:^|[/:.])(?:gpt-|chatgpt-|codex-|o\d)")
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
@@ -37,7 +37,7 @@ def may_send_back(shape: str, wrote: str | None, now: str | None) -> bool:
     """Return whether signed reasoning of the model `wrote` may be sent to the model `now` in the format
     `shape`.
 
-    If a model is unknown, it is assumed to be of the format's own provider.
+    An unknown model is assumed to be of the provider whose format `shape` is.
     """
     by, to = maker(wrote), maker(now)
     if by is None:

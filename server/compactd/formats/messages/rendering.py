@@ -218,8 +218,8 @@ def from_result(call_id: str) -> str:
 
 
 def system_message_text(texts: Iterable[str]) -> str:
-    """Return a system message between other messages as a user's text (docs/dev/behaviour.md,
-    "Time travel").
+    """Return the texts of a system message that is between other messages as one text for a user message
+    (docs/dev/behaviour.md, "Time travel").
     """
     return "\n".join(("<system-message>", *texts, "</system-message>"))
 

@@ -1,5 +1,5 @@
-"""Repair lists of messages with wrong roles: role names that other programs use, and roles that cannot have
-all blocks of their message, such as a user message with a tool call.
+"""Repair wrong roles in a list of messages: role names of other programs, and roles that may not have a block
+of their message, such as a user message with a tool call.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ RoleChange = tuple[int, str]
 
 
 def with_roles(data: bytes) -> tuple[bytes, tuple[RoleChange, ...]]:
-    """Return (the list of messages with valid roles, what was changed). O(bytes).
+    """Return (the list of messages in the file `data`, with valid roles; what was changed). O(bytes).
 
-    Raise `InvalidParams` if there is no list.
+    Raise `InvalidParams` if `data` contains no list of messages.
     """
     about, messages = _open(data)
     changed: list[RoleChange] = []

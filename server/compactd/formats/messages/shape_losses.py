@@ -1,4 +1,4 @@
-"""List what a session contains and its request in a provider's format does not, message by message."""
+"""List what a request in a provider's format loses of a session, message by message."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from compactd.protocol.messages import Block, Document, Image, Message, Thinking
 
 
 def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) -> Iterator[Loss]:
-    """Yield what `messages` contain and `made`, their request in the format `format`, does not, in order.
-    O(bytes).
+    """Yield what `messages` lose in `made`, their request in the format `format`, in the order of the
+    messages. O(bytes).
 
-    Repairs by the projection are not included; the projection reports them itself.
+    What the projection repairs is not included; the projection itself reports its repairs.
     """
     left = _count_blocks(made, format)
     for place, message in enumerate(messages):

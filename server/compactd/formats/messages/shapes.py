@@ -44,7 +44,7 @@ def is_responses_item(record: Given) -> bool:
 
 
 def shape_of_message(message: Given) -> str | None:
-    """Return the format that this message's fields belong to; None if it is valid in several. O(bytes).
+    """Return the format to which the fields of `message` belong; None if they are valid in several. O(bytes).
 
     Raise `InvalidParams` for content that is not valid JSON.
     """
@@ -66,8 +66,8 @@ def shape_of_message(message: Given) -> str | None:
 
 
 def shape_in(message: Given) -> str | None:
-    """Return the format of a message or item; None if it is valid in several. Raise `InvalidParams` for
-    content that is not valid JSON.
+    """Return the format of a message or of an item of OpenAI's Responses API; None if it is valid in several
+    formats. Raise `InvalidParams` for content that is not valid JSON.
     """
     if is_responses_item(message):
         return "openai_responses"

@@ -10,18 +10,18 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Tool
 
 NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
-"""The schema of a tool without one. Every provider accepts it."""
+"""The schema of a tool that was defined without a schema. Every provider accepts it."""
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _SCHEMAS = ("input_schema", "parameters", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 
 
 def decode_tool(raw: bytes | Raw, path: str = "$") -> Tool:
-    """Return the one tool that `raw` describes: neutral, OpenAI (chat or Responses), Anthropic, MCP or
-    Gemini.
+    """Return the one tool that `raw` describes, in the format of compactd (neutral), OpenAI (chat or
+    Responses), Anthropic, MCP or Gemini. The schema keeps its bytes.
 
-    Raise `InvalidParams` with the path of the bad field, also if a Gemini list declares several; use
-    `decode_tools` for those. The schema keeps its bytes.
+    Raise `InvalidParams` with the path of the bad field, which begins with `path`. An element of Gemini's
+    `tools` that declares several tools also raises it; use `decode_tools` for those.
     """
     tools = decode_tools(raw, path)
     if len(tools) != 1:

@@ -26,10 +26,12 @@ as a whole.
 """
 NULL = Raw(b"null")
 MAX_LOGGED = 100
-"""The most lines that a proxy logs about lines it could not read."""
+"""The most lines that one `Log` writes."""
 
 UNREADABLE = (ValueError, RecursionError)
-"""What decoding JSON of another program raises: errors of msgspec and of encodings are `ValueError`s."""
+"""The exceptions that decoding another program's JSON can raise. The errors of msgspec and of encodings are
+kinds of `ValueError`.
+"""
 
 Id = int | str
 
@@ -75,7 +77,7 @@ INTERNAL = -32603
 
 
 def parse_line(data: bytes) -> RpcMessage | None:
-    """Return the message; None if the line is not a message."""
+    """Return the message in the line `data`; None if the line is not a message."""
     try:
         return msgspec.json.decode(data, type=RpcMessage)
     except UNREADABLE:
@@ -85,8 +87,8 @@ def parse_line(data: bytes) -> RpcMessage | None:
 def read_line(data: bytes) -> tuple[RpcMessage | None, bytes]:
     """Return (the message in a line, the bytes of the line that were decoded).
 
-    Invalid UTF-8 and escaped halves of surrogate pairs are read as U+FFFD. Return None and the original line
-    if it is not a message even then. O(bytes).
+    Invalid UTF-8 and escaped halves of surrogate pairs are read as U+FFFD. If the line is not a message even
+    after that, return None and the original line. O(bytes).
     """
     if data.isascii() or _is_utf8(data):
         line = parse_line(data)
@@ -202,13 +204,15 @@ def update_line(session_id: str, kind: str, fields: Mapping[str, object]) -> byt
 
 
 def text_update(session_id: str, text: str, kind: str = "agent_message_chunk") -> bytes:
-    """Return a piece of what the agent says (of what the user says if `kind` is `user_message_chunk`) as one
-    line of JSON."""
+    """Return a `session/update` with a piece of the agent's text as one line of JSON. With the `kind`
+    `user_message_chunk`, it is the user's text."""
     return update_line(session_id, kind, {"content": {"type": "text", "text": text}})
 
 
 def usage_line(session_id: str, used: int, size: int) -> bytes:
-    """Return how full the context is (`used` of `size` tokens) as one line of JSON."""
+    """Return a `session/update` that says how full the context is (`used` of `size` tokens), as one line of
+    JSON.
+    """
     return update_line(session_id, "usage_update", {"used": used, "size": size})
 
 

@@ -34,7 +34,7 @@ STOPS = {
     "refusal": "refusal",
     "steps": "max_turn_requests",
 }
-"""The daemon's stop reasons -> ACP's. Every other reason is the normal end of the turn."""
+"""The daemon's stop reasons -> ACP's stop reasons. Every other reason of the daemon becomes `end_turn`."""
 
 
 class OwnAgent:

@@ -81,7 +81,9 @@ async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] |
 
 
 async def sessions(client: AsyncClient, here: str) -> str:
-    """Return the text that answers `/sessions`. `here`: the id of the session in which it was typed."""
+    """Return the text that answers `/sessions`. `here`: the id of the session in which the user typed the
+    command.
+    """
     stored = sorted((await client.session_list()).sessions, key=lambda one: one.updated_at, reverse=True)
     rows = []
     for one in stored[:LISTED]:

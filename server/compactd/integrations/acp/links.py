@@ -23,7 +23,7 @@ class Link(Struct, frozen=True, kw_only=True):
     """What is known about a session that was compacted."""
 
     agent_id: str
-    """The id of the agent's session in which it continues."""
+    """The id of the agent's session in which the compacted session continues."""
     is_due: bool
     """Whether the summary must still be sent to the agent."""
 

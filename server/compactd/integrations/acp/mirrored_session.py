@@ -20,9 +20,11 @@ from compactd.protocol.errors import SessionLocked
 from compactd.protocol.messages import TokenUsage
 
 DAEMON_S = 5.0
-"""The longest time in seconds that an answer of the agent waits for the mirror."""
+"""The most seconds for which an answer of the agent is held back while the daemon opens or updates the
+mirror.
+"""
 MAX_REPORTED_TOKENS = 2**53
-"""Usage numbers outside 0 to this are ignored."""
+"""A usage report of the agent is ignored if one of its token counts is negative or not below this number."""
 
 
 class MirroredSession:
@@ -36,22 +38,26 @@ class MirroredSession:
         self.mirror = links.mirror_of(environ, session_id, opened)
         self.opened = opened
         self.choices: dict[str, tuple[str, dict[str, Raw]]] = {}
-        """The mode, model and settings that were chosen last: (method, params)."""
+        """The client's last requests that chose a mode, a model or another setting, as (method, params), by
+        method and setting.
+        """
         self._environ = environ
         link = links.read(environ, self.mirror)
         self.agent_id = session_id if link is None else link.agent_id
         self.is_due = link is not None and link.is_due
         self.gauge: tuple[int, int] | None = None
-        """(used, size) in tokens, as the agent reported last."""
+        """The agent's last report: (tokens in the context, size of the window). None before the first report,
+        and after a compaction.
+        """
         self.is_running = False
         self.is_compacting = False
         self._is_open = False
         self._turns = 0
         self._turn: Turn | None = None
         self._replay = Turn(is_replay=True)
-        """The messages that the agent replays when it loads a session. They are ignored if an earlier run
-        mirrored the session, because then the prompts are stored as the user typed them. The proxy never saw
-        the prompts of a replay, so only the agent says who typed them.
+        """The messages that the agent replays when it loads a session. If an earlier run mirrored the
+        session, the replay is ignored, because the mirror has the prompts as the user typed them. For a
+        replayed prompt, only the agent says that the user typed it.
         """
 
     @property
@@ -63,7 +69,7 @@ class MirroredSession:
         """Open the mirror and return its token usage. Store what the agent replayed, unless an earlier run
         mirrored the session.
 
-        Raise what `client` raises. It can be called again after an error.
+        Raise what `client` raises. After an error, `open` can be called again.
         """
         folder = acp_lines.string(acp_lines.fields(self.opened).get("cwd"))
         more = {} if folder is None else {"working_dir": folder}
@@ -123,8 +129,8 @@ class MirroredSession:
             return appended.token_usage
 
     def move_to(self, agent_id: str, *, is_due: bool) -> None:
-        """Record that the session continues in another session of the agent. Raise `OSError` if it cannot be
-        stored.
+        """Record that the session continues in another session of the agent. `is_due`: whether the summary
+        must still be sent to the agent. Raise `OSError` if this cannot be stored.
         """
         links.write(self._environ, self.mirror, links.Link(agent_id=agent_id, is_due=is_due))
         self.agent_id, self.is_due = agent_id, is_due

@@ -32,7 +32,7 @@ class Peer:
         self._behind: dict[asyncio.Task[None] | None, list[bytes]] = {}
 
     async def send(self, line: bytes) -> None:
-        """Send a line that a function of `wire` encoded."""
+        """Send a line that a function of `acp_lines` encoded."""
         await self._out.write(line)
 
     def after(self, lines: Iterable[bytes]) -> None:

@@ -146,7 +146,9 @@ class Proxy:
         return data if passed is readable else passed
 
     async def _from_client(self, line: RpcMessage, method: str, params: Raw, data: bytes) -> bytes:
-        """Return the line to send to the agent: `data` itself if nothing is changed."""
+        """Return the line to send to the agent for `data`, the client's request or notification `line`:
+        `data` itself if nothing is changed, empty if compactd answers the request itself.
+        """
         given = acp_lines.fields(params)
         name = acp_lines.string(given.get("sessionId"))
         session = None if name is None else self._by_client.get(name)
@@ -243,7 +245,9 @@ class Proxy:
         return await self._on_answer(line, data)
 
     def _from_agent(self, line: RpcMessage, method: str, data: bytes) -> bytes:
-        """Return the line to send to the client: `data` itself if nothing is changed."""
+        """Return the line to send to the client for `data`, the agent's request or notification `line`:
+        `data` itself if nothing is changed.
+        """
         if not isinstance(line.params, Raw):
             return data
         given = named_session(line.params)
@@ -267,8 +271,8 @@ class Proxy:
         return acp_lines.replace_params(data, changes) if changes else data
 
     async def _on_answer(self, line: RpcMessage, data: bytes) -> tuple[bytes, ...]:
-        """Return the lines to send to the client for `data`, an answer of the agent. `data` is
-        one of them.
+        """Return the lines to send to the client for `data`, an answer of the agent: `data` itself, and
+        compactd's own lines before or after it.
         """
         asked = self._asked.pop(line.id, None) if isinstance(line.id, int | str) else None
         if asked is None or line.error is not UNSET:
@@ -409,7 +413,9 @@ class Proxy:
         return acp_lines.decode_object(line.result)
 
     def _gauge(self, session: MirroredSession, usage: TokenUsage | None) -> tuple[bytes, ...]:
-        """Return an update that shows how full the context is; empty if the agent itself reports that."""
+        """Return a line that tells the client how full the context is; nothing if the agent reports that
+        itself, or if the window is unknown.
+        """
         if session.gauge is not None or usage is None or not usage.context_window:
             return ()
         return (acp_lines.usage_line(session.id, usage.current_context_tokens or 0, usage.context_window),)

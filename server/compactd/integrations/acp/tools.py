@@ -65,7 +65,7 @@ class FileRead(Struct, frozen=True):
 
     name = "read_file"
     path: str
-    """The absolute path of the file, with links resolved below the session's folder."""
+    """The absolute path of the file after following links (see `resolve_path`)."""
     is_inside: bool
     part: dict[str, Json]
     """The fields `line` (the first line) and `limit` (the number of lines), if the model gave them."""
@@ -90,8 +90,8 @@ ToolWork = FileRead | FileWrite | CommandRun
 
 
 def offered_tools(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
-    """Return the tools that an editor can run. `initialize`: its params of that request, which contain its
-    capabilities.
+    """Return the tools that an editor can run. `initialize`: the params of the editor's `initialize`, which
+    contain its capabilities.
     """
     capabilities = initialize.get("clientCapabilities")
     given = capabilities if isinstance(capabilities, dict) else {}
@@ -108,8 +108,9 @@ def resolve_path(folder: str, path: str) -> tuple[str, bool]:
     """Return (the path to which `path` leads after following links, whether that is in `folder`). The call
     reads the file system, so it may block.
 
-    A path in the folder keeps the spelling of `folder`, which may itself be a link: the editor knows its
-    files by it. Raise `RequestRefused` if `path` is not a path or its links form a circle.
+    If the result is in the folder, it begins with `folder` as given, even if `folder` is a link, because the
+    editor knows the files by that path. Raise `RequestRefused` if `path` is not a path or its links form a
+    circle.
     """
     try:
         root = Path(folder).resolve()
@@ -134,7 +135,9 @@ class Tools:
         """(tool, the whole command or the file's path) for each tool call that the user always allows."""
 
     async def run(self, call_id: str, name: str, arguments: Mapping[str, Json]) -> dict[str, object]:
-        """Run a tool and return its result in the daemon's form. The editor shows it while it runs."""
+        """Run a tool and return its result in the form of the daemon's `tool/execute`. The editor shows the
+        call while the tool runs.
+        """
         given = str(arguments.get("command" if name == "run_command" else "path", ""))
         call: dict[str, object] = {
             "toolCallId": call_id,

@@ -19,8 +19,8 @@ from compactd.integrations.acp.updates import Update
 MAX_OUTPUT_CHARS = 200_000
 """The most characters of one tool's output: its beginning and its end are kept."""
 MAX_ARGUMENT_BYTES = 1_000_000
-"""The most bytes of one call's arguments. Of longer ones, and of those that cannot be read, the beginning is
-kept as text.
+"""The most bytes of one call's arguments. If they are longer or cannot be read, only their beginning is kept,
+as text.
 """
 MAX_TURN_CHARS = 8_000_000
 """The most characters of a turn. What the agent says after that is not stored."""
@@ -28,7 +28,9 @@ CALL_CHARS = 200
 """How many characters each tool call counts towards `MAX_TURN_CHARS`, in addition to its texts."""
 MAX_ID_CHARS = 200
 MAX_DEPTH = 100
-"""The deepest nesting of lists and objects in arguments, well below the limit of any JSON reader."""
+"""The deepest nesting of lists and objects in arguments, well below the limit of any JSON reader. Deeper
+arguments are kept as text.
+"""
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 """A valid kind of tool. The protocol's own kinds are `read`, `edit`, `execute` and similar."""

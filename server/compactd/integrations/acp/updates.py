@@ -52,7 +52,7 @@ def update_of(raw: Raw) -> Update | None:
 
 def add_commands(update: Raw) -> dict[str, object]:
     """Return the fields of an `available_commands_update`, with compactd's commands added at the end of its
-    list. If the agent has a command of the same name, that command is left out.
+    list. A command of the agent with the same name as one of compactd's is left out.
     """
     ours = [one["name"] for one in commands.COMMANDS]
     found: dict[str, object] = {**acp_lines.fields(update)}

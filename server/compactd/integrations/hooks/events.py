@@ -1,8 +1,8 @@
 """Parse the event that an agent passes to a hook on stdin, for every supported agent and version.
 
-Forms as documented by Claude Code (hooks reference, 2.1.240, 2026-08), Codex (0.169.0, `hooks.json`, seen
-2026-11) and Gemini CLI (0.61.0, hooks reference, seen 2026-11). A field that is missing or has another type
-is empty, never an error, because all three change their forms between releases.
+The events have the forms of Claude Code (hooks reference, 2.1.240, 2026-08), Codex (0.169.0, `hooks.json`,
+seen 2026-11) and Gemini CLI (0.61.0, hooks reference, seen 2026-11). All three agents change these forms
+between releases. Therefore a field that is missing or has another type is read as empty, never as an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     agent: AgentName
     kind: HookEventKind
     name: str = ""
-    """The event's name in the answer; empty if the agent takes no context from the answer."""
+    """The event's name, which the hook's answer must contain; empty if the agent takes no context from an
+    answer to this event.
+    """
     session_id: str = ""
     transcript: str = ""
     """The absolute path of the session's transcript; empty if the agent keeps none."""

@@ -1,4 +1,5 @@
-"""`compactd hook AGENT`: agents run it at their events. It mirrors the session, and restores lost facts.
+"""`compactd hook AGENT`: the command that agents run at their events, to mirror the session and restore
+facts.
 
 After the agent's own compaction, the hook's answer contains facts that the agent's summary lost. The hook
 must never disturb the agent: its exit code is always 0, only an answer is written to stdout, and a deadline
@@ -35,7 +36,7 @@ LAG_SHARE: Final = 0.25
 """The share of the deadline for waiting until the transcript contains the compaction."""
 MAX_MIRRORED_TOKENS: Final = 600_000
 """The most tokens of removed messages that are examined, about half a second of work. If a run takes too
-long, the next one examines half as many.
+long, the next run examines half as many tokens.
 """
 MAX_ATTEMPTS: Final = 3
 LAG_STEP_S: Final = 0.02
@@ -288,7 +289,7 @@ def _stdin() -> bytes:
 
 def _end_at(deadline_s: float, agent: str, done: Done) -> None:
     """Start a timer that ends the process after `deadline_s` seconds. What `agent`'s hook could not finish by
-    then is continued at the next event. `done` is what the log then gets."""
+    then is continued at the next event. `done` is then written to the log."""
 
     def stop() -> None:
         done.failed = "the hook was ended because its deadline passed"

@@ -42,7 +42,7 @@ class ReadPosition(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     path: str = ""
     offset: int = 0
-    """How many bytes were read. It is the beginning of a line, unless `inside` is set."""
+    """How many bytes were read. The next byte begins a line, unless `inside` is true."""
     inside: bool = False
     """Whether the position is in the middle of a line that is too long to read."""
     head: str = ""
@@ -52,19 +52,21 @@ class ReadPosition(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 CompactionReporter = Literal["record", "after", "start"]
-"""What reports a compaction: a record of the transcript, the event after it, or the start of the session that
-follows it.
+"""What reports a compaction: a `record` in the transcript, the agent's event `after` the compaction, or the
+session's `start` event, which an agent sends again after a compaction.
 """
 REPORTERS: Final[tuple[CompactionReporter, ...]] = ("record", "after", "start")
 
 
 class RetentionShares(Struct, frozen=True, array_like=True):
-    """Shares of the details that were used again, 0 to 1."""
+    """Shares, from 0 to 1, of the atoms in the removed messages that are in the context after a compaction.
+    Only atoms count that occurred in at least two messages or that the user wrote.
+    """
 
     summary: float
-    """The share that the agent's own summary contains."""
+    """The share that is in what the agent kept: its summary, and messages next to it."""
     together: float
-    """The share that the summary and the restored text contain together."""
+    """The share that is in what the agent kept or in the text that the hook restored."""
 
 
 class HookState(Struct, kw_only=True, omit_defaults=True):
@@ -74,7 +76,7 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     session_id: str = ""
     place: ReadPosition = ReadPosition()
     is_caught_up: bool = False
-    """Whether everything that existed when the session was first seen has been read."""
+    """Whether the hook has read the transcript to its end at least once."""
     learn_from: int = 0
     """An offset in the transcript. Messages before it were compacted away long ago: they are stored, but
     their facts are not collected.
@@ -93,18 +95,22 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     is_pending: bool = False
     """Whether the facts that the last compaction removed must still be restored."""
     attempts: int = 0
-    """How many runs tried to restore them. A run that takes too long is ended."""
+    """How many runs have tried to restore the facts of the last compaction. A run that takes too long is
+    ended, and the next run tries again.
+    """
     are_limits_given: bool = False
-    """Whether the user's constraints were restored alone, because finding the other facts took too long."""
+    """Whether a run has prepared an answer with the user's constraints alone, to be given if finding the
+    other facts takes too long. No later run prepares such an answer for the same compaction.
+    """
     is_told: bool = False
     """Whether `summary` and `stays`, which the agent kept at the last compaction, are known."""
     summary: str = ""
     stays: str = ""
     """What the agent kept in addition to its summary."""
     stayed: list[str] = msgspec.field(default_factory=list)
-    """Entry ids of the removed messages that the agent says it kept."""
+    """Entry ids of messages from before the last compaction that the agent says it kept."""
     kept: RetentionShares | None = None
-    """How much of the details the last compaction kept whose facts were restored."""
+    """The shares measured when facts were last restored; None if there is no measurement."""
     turns: int = 0
     """The number of prompts since the last compaction."""
     calls: dict[str, str] = msgspec.field(default_factory=dict)
@@ -113,15 +119,15 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     """What the next piece of the transcript needs to know about the part that was read."""
     stretch_bytes: int = 0
     carried_bytes: int = 0
-    """How many bytes at the beginning of the stretch (see `mirror.py`) are from before the last
-    compaction.
+    """How many bytes at the beginning of the file `.stretch` (the messages in the agent's context) come from
+    before the last compaction or contain its summary.
     """
     gone_bytes: int = 0
 
 
 class MirroredMessage(Struct, frozen=True, array_like=True):
-    """A message of the agent's session and its facts, as stored in the stretch and in *gone*
-    (`mirror.py`).
+    """A message of the agent's session and its facts, as stored in the files `.stretch` (the messages in the
+    agent's context) and `.gone` (the messages that the last compaction removed).
     """
 
     entry_id: str
@@ -213,7 +219,8 @@ def _frames(data: memoryview) -> Iterator[MirroredMessage]:
 
 
 def append(path: Path, size_bytes: int, data: bytes) -> int:
-    """Write `data` after the first `size_bytes` of a file and discard what a killed run left there.
+    """Write `data` after the first `size_bytes` of a file, and discard what a killed run left after them. If
+    the file is shorter than that, discard all of it.
 
     Return the new size. Raise `OSError`.
     """
@@ -230,7 +237,7 @@ def append(path: Path, size_bytes: int, data: bytes) -> int:
 
 
 def forget_old(folder: Path, now: float) -> None:
-    """Remove the files of sessions without events for `FORGET_S`."""
+    """Remove the files in `folder` of sessions without events in the `FORGET_S` seconds before `now`."""
     for path in folder.glob("*.json"):
         try:
             if now - path.stat().st_mtime > FORGET_S:

@@ -56,13 +56,19 @@ class InstallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     was_there: bool = False
     """Whether there was a settings file before."""
     digest: str = ""
-    """A hash of the settings with compactd's additions."""
+    """A hash of the settings with compactd's additions; empty if `ours` and `commands` do not lead back to
+    the exact previous text.
+    """
     ours: tuple[tuple[int, int], ...] = ()
     """(start, end) of each range of bytes that was added."""
     commands: tuple[Edit, ...] = ()
-    """compactd's commands that were rewritten. Their positions are those without the ranges in `ours`."""
+    """compactd's older commands that were rewritten. Their positions are counted in the settings without the
+    ranges in `ours`.
+    """
     events: tuple[str, ...] | None = None
-    """compactd's events that the settings already contained before; None if there were no hooks."""
+    """The events that compactd's hooks use and that the settings already contained; None if the settings had
+    no `hooks`.
+    """
     before: str | None = None
     """Written by version 0.1: the whole previous settings in base64; None if there was no file."""
     after: str = ""
@@ -81,8 +87,8 @@ class InstallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return _without_hooks(data, self.ours, self.commands) if self.was_there else None
 
     def outline(self) -> str | None:
-        """Return the previous settings as JSON, or as much of them as decides which additions may be removed;
-        None if there were no hooks.
+        """Return the previous settings as JSON for the parameter `before` of `without_hooks`; None if they
+        had no hooks. Records that version 0.1 did not write give only the events, as empty lists.
         """
         if self.after:
             return None if self.before is None else base64.b64decode(self.before).decode()
@@ -92,8 +98,8 @@ class InstallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def _record_of(
     path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: WantedHooks
 ) -> InstallRecord:
-    """Return the record of an installation that changes the settings from `before` to `after`. `folders`:
-    those that it creates. Raise `NotSettings` and `UnicodeDecodeError`.
+    """Return the record of an installation that changes the settings from `before` to `after`. `folders`: the
+    folders that the installation creates. Raise `NotSettings` and `UnicodeDecodeError`.
     """
     text = "" if before is None else before.decode()
     middle, commands = upgrade_commands(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
@@ -111,8 +117,8 @@ def _record_of(
 
 
 def _added_ranges(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of `after` that are not in `before`. All bytes of `before` occur in `after` in the
-    same order.
+    """Return the ranges of `after` that are not in `before`. All bytes of `before` must occur in `after` in
+    the same order.
     """
     stretches: list[tuple[int, int]] = []
     at = 0
@@ -152,7 +158,7 @@ class FileChange(Struct, frozen=True, kw_only=True):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the change would change anything."""
+        """Whether the contents after the change differ from those before."""
         return self.before != self.after
 
     def diff(self) -> str:

@@ -59,12 +59,16 @@ MAX_PAYLOAD_CHARS: Final = 9_500
 (hooks reference, 2.1.240); Codex truncates at about 10 kB (0.169.0, run 2026-11).
 """
 MIN_ROOM: Final = 40
-"""The fewest characters that are enough for a heading and one line."""
+"""The fewest characters that facts need: a heading and one line. With less room, no facts are restored."""
 SHARED: Final = 200
-"""How many characters from each end of a message are searched in the text that the agent kept."""
+"""How many characters of a message's beginning, and of its end, are searched in the text that the agent kept.
+This finds messages whose middle the agent cut out.
+"""
 CONSTRAINTS_SHARE: Final = 0.35
 MIN_CONSTRAINT_CHARS: Final = 300
-"""How many characters the user's constraints may use even if that is more than `CONSTRAINTS_SHARE` of all."""
+"""How many characters the user's constraints may use, even if these are more than the share
+`CONSTRAINTS_SHARE` of the whole text.
+"""
 SHARES: Final = (1.0, 0.9, 0.75, 0.5)
 SLACK_SHARE: Final = 0.05
 """The largest share of the allowed size that may stay unused because sections are empty. If more is unused, a
@@ -241,23 +245,24 @@ def _constraints_text(
 
 
 def _is_kept(item: Item, stays: str) -> bool:
-    """Return whether the agent kept the message in `stays`. A short text counts only if it fills whole lines,
-    because in the middle of a line it may only be mentioned. O(length of both).
+    """Return whether the agent kept the message, if at least a part of it occurs in `stays`, the text that
+    the agent kept. A short message must fill whole lines there; in the middle of a line, it may only be
+    mentioned. O(length of both).
     """
     text = message_text(item.message)
     return len(text) >= 3 * SHARED or f"\n{text}\n" in f"\n{stays}\n"
 
 
 def _removed_text(rest: Item) -> str:
-    """Return the text of `rest`, the removed part of a message, followed by each of the user's constraints in
-    it as one line.
+    """Return the text of `rest`, the removed part of a message, followed by the user's constraints in that
+    part, one per line.
     """
     return "\n".join((message_text(rest.message), *(limit[0] for limit in limits_in(rest))))
 
 
 def _removed_words(item: Item, stays: str) -> Item | None:
-    """Return the part of a user message that is not in `stays`: `item` itself, a copy with the text that the
-    agent cut from the middle, or None if nothing is missing.
+    """Return the part of a user message that is not in `stays`, the text that the agent kept: `item` itself,
+    a copy with the text that the agent cut from the middle, or None if nothing is missing.
 
     Codex 0.169 keeps the newest 20,000 tokens that the user typed, cut in this way (run 2026-11). O(length of
     both).
@@ -423,8 +428,9 @@ def make_safe(text: str, named: Collection[str]) -> str:
 def _retention_shares(
     gone: Sequence[Item], stays: Sequence[Item], cache: FactCache, text: str
 ) -> RetentionShares | None:
-    """Return which share of the names that were used again is in the summary, and which share is in the
-    summary or in `text`. Each name counts as often as it was used. Return None if no name was used again.
+    """Return which share of the atoms in the messages `gone` is in `stays`, and which share is in `stays` or
+    in `text`. Only atoms count that occur in at least two of these messages or that the user wrote. An atom
+    counts once per message. Return None if there are no such atoms.
     """
     import numpy as np
 
@@ -444,7 +450,9 @@ def _retention_shares(
 
 
 def _names(shown: bytes) -> NDArray[np.uint32]:
-    """Return each feature in `unit_features` that is an atom, once."""
+    """Return the features in `shown` that are atoms, each once. `shown` is the `unit_features` of one or more
+    stretches.
+    """
     import numpy as np
 
     features = np.frombuffer(shown, np.uint32)

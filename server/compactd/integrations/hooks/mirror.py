@@ -49,18 +49,20 @@ REPEATERS = ("claude-code", "gemini-cli")
 second compaction: anthropics/claude-code issues 66947 and 92089, 2026).
 """
 HUGE = 4_000_000
-"""The most bytes of a transcript, when it is first seen, for which all facts are collected. For a larger one,
-they are collected from `Mirror._worth_learning` on.
+"""If a transcript has more bytes than this when the hook first sees it, facts are collected only after the
+offset that `Mirror._worth_learning` returns.
 """
 MAX_CARRIED_CHARS = 65_536
-"""The most bytes of messages typed by the user that are kept in the new stretch after a compaction."""
+"""After a compaction, the new stretch begins with the newest messages that the user typed, up to this many
+bytes.
+"""
 MAX_SUMMARY_CHARS = 262_144
 
 ReadClock = Callable[[], float]
 
 
 class Mirror:
-    """The mirror of one session, while its lock is held."""
+    """The mirror of one session. Use it only while you have the lock on the session's hook files."""
 
     def __init__(
         self, agent: AgentName, files: HookStateFiles, state: HookState, *, clock: ReadClock = time.monotonic
@@ -77,13 +79,15 @@ class Mirror:
         self._known: set[int] = set()
         """Keys of messages that earlier runs stored. Only filled if the transcript may contain them again."""
         self._met: set[int] = set()
-        """Keys of messages that this run stored."""
+        """Keys of messages that this run stored, if the agent is in `REPEATERS`."""
         self._is_lost = not state.place.path
         """Whether no earlier run saved how far it read. Messages that were stored nevertheless are not stored
         again, but their facts are collected again.
         """
         self._passed = 0
-        """The number of known messages that were skipped; used to compute their entry ids."""
+        """The number of messages that were skipped because an earlier run stored them. Their entry ids are
+        computed from it.
+        """
         lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
         self._redacted = read_hashed(files.folder, *lists)
         """Keys of messages that were redacted in a mirror of this agent. The session's transcript, or that of
@@ -96,7 +100,7 @@ class Mirror:
         self._is_behind = False
         """Whether this run has read the record of the newest compaction."""
         self._answers = 0
-        """The number of the model's answers since the last compaction that this run read."""
+        """The number of answers of the model that this run has read since the last compaction."""
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -147,8 +151,8 @@ class Mirror:
         return transcript.pieces(MAX_TRANSCRIPT_LINE // 2)
 
     def _without_unfinished(self, piece: TranscriptPiece, transcript: Transcript) -> bytes:
-        """Return the lines of `piece` up to the last answer, if Gemini CLI may still write that answer again.
-        Then move the transcript's read position back to the answer.
+        """Return the lines of `piece`. For Gemini CLI, which may write its last answer again, return only the
+        lines before that answer, and move the transcript's read position back to the answer.
         """
         if self.agent != "gemini-cli" or piece.start == 0 == transcript.place().offset:
             return piece.data
@@ -162,8 +166,9 @@ class Mirror:
     def _worth_learning(self, transcript: Transcript) -> int:
         """Return the offset in the transcript from which on facts are collected.
 
-        The next compaction removes the messages after the last one. If no answer followed the last
-        compaction, its own facts may still have to be restored, so the messages before it count too.
+        That is the offset of the last compaction, because the next one removes only later messages. If no
+        answer followed the last compaction, its lost facts may still have to be restored; then it is the
+        offset of the compaction before.
         """
         bounds = transcript.find_last_lines(*BOUNDARIES[self.agent])
         if not bounds:
@@ -215,7 +220,7 @@ class Mirror:
 
     def _is_met(self, key: int, id: str | None) -> bool:
         """Return whether this run has already stored the message or compaction with this key, and note that
-        it has. Only agents in `REPEATERS` write one twice.
+        it has. Only agents in `REPEATERS` write a message or compaction twice.
         """
         is_met = key in self._met
         if id and self.agent in REPEATERS:

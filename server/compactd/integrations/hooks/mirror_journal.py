@@ -30,8 +30,8 @@ ESTIMATOR = "chars4"
 
 
 _MIN_COMPARED_RECORDS = 64
-"""How many of the journal's last records, in addition to the number of new ones, are compared with the new
-ones to find those that are already written.
+"""New records are compared with the journal's last records, to find those that are already written. The
+number of last records is the number of new ones plus this.
 """
 
 
@@ -114,8 +114,8 @@ class MirrorJournal:
     def write(self) -> bool:
         """Append the records to the journal, or to the waiting file if another process holds the lock.
 
-        Return False if neither was possible. O(new bytes), and O(journal) if another process changed the
-        journal.
+        Return False if the journal is damaged or could not be written. O(new bytes), and O(journal) if
+        another process changed the journal.
         """
         if not self._records and not self._waiting_path.exists():
             return True

@@ -105,7 +105,7 @@ class Edit(Struct, frozen=True, array_like=True):
     """Where the command begins in the new text."""
     end: int
     old: str
-    """The text of the command before, as JSON."""
+    """The command before the change, as a JSON string."""
 
 
 def upgrade_commands(text: str, wanted: WantedHooks) -> tuple[str, tuple[Edit, ...]]:

@@ -25,7 +25,7 @@ class NotSettings(Exception):
 
 
 class Node(Struct, frozen=True):
-    """A value and its position."""
+    """A JSON value and its position in the text."""
 
     kind: str
     """`object`, `array`, `string` or `other`."""
@@ -52,7 +52,7 @@ class Member(Struct, frozen=True):
     """The position of the key, or of the element."""
     node: Node
     comma: int
-    """The position of the comma after it; -1 if there is none."""
+    """The position of the comma after the member or element; -1 if there is none."""
 
 
 class _Reader:

@@ -1,7 +1,8 @@
 """`compactd statusline AGENT`: prints one line about the context, for Claude Code's status line.
 
-Claude Code runs it after each answer with a JSON object on stdin, and cancels it if it is still running when
-the next one is due. Therefore it imports little and reads only the end of a transcript.
+Claude Code runs the command after each answer, with a JSON object on stdin. If the command is still running
+when the next run is due, Claude Code cancels it. Therefore this module imports little and reads only the end
+of a transcript.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ T = TypeVar("T")
 WINDOW: Final = 200_000
 """The window of Claude's models, for older versions of the agent that do not report it."""
 BUFFER: Final = 33_000
-"""Equal to `recorded_window.CLAUDE_CODE_BUFFER`, which has the sources: Claude Code compacts this many tokens
-before the window is full.
+"""Claude Code compacts this many tokens before the window is full. The number is equal to
+`recorded_window.CLAUDE_CODE_BUFFER`, which names the sources.
 """
 NEAR: Final = 0.9
 """The share of the threshold from which on the line is yellow."""
@@ -68,7 +69,7 @@ class _RetentionShares(Struct, frozen=True, array_like=True):
 
 
 class _State(Struct, frozen=True):
-    """The parts of `state.HookState` that are shown."""
+    """The parts of `hook_state.HookState` that the status line needs."""
 
     compactions: int = 0
     turns: int = 0
@@ -77,7 +78,9 @@ class _State(Struct, frozen=True):
 
 
 class Base(Struct, frozen=True):
-    """The state when counting began: `used` tokens of context after so many compactions and turns."""
+    """The state from which the tokens per turn are counted. It is taken at the first status line after a
+    compaction. `used`: the tokens in the context.
+    """
 
     compactions: int
     turns: int
@@ -85,7 +88,7 @@ class Base(Struct, frozen=True):
 
 
 class Fill(Struct, frozen=True, kw_only=True):
-    """What the line shows. Sizes are in tokens."""
+    """What the status line shows. Sizes are in tokens."""
 
     used: int | None
     window: int
@@ -242,8 +245,8 @@ def _end_of(path: str) -> bytes:
 
 
 def _count_turns_left(fill: Fill, state: _State, path: Path) -> int | None:
-    """Return how many turns are left until the threshold, at the pace since the last compaction; None if the
-    pace is unknown. `path`: the file in which the beginning of the count is stored.
+    """Return how many turns are left until the threshold, if each adds as many tokens as the turns since the
+    last compaction did on average; None if that is unknown. `path`: the file that stores the `Base`.
     """
     base = _read(path, Base)
     used = fill.used or 0
@@ -259,7 +262,7 @@ def _state_file(agent: str, session_id: str, environ: Mapping[str, str]) -> Path
         return None
     from compactd.storage.paths import data_folder, file_stem
 
-    # The same path as `state.files_of` gives, without its imports, which take too long.
+    # The same path as `hook_state.files_of` gives, without its imports, which take too long.
     return data_folder(environ) / "hooks" / f"{file_stem(f'{agent}:{session_id}')}.json"
 
 

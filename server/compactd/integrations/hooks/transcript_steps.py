@@ -19,10 +19,12 @@ from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 
 MAX_KEPT_IDS: Final = 262_144
-"""The most characters that are compared of what an agent keeps in addition to its summary."""
+"""The most characters that are used of the text that Codex keeps in addition to its summary."""
 
 MAX_NAMED_CALLS: Final = 256
-"""The most calls that are remembered until their results arrive."""
+"""The most calls that are remembered until their results arrive. The results of further calls get no tool
+name.
+"""
 
 BOUNDARIES: dict[AgentName, tuple[bytes, ...]] = {
     "claude-code": (b'"isCompactSummary":true', b'"isCompactSummary": true'),
@@ -77,7 +79,7 @@ class Steps(Struct, frozen=True):
 
     steps: list[TranscriptStep]
     between: Between | None = None
-    """What the next piece needs to know about this one."""
+    """The value to pass to `steps_of` with the next piece. Only Claude Code's transcripts need one."""
 
 
 def steps_of(agent: AgentName, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
@@ -133,8 +135,8 @@ def _is_preface(message: Message) -> bool:
 
 
 def _ids_after_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
-    """Return summary id -> ids of the messages after the summary, in the new history that Gemini CLI writes
-    at a compaction.
+    """Return summary id -> ids of the messages that stayed, for each compaction that Gemini CLI recorded in
+    `data`. They follow the summary in the new history that it writes.
     """
     from compactd.formats.files.json_lines import records
     from compactd.formats.messages.lenient_json import object_in, objects_in, text_in
@@ -158,8 +160,8 @@ _PRESERVED: Final = b'"preserved'
 
 
 def _with_preserved(steps: list[TranscriptStep], data: bytes) -> list[TranscriptStep]:
-    """Return `steps`. Each compaction has the ids of the messages that Claude Code kept, from the
-    `compact_boundary` record before its summary.
+    """Return `steps`, with the ids of the messages that Claude Code kept added to each compaction. They come
+    from the `compact_boundary` record before the summary.
 
     The record names all of these messages, or the first and the last (`compactMetadata` of 2.1.205:
     meawoppl/rust-code-agent-sdks issue 188).
@@ -197,8 +199,8 @@ def _with_preserved(steps: list[TranscriptStep], data: bytes) -> list[Transcript
 
 
 def _with_kept_messages(steps: list[TranscriptStep], data: bytes) -> list[TranscriptStep]:
-    """Return `steps`. Each compaction has the text of the user messages that Codex's `compacted` record keeps
-    word for word.
+    """Return `steps`, with the text that Codex kept word for word added to each compaction. It comes from
+    Codex's `compacted` record.
     """
     stays = _histories(data) if any(isinstance(step, CompactionStep) for step in steps) else []
     found: list[TranscriptStep] = []
@@ -236,8 +238,8 @@ def _ignore(warning: str) -> None:
 
 
 def with_call_names(message: Message, calls: dict[str, str]) -> Message:
-    """Return `message`, in which tool results have the names of their calls from earlier pieces. Update
-    `calls` (call id -> name).
+    """Return `message`, with the name of the called tool added to each tool result. The names come from
+    `calls` (call id -> name), to which the calls in `message` are added.
     """
     for block in message.content:
         if isinstance(block, ToolCall) and len(calls) < MAX_NAMED_CALLS:

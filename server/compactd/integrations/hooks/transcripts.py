@@ -23,7 +23,9 @@ CHUNK: Final = 1 << 18
 MAX_TRANSCRIPT_LINE: Final = 1 << 24
 """The most bytes of a line. A longer line is skipped: no message to a model is that large."""
 _MARK: Final = 256
-"""How many bytes at the beginning of a file, and before the read position, are compared to recognise it."""
+"""How many bytes at the beginning of a file, and before the read position, are compared to recognise the
+file.
+"""
 _SEEK: Final = 1 << 20
 
 if sys.platform == "win32":
@@ -60,7 +62,9 @@ class Transcript:
             self.size = found.st_size
             self._check(found)
             self.is_other = place.offset > 0 and not self._is_same(place)
-            """Whether the file, or its text up to `place`, is not the one that was read before."""
+            """Whether the file was replaced, or its text before the read position was changed, since the last
+            run.
+            """
         except BaseException:
             os.close(self._fd)
             raise

@@ -24,7 +24,7 @@ from compactd.protocol.wire import Hit, SessionInfo
 
 MAX_QUERY_WORDS = 8
 MAX_RECALL_HITS = 200
-"""The most messages that are examined for each word."""
+"""The most messages that the search for one word of a query returns."""
 MAX_RECALL_TOKENS = 20_000
 """The most tokens of one answer, because agents truncate a tool's output (Claude Code at 25,000 tokens,
 code.claude.com, "MCP", 2026-11).
@@ -57,11 +57,13 @@ class Recall:
         self._wanted = wanted
         self._environ = environ
         self.turn = asyncio.Lock()
-        """Held while a question is answered. Only one runs at a time, because its end closes the session."""
+        """A lock that is held while a question is answered. Questions are answered one at a time, because the
+        end of each one closes the session.
+        """
 
     async def search(self, query: str, *, session: str | None, limit: int, budget: int) -> str:
-        """Return the messages that contain `query` or most of its words, best first, as one text. Among
-        equals, those that are no longer in the context come first.
+        """Return the messages that contain the whole `query` or one of its words, best first, as one text.
+        Among equally good messages, those that are no longer in the context come first.
 
         The text has at most `limit` messages and about `budget` tokens. Raise `NotFound` if there is no
         session or the query is empty. O(text of the session).
@@ -109,9 +111,11 @@ class Recall:
         self, entry_ids: Sequence[str], compaction_id: str | None, *, session: str | None, budget: int
     ) -> str:
         """Return full messages, quoted, in about `budget` tokens: those with the ids `entry_ids`, or those
-        that the compaction `compaction_id` removed. Without ids, it is the last compaction.
+        that the compaction `compaction_id` removed. Without any id, return those that the last compaction
+        removed.
 
-        Programs that need the exact text use `session/expand` on the wire. Raise `NotFound`.
+        Programs that need the exact text use `session/expand` on the wire. Raise `NotFound` if there is no
+        session or no compaction.
         """
         async with _OpenSession(self, session) as info:
             if not entry_ids and compaction_id is None:

@@ -25,8 +25,8 @@ class SessionChoice(Struct, frozen=True, kw_only=True):
     folder: str
     """The folder in which the agent works, as `real_folder` returns it."""
     session_id: str | None = None
-    """The id of the session to read, from any project. A part of an id only matches sessions that may be
-    read.
+    """The id of the session to read. A whole id may name a session of any project. A part of an id must match
+    exactly one session, of this project or, with `all_projects`, of any.
     """
     agent: str | None = None
     """The agent whose mirrored sessions may be read, for example `codex`; their ids begin with `codex:`. None
@@ -46,8 +46,9 @@ def choose_session(
 ) -> SessionInfo | None:
     """Return the session to read, one of `stored`; None if there is none that may be read.
 
-    Without `session_id`, it is the newest session of the folder; with `all_projects`, the newest of all if
-    the folder has none. O(sessions): reads the first line of their journals until one belongs to the folder.
+    Without `session_id`, return the newest session of the folder. If the folder has none and `all_projects`
+    is true, return the newest session of all. O(sessions): reads the first line of each journal, newest
+    first, until a session belongs to the folder.
     """
     newest = sorted(stored, key=lambda one: one.updated_at, reverse=True)
     if wanted.agent is not None:

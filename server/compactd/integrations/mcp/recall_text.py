@@ -64,7 +64,7 @@ def recall_record(raw: bytes) -> RecallRecord:
 def excerpt(record: RecallRecord, words: Sequence[str], most_chars: int) -> tuple[str, int]:
     """Return (the part of a record that contains most of `words`, quoted; how many characters follow it).
 
-    The part has about `most_chars` characters. `words` are in lower case; if there are none, it is the
+    The part has about `most_chars` characters. `words` are in lower case. Without words, the part is the
     beginning of the record.
     """
     start, end = around(record.text, words, most_chars)

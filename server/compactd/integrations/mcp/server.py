@@ -153,8 +153,8 @@ def tools(*, all_projects: bool) -> list[types.Tool]:
 async def serve(wanted: SessionChoice, environ: Mapping[str, str]) -> None:
     """Run the MCP server on stdin and stdout until stdin ends. Ctrl-C ends the process.
 
-    `wanted`: the sessions that may be read, and the default one. The default is looked up at each call, so
-    that a new session is found.
+    `wanted`: the sessions that may be read, and the default one. The default session is looked up at each
+    call of a tool, so that a new session is found.
     """
     client = AsyncClient(env=environ)
     recall = Recall(client, wanted, environ)
@@ -215,8 +215,8 @@ async def serve(wanted: SessionChoice, environ: Mapping[str, str]) -> None:
 
 
 async def answer(recall: Recall, name: str, arguments: Mapping[str, object]) -> str:
-    """Run a tool and return its text. Raise `NotFound`, and msgspec's `ValidationError` for wrong
-    arguments.
+    """Run the tool `name` and return its text. Raise `NotFound` and `NotAllowed` like `Recall`, and msgspec's
+    `ValidationError` for wrong arguments.
     """
     match name:
         case "search_history":

@@ -177,8 +177,8 @@ class MessagesReader:
                 self._collected.opaque("anthropic", self._with_input())
 
     def _with_input(self) -> Raw:
-        """Return a block of a rarer type as if it had not been streamed. Blocks of server-side tools have
-        an input too, which arrives in pieces."""
+        """Return the current block with the `input` that arrived in pieces, as if it had not been streamed.
+        Calls of tools that Anthropic runs itself (`server_tool_use`) have such an input."""
         given = object_bytes("".join(self._input)) if self._input else None
         if given is None:
             return self._block_raw
@@ -186,8 +186,8 @@ class MessagesReader:
         return Raw(msgspec.json.encode({**fields, "input": given}))
 
     def _report(self, holder: Fields) -> None:
-        """Merge a usage report into the earlier one. The report in the last event is cumulative but may
-        lack the input, so its fields override and the others are kept."""
+        """Merge the `usage` of a message or event into the earlier usage report. New fields override earlier
+        ones. The others are kept, because the last event's report may lack the input tokens."""
         raw = holder.raw("usage")
         if raw is None:
             return

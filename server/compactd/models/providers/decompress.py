@@ -19,7 +19,8 @@ _MAX_SHOWN_CHARS = 20
 
 
 class NotUnpackable(Exception):
-    """The error that a body has an encoding that is not accepted, or another one than its header names."""
+    """The error that a body cannot be decompressed: compactd does not accept its encoding, or the body is
+    damaged."""
 
 
 class Unpacker:

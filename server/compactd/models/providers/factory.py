@@ -145,10 +145,10 @@ def provider_for(
     """Return the provider for requests to `model`, and the id by which it knows the model.
 
     `provider` may be None if the model's name begins with it (`provider/id`) or `base_url` shows it.
-    `base_url` is the address that the client gave; it never comes from a workspace. Without it, the address
-    is from the environment, `keys.toml`, or the provider's default. A key is sent to a client's address only
-    if the address is the provider's own, or if the user named it for this key in the environment or in
-    `keys.toml`. `wire` selects another API than the provider's usual one.
+    `base_url` is the address that the client gave; it never comes from a workspace. Without `base_url`, the
+    address is from the environment, `keys.toml`, or the provider's default. A key is sent to a client's
+    address only if the address is the provider's own, or if the user named it for this key in the environment
+    or in `keys.toml`. `wire` selects another API than the provider's usual one.
 
     Raises `NoProvider` if no address is known, or if a key is needed and there is none.
     """
@@ -196,8 +196,8 @@ def provider_for(
 
 
 def is_configured(provider: str, keyring: Keyring) -> bool:
-    """Return whether requests to `provider` can be sent: it needs no key, or there is one. Nothing is
-    sent."""
+    """Return whether the user has set up `provider`: a key, or an address on this machine. For an unknown
+    provider, any address in `keys.toml` is enough. Nothing is sent."""
     name = provider_of(provider)
     known = KNOWN_PROVIDERS.get(name)
     if known is None:
@@ -212,7 +212,7 @@ def is_configured(provider: str, keyring: Keyring) -> bool:
 def split_name(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:
     """Return (the registry's name of the provider, the model's id at the provider). The provider is the
     one given, the prefix of `model`, or the one at `base_url`; an unknown address is called `local`.
-    Raises `NoProvider` if none of these names one."""
+    Raises `NoProvider` if none of these names a provider."""
     first, slash, rest = model.partition("/")
     named = provider_of(provider) if provider else None
     if slash and rest and named in (None, provider_of(first)):
@@ -260,7 +260,7 @@ def _is_provider_address(known: KnownProvider, address: Address) -> bool:
 
 
 def _is_same_place(named: str, address: Address) -> bool:
-    """Return whether `named_addresses` (an address, or a host over https) has the scheme, host and port of
+    """Return whether `named` (a URL, or a host, which means https) has the scheme, host and port of
     `address`."""
     at = address_of(named if "://" in named else f"https://{named}")
     return at is not None and (at.scheme, at.host, _port(at)) == (
@@ -311,8 +311,8 @@ def _variable(name: str) -> str:
 
 
 def _ollama_host(host: str) -> str:
-    """Return an address as a URL, for a value as `OLLAMA_HOST` has it: a host, host:port or URL. A
-    wildcard address becomes loopback."""
+    """Return the URL for a value of `OLLAMA_HOST`: a host, host:port or URL. A wildcard address (`0.0.0.0`)
+    becomes loopback."""
     # Ollama's envconfig/config.go: port 11434, but 80 and 443 where a scheme is written (seen 2026-10).
     url = host if "://" in host else f"http://{host}"
     scheme, _, rest = url.partition("://")
@@ -336,7 +336,8 @@ _ENDINGS: Mapping[WireName, tuple[str, ...]] = {
     "gemini": ("/v1beta/models", "/v1beta"),
     "ollama": ("/api/chat", "/api", "/v1"),
 }
-"""Endings of a base URL that users write, although the paths that compactd appends contain them."""
+"""Endings that are removed from a base URL. Users write them, but the paths that compactd appends contain
+them too."""
 
 
 def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) -> str:

@@ -1,8 +1,8 @@
 """Gemini's API (`POST /v1beta/models/MODEL:streamGenerateContent?alt=sse`).
 
 Source: Google's API reference, "Generating content", and the guides "Thinking", "Thought signatures" and
-"Function calling" (seen 2026-10). Signatures become `Opaque` blocks right before their part, as
-`formats/messages/gemini.py` reads them.
+"Function calling" (seen 2026-10). The thought signature of a text or a call becomes an `Opaque` block right
+before it. `formats/messages/gemini.py` does the same when it reads messages.
 """
 
 from __future__ import annotations

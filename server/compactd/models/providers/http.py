@@ -34,15 +34,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_IDLE_CLIENTS = 4
-"""The maximum number of idle clients that are kept per address. So many simultaneous requests need no new
-connection."""
+"""The maximum number of idle clients that are kept per address. Up to this many simultaneous requests need
+no new connection."""
 
 _KEEP_ALIVE_S = 60.0
 """How long an idle connection stays open, in seconds."""
 _CLOSING_S = 5.0
 """The maximum number of seconds for closing a client."""
 _DRAIN_S = 0.05
-"""How long to wait, in seconds, for the end of the stream after "[DONE]"."""
+"""How long to wait, in seconds, for the end of the stream after an answer's last event. If the stream goes
+on, its connection is closed, not reused."""
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -51,18 +52,18 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     connect_s: float = 15.0
     """The maximum number of seconds until a connection exists."""
     first_byte_s: float = 600.0
-    """The maximum number of seconds until the answer's status and headers arrive. A local server first
-    reads the whole prompt (OpenAI's SDKs wait as long)."""
+    """The maximum number of seconds until the answer's status and headers arrive. It is long,
+    because a local server first reads the whole prompt. OpenAI's SDKs have the same limit."""
     idle_s: float = 300.0
     """The maximum number of seconds between two pieces of the answer, including comments and pings. Codex
-    waits as long for a model that thinks."""
+    has the same limit for a model that thinks."""
     total_s: float = 3600.0
     """The maximum number of seconds from the first byte sent to the last byte received."""
     body_bytes: int = 100 * 1024 * 1024
     """The maximum number of bytes of an answer, both compressed and decompressed. A longer one fails the
     request."""
     line_bytes: int = 16 * 1024 * 1024
-    """The maximum number of bytes of one line or event."""
+    """The maximum number of bytes of one line or event of a stream. A longer one fails the request."""
     error_bytes: int = 1024 * 1024
     """The maximum number of bytes that are read of an error's body."""
 
@@ -79,8 +80,8 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class ConnectionBroken(Exception):
-    """The error that no answer came, or not all of it. `sentence` describes it for a person, with the
-    provider as its subject."""
+    """The error that no answer came, or only a part of one. `sentence` describes the failure for a person and
+    continues the provider's name: "sent nothing more"."""
 
     def __init__(self, cause: Cause, sentence: str) -> None:
         super().__init__(sentence)
@@ -365,9 +366,12 @@ def _preload() -> None:
 
 
 async def _run_within(step: Awaitable[T], limit_s: float, deadline: float, phase: Cause, silence: str) -> T:
-    """Return the result of `step`. Raises `ConnectionBroken` if it fails in any way, takes longer than
-    `limit_s`, or lasts beyond `deadline` (a time of the event loop). `phase` is the cause of a broken
-    connection, `silence` what the provider did for too long."""
+    """Return the result of `step`. Raises `ConnectionBroken` if `step` fails in any way, takes longer than
+    `limit_s` seconds, or lasts beyond `deadline` (a time of the event loop).
+
+    `phase` is the error's cause if the connection breaks. `silence` begins the error's sentence if `step`
+    takes too long: "did not answer", to which "for 600 seconds" is added.
+    """
     import httpx
 
     loop = asyncio.get_running_loop()

@@ -256,8 +256,9 @@ class HttpProvider:
 
 
 class _Feed:
-    """A divider of a body into events or lines, which it passes to a reader. The body's first byte, or the
-    reader, decides which."""
+    """A divider of an answer's body, which passes its parts to a reader. The parts are lines if the reader's
+    `framing` says so. Otherwise the first byte shows whether the body is one JSON value or a stream of
+    events."""
 
     def __init__(self, reader: ResponseReader, limit_bytes: int) -> None:
         self._reader = reader

@@ -1,6 +1,6 @@
 """API keys: from the environment at the start, or from the user's private `keys.toml`.
 
-They come from nowhere else, because a workspace's file could send the user's conversations and key
+No workspace's file can set a key or an address, because it could send the user's conversations and keys
 anywhere.
 
     [openai]
@@ -27,9 +27,10 @@ KEYS_FILE = "keys.toml"
 """The name of the file in the user's config folder. Nobody but its owner may have access to it."""
 
 _MAX_BYTES = 1024 * 1024
-"""The maximum size of the file."""
+"""The maximum size of `keys.toml`, in bytes."""
 _WAIT_S = 1.0
-"""How long to wait, in seconds, for another thread that is reading the file."""
+"""How long to wait, in seconds, for another thread that is reading `keys.toml`. After that, the entries that
+are known already are used."""
 
 
 class KeyEntry(Struct, frozen=True, kw_only=True):
@@ -164,7 +165,8 @@ def _entries(path: Path) -> dict[str, KeyEntry]:
 
 
 def _secret(text: str, source: str) -> Secret:
-    """Return the key. Raises `NoProvider` if it cannot be part of a header."""
+    """Return the key `text`. Raises `NoProvider` if it cannot be part of a header; the error names the
+    `source` of the key."""
     if not text.isascii() or not text.isprintable() or " " in text:
         raise NoProvider(
             f"the key in {source} is invalid: it has spaces or characters not allowed in headers"

@@ -3,19 +3,21 @@
 Only loopback addresses are asked. No name is resolved, no proxy is used, no redirect is followed, no key is
 sent, and no question makes a server load a model. Facts about each server, seen 2026-11:
 
-- Ollama: `/api/ps` has what is allocated for a loaded model, `/api/show` what the file allows and the
-  `num_ctx` it was made with (docs.ollama.com/api/ps, ollama docs/context-length.mdx; 4,096 allocated of
-  40,960 measured in github.com/1ay1/agentty/issues/49).
-- LM Studio: `loaded_context_length` next to `max_context_length` in `/api/v0/models`, from 0.4 on also
-  `loaded_instances[].config.context_length` in `/api/v1/models` (github.com/can1357/oh-my-pi/issues/6082,
-  github.com/co-l/openfox/issues/49).
-- llama.cpp: `/props` has `default_generation_settings.n_ctx` of one slot, which is `-c` divided by `-np`.
-  As a router it answers 0 there, needs `?model=`, and loads that model unless `autoload=false`, which
-  llama-swap does not obey (llama.cpp tools/server/README.md, github.com/mostlygeek/llama-swap/pull/886).
-- vLLM and SGLang: `max_model_len` in `/v1/models`. An adapter's entry has none; its `parent`'s counts (vLLM
-  entrypoints/openai/serving_models.py, github.com/sgl-project/sglang/pull/4809). SGLang refuses earlier if
-  its cache is smaller: 59,862 of 163,840 in github.com/sgl-project/sglang/issues/4048.
-- text-generation-inference: `max_total_tokens` in `/info`, input and output together
+- Ollama: `/api/ps` has the window that is allocated for a loaded model. `/api/show` has the model's maximum
+  and the `num_ctx` with which the model was created (docs.ollama.com/api/ps, ollama docs/context-length.mdx;
+  github.com/1ay1/agentty/issues/49 measured 4,096 allocated tokens and a maximum of 40,960).
+- LM Studio: `/api/v0/models` has `loaded_context_length`, the window in use, next to `max_context_length`.
+  From version 0.4 on, `/api/v1/models` has `loaded_instances[].config.context_length`
+  (github.com/can1357/oh-my-pi/issues/6082, github.com/co-l/openfox/issues/49).
+- llama.cpp: `/props` has `default_generation_settings.n_ctx`, the window of one slot: option `-c` divided by
+  option `-np`. A llama.cpp router answers 0 there. With `?model=` it answers for that model, and loads the
+  model unless `autoload=false`. llama-swap ignores `autoload` (llama.cpp tools/server/README.md,
+  github.com/mostlygeek/llama-swap/pull/886).
+- vLLM and SGLang: `/v1/models` has `max_model_len`. The entry of an adapter lacks it; the entry of the
+  adapter's `parent` has it (vLLM entrypoints/openai/serving_models.py,
+  github.com/sgl-project/sglang/pull/4809). SGLang refuses prompts that are larger than its cache, which can
+  be smaller than the window (59,862 of 163,840 tokens in github.com/sgl-project/sglang/issues/4048).
+- text-generation-inference: `/info` has `max_total_tokens`, for input and output together
   (github.com/huggingface/text-generation-inference/pull/196, github.com/continuedev/continue/pull/755).
 """
 
@@ -34,12 +36,13 @@ if TYPE_CHECKING:
     import httpx
 
 BODY_BYTES = 1024 * 1024
-"""The maximum number of bytes of an answer that are read. Ollama's `/api/show` of a large model has 200
-KB."""
+"""The maximum number of bytes of an answer. A longer answer is ignored. Ollama's `/api/show` of a large model
+has 200 KB."""
 
 MIN_SERVER_WINDOW = 256
 MAX_SERVER_WINDOW = 100_000_000
-"""The largest plausible window, in tokens. `MIN_SERVER_WINDOW` is the smallest."""
+"""The largest plausible window, in tokens. `MIN_SERVER_WINDOW` is the smallest. A number outside these
+limits is ignored."""
 
 _CLOSING_S = 1.0
 """The maximum number of seconds for closing the connections."""
@@ -51,8 +54,8 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 class StatedWindow(Struct, frozen=True, kw_only=True):
-    """The window that a server says it has. A window that the server could have is not one: such a maximum
-    is ignored."""
+    """The window that a server says it uses for a model. The maximum that the model could have does not
+    count."""
 
     window: int
     """The window in tokens."""
@@ -96,11 +99,13 @@ async def stated_window(base_url: str, model: str, deadline_s: float) -> StatedW
     if it states none.
 
     All questions of all kinds of server are sent at the same time. If several are answered, the most specific
-    answer counts: the window of the loaded model comes before a configured one. None if the server names only
-    an upper bound (`n_ctx_train`, `max_context_length`, Ollama's `model_info`), and for every failure: not
-    loopback, no server, a status other than 200, a redirect, HTML, a body above `BODY_BYTES`, an implausible
-    number. Answers count if they arrive within `deadline_s` seconds, for all questions together. Raises only
-    `CancelledError`. The first call loads httpx in a thread (0.1 s, not part of the deadline).
+    answer counts: the window of the loaded model comes before a configured one. The result is None if
+    the server names only an upper bound (`n_ctx_train`, `max_context_length`, Ollama's `model_info`). It is
+    also None after every failure: not loopback, no server, a status other than 200, a redirect, HTML, a body
+    above `BODY_BYTES`, an implausible number.
+
+    Only answers that arrive within `deadline_s` seconds count. Before that, the first call loads httpx in a
+    thread, which takes 0.1 s. Raises only `CancelledError`.
     """
     place = _place(base_url)
     if place is None or not model:
@@ -187,14 +192,15 @@ class _ServerProbe:
             await self._ask("/props?model=", f"/props?model={name}&autoload=false")
 
     async def _ask_ollama(self) -> None:
-        """Ask Ollama which models are loaded. If `model` is not, ask what it was made with."""
+        """Ask Ollama which models are loaded. If the model is not, ask for the `num_ctx` with which it was
+        created."""
         await self._ask("/api/ps")
         if "models" in self._answer("/api/ps") and self._ollama_loaded() is None:
             await self._ask("/api/show", body=json.encode({"model": self._model}))
 
     async def _ask(self, name: str, path: str = "", body: bytes | None = None) -> None:
-        """Send one request. Store its answer under `name` if it has status 200 and is a JSON object that
-        is not too long."""
+        """Request `path`, or `name` if `path` is empty. With a `body`, the request is a POST. Store the
+        answer under `name` if it has status 200 and is a JSON object of at most `BODY_BYTES`."""
         import httpx
 
         place = self._place
@@ -233,12 +239,12 @@ class _ServerProbe:
         return None if found is None else found.number("context_length")
 
     def _ollama_made_with(self) -> float | None:
-        """Return the `num_ctx` that Ollama's model was made with."""
+        """Return the `num_ctx` with which the Ollama model was created, but at most the model's maximum."""
         shown = self._answer("/api/show")
         number = _parameter(shown.text("parameters"), "num_ctx")
         info = shown.object("model_info")
         most = info.number(f"{info.text('general.architecture')}.context_length")
-        # Ollama lowers a larger one to what the model was trained with.
+        # Ollama lowers a larger `num_ctx` to the window that the model was trained with.
         return number if number is None or most is None else min(number, most)
 
     def _lm_studio_instance(self) -> float | None:
@@ -274,8 +280,8 @@ class _ServerProbe:
         return info.number("max_total_tokens") if info.text("model_id") else None
 
     def _card_window(self) -> float | None:
-        """Return the window in the model's entry of `/v1/models`. SGLang's cache may be smaller; then
-        return that."""
+        """Return the window in the model's entry of `/v1/models`, or the size of SGLang's cache if that is
+        smaller."""
         cards = self._answer("/v1/models").objects("data")
         card = _find_named(cards, "id", self._model)
         if card is None:
@@ -369,16 +375,16 @@ def _root(path: str) -> str:
 
 
 def _window(number: float | None) -> int | None:
-    """Return `number` if it is a plausible window, otherwise None. It must be an integer in range; a
-    router says 0."""
+    """Return `number` if it is a plausible window, otherwise None. A plausible window is an integer from
+    `MIN_SERVER_WINDOW` to `MAX_SERVER_WINDOW`."""
     if number is None or not MIN_SERVER_WINDOW <= number <= MAX_SERVER_WINDOW or number != int(number):
         return None
     return int(number)
 
 
 def _find_named(items: Sequence[Fields], field: str, model: str) -> Fields | None:
-    """Return the item whose `field` is `model`. If there is none, `model` may also be that field after a
-    provider's name and a `/`."""
+    """Return the item whose `field` is `model`. If there is none, ignore case and a provider's name before a
+    `/` in `model`."""
     exact = next((one for one in items if one.text(field) == model), None)
     return exact or next((one for one in items if _is_same(one.text(field), model)), None)
 

@@ -59,7 +59,8 @@ class OllamaApi:
 
 def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
     """Return one of OpenAI's chat messages in Ollama's format. `names` maps the id of each call to the
-    name of its tool; a result needs the name. The calls of this message are added to it."""
+    name of its tool, because Ollama's tool results contain the name. The calls of this message are added
+    to `names`."""
     role = given.text("role")
     texts = [given.text("content")] if given.text("content") else []
     images: list[str] = []

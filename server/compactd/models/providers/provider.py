@@ -11,7 +11,7 @@ from compactd.protocol.errors import Detail, ProviderFailed
 from compactd.protocol.messages import Message, Usage
 
 ApiShape = Literal["openai", "openai_responses", "anthropic", "gemini"]
-"""The message format of a request's parts."""
+"""The message format of a request's messages, system prompt and tools."""
 
 StopReason = Literal[
     "stop",
@@ -78,8 +78,8 @@ class ToolCallReady(Struct, frozen=True, kw_only=True):
     call_id: str
     name: str
     arguments: Raw | str
-    """The arguments as a JSON object, byte for byte. If the model did not write one, the text that it
-    wrote; then report the mistake to the model."""
+    """The arguments as a JSON object, byte for byte. A `str` is what the model wrote instead of a JSON
+    object; report that mistake to the model."""
 
 
 class Retrying(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
-"""Build an answer from the events of a stream. Also the interface of an API's code, and the errors that
-end an answer."""
+"""Build an answer from the events of a stream. This module also has the interfaces that the code for each API
+implements, and the errors that end an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ProviderRefused(Exception):
 
 
 class NotAnAnswer(Exception):
-    """The error that what arrived is not an answer of this API. Its text says what it looks like."""
+    """The error that the server sent something other than an answer of this API. The error's text says what
+    the server sent."""
 
 
 class Unfinished(Exception):
@@ -142,8 +143,8 @@ class AnswerBuilder:
         self.put(Opaque(provider=provider, raw=Raw(bytes(raw))))
 
     def add_call(self, call_id: str, name: str, arguments: str | Raw) -> Iterator[ToolCallReady]:
-        """Add a complete call, and yield its event. `arguments` is JSON, or the text that the model wrote
-        instead."""
+        """Add a complete tool call, and yield its event. `arguments` is a JSON object, or the text that the
+        model wrote instead. An empty `call_id` is replaced by a random one."""
         text = bytes(arguments).decode("utf-8", "replace") if isinstance(arguments, Raw) else arguments
         given = object_bytes(text)
         call_id = call_id or f"call_{secrets.token_hex(8)}"

@@ -22,8 +22,9 @@ NEVER = frozenset((501, 505, 511))
 """Statuses from 500 on that are not retried: not implemented, HTTP version, a network login is needed."""
 
 FINAL_KINDS = frozenset(("overflow", "output_limit", "auth", "quota", "content_filter", "invalid_request"))
-"""Kinds of failures that the same request would meet again, whatever the status. llama.cpp and gateways
-answer 500 to an overflow, and several providers answer 429 if the account has no money."""
+"""Kinds of failures (as in `overflow/classify`) after which the same request would fail again, whatever the
+status. llama.cpp and gateways answer 500 to an overflow, and several providers answer 429 if the account has
+no money."""
 
 _DAY_S = 86_400.0
 
@@ -50,7 +51,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     requests: int = 3
     """The maximum number of requests for one answer, including the first."""
     first_s: float = 0.5
-    """The delay before the first retry, in seconds. Each later one is twice as long."""
+    """The delay before the first retry, in seconds. Each later delay is twice as long as the one before."""
     longest_s: float = 8.0
     """The maximum delay in seconds. A delay that the provider asks for may be longer."""
     patience_s: float = 120.0
@@ -61,16 +62,16 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 
 
 NO_RETRIES = RetryPolicy(requests=1)
-"""The rule that sends one request only."""
+"""The policy that sends one request and never retries it."""
 
 
 def delay_of(
     failure: ProviderFailure, request: int, policy: RetryPolicy, random: Callable[[], float]
 ) -> float | None:
     """Return how many seconds to wait before request number `request` (2 is the first retry). None means: do
-    not retry.
+    not retry, for example because the provider asks for a longer delay than `policy.patience_s`.
 
-    It is also None if the provider asks for a longer delay than `policy.patience_s`.
+    `random` returns a number that is at least 0 and below 1, for the jitter.
     """
     if request > policy.requests or not may_pass(failure):
         return None
@@ -82,8 +83,8 @@ def delay_of(
 
 
 def may_pass(failure: ProviderFailure) -> bool:
-    """Return whether the same request could succeed later. It could not after an overflow or a bad
-    request, or without quota or permission."""
+    """Return whether the same request could succeed later. After an overflow, for example, or with a
+    wrong key, the request would only fail again."""
     if failure.should_retry is not None:
         return failure.should_retry
     match failure.cause:
@@ -116,11 +117,11 @@ def _may_pass_by_its_words(failure: ProviderFailure) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float) -> float | None:
-    """Return for how many seconds the answer asks to wait: in a header, in Google's details, or in its text.
-    O(body).
+    """Return the delay in seconds that a provider's error asks for: in a header, in the JSON field
+    `retryDelay` (Google), or in words. None if the error names no delay. O(body).
 
-    `headers` have lower-case names. `now` is in Unix seconds, for answers that name a time. None if the
-    answer names no delay. A time in the past gives 0; one that is more than a day away is returned unchanged.
+    `headers` have lower-case names. `now` is the time in Unix seconds; it is needed if the error names a
+    time instead of a delay. For a time in the past, return 0. A delay of several days is returned unchanged.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -145,7 +146,8 @@ def _number(text: str | None) -> float | None:
 
 
 def _seconds_or_date(text: str, now: float) -> float | None:
-    """Return the seconds until the time in a `retry-after` header; None if it is invalid."""
+    """Return the delay in seconds for the value of a `retry-after` header, which is a number of seconds or a
+    date. None if it is neither."""
     if (seconds := _number(text)) is not None:
         return seconds
     from email.utils import parsedate_to_datetime  # 4 ms, and few servers write a date
@@ -206,8 +208,8 @@ def duration_s(text: str) -> float | None:
 
 
 def _reset(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds until the rate limit that is used up is restored, as the headers say; None if
-    they do not."""
+    """Return the seconds until every rate limit that is used up is reset, according to the headers. None if
+    they name no such time."""
     waits = []
     for name, value in headers.items():
         if "ratelimit" not in name or "reset" not in name:
@@ -222,7 +224,8 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _until(value: str, now: float) -> float | None:
-    """Return the seconds until the reset that a header's value names; None if it is invalid."""
+    """Return the seconds until the reset that a header's `value` names as a delay or a time. None if `value`
+    is invalid."""
     number = _number(value)
     if number is None:
         is_time = "T" in value or "-" in value

@@ -37,15 +37,15 @@ BLOT = "[key]"
 """The text that replaces a key."""
 
 _MIN_CHARS = 6
-"""The length, in characters, from which a key is removed from texts. Shorter ones (`none`, `x`) are
-placeholders that occur everywhere."""
+"""The length, in characters, from which a key is removed from texts. Shorter keys (`none`, `x`) are only
+placeholders, and such words occur everywhere."""
 
 
 def blot_keys(text: str, secrets: tuple[Secret, ...]) -> str:
     r"""Return `text` with `BLOT` in place of the keys, which some servers quote ("Incorrect API key provided:
     sk-…").
 
-    A key is also found as JSON and URLs can write it (`\/`, `\u002d`, `%2D`).
+    A key is also found if its characters are escaped as in JSON or URLs (`\/`, `\u002d`, `%2D`).
     """
     for secret in secrets:
         key = secret.reveal()

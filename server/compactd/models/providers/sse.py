@@ -31,7 +31,8 @@ class ServerEvent(Struct, frozen=True):
 
 
 class Lines:
-    """A splitter of a stream into lines. Each byte is examined once, wherever the chunks end. O(bytes)."""
+    """A splitter of a stream into lines. A line may be spread over many chunks; each byte is still
+    examined only once. O(bytes)."""
 
     def __init__(self, limit_bytes: int = LINE_BYTES) -> None:
         self._limit = limit_bytes

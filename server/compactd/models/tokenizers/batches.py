@@ -34,7 +34,7 @@ MAX_SINGLE_THREAD_CHARS = 48 * 1024
 (`session.INLINE_BYTES`), in 3 ms. It must not wait for a thread that may not get a core."""
 
 SHARE_CHARS = 24 * 1024
-"""Above `MAX_SINGLE_THREAD_CHARS`, one more thread is used per this many characters."""
+"""Texts with more than `MAX_SINGLE_THREAD_CHARS` get one helper thread per this many characters."""
 
 MAX_THREADS = 4
 """The maximum number of threads that count at the same time in the whole process."""
@@ -43,7 +43,7 @@ TOKEN_BYTES = 4
 """The bytes of one token in tiktoken's buffer."""
 
 HELPER_PAUSE_S = 50e-6
-"""The pause of a helper thread after each batch, in seconds."""
+"""The pause of a helper thread after each batch, in seconds, in which other threads get a core."""
 
 Encode = Callable[[str], bytes]
 """A function that returns the tokens of a text, 4 bytes each in native byte order. `SEPARATOR` becomes
@@ -58,10 +58,11 @@ TextPart = tuple[int, str]
 def count_each(
     parts: Iterator[TextPart], texts: int, chars: int, encode: Encode, alone: CountAlone, *, threads: int
 ) -> list[int]:
-    """Return the number of tokens of each text. The `texts` texts arrive as `parts`, with `chars` characters
-    in total.
+    """Return the number of tokens of each text. `parts` are the parts of all texts; `texts` is the number of
+    texts, and `chars` the number of their characters.
 
-    O(chars), with one thread per core, at most `threads`. Raises what `alone` raises.
+    `encode` encodes many parts at once. If it refuses them, `alone` counts each part. O(chars), with one
+    thread per core, at most `threads`. Raises what `alone` raises.
     """
     work = _Work(parts, encode, alone)
     wanted = 1 if chars <= MAX_SINGLE_THREAD_CHARS else chars // SHARE_CHARS + 1
@@ -97,7 +98,7 @@ class _Work:
             pass
 
     def help(self) -> None:
-        """Count batches alongside another thread until none is left. Pause after each, so that waiting
+        """Count batches alongside another thread until none is left. Pause after each batch, so that waiting
         threads such as the event loop get a core."""
         while self._step():
             sleep(HELPER_PAUSE_S)
@@ -192,8 +193,8 @@ def _helpers(count: int, run: Callable[[], None]) -> list[Future[None]]:
 
 
 def _pool() -> ThreadPoolExecutor:
-    """Return the thread pool. It is kept, because each of its threads has to build the tokenizer's
-    automata, 2 MB each."""
+    """Return the thread pool. It is created once and kept, because each new thread builds its own copy of the
+    tokenizer's automata (2 MB)."""
     from concurrent.futures import ThreadPoolExecutor
 
     with _making:

@@ -45,7 +45,7 @@ class Spec(Struct, frozen=True):
     special_tokens: dict[str, int]
     """The number of each special token."""
     published: str | None = None
-    """The pattern as OpenAI publishes it, if it is not simply these alternatives in order."""
+    """The pattern as OpenAI publishes it; None if it is `plain` and `others`, joined by `|`."""
 
     @property
     def pattern(self) -> str:
@@ -111,7 +111,8 @@ _loaded: dict[str, Encoding] = {}
 def load(name: str) -> Encoding:
     """Return the encoding `name`, a key of `SPECS`. The whole process shares one object.
 
-    The first call takes 0.2 to 0.3 s and holds the GIL for half of that, so make it when no session waits.
+    The first call takes 0.2 to 0.3 s and holds the GIL for half of that, so load the encoding when no session
+    waits.
     Raises `EncodingError` if the packaged file is damaged, `KeyError` for another name.
     """
     with _lock:
@@ -174,7 +175,7 @@ class Bpe(ProviderCounter, frozen=True):
     name: str
     """The encoding's name."""
     exact: bool = True
-    """Whether `name` is the encoding of the model that is counted for."""
+    """Whether the model really uses the encoding `name`. If not, the counts are only estimates."""
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`. O(text).
@@ -237,8 +238,8 @@ def count_with(encode: Callable[[str], list[int]], text: str, size: int = SLICE_
     """Return the number of tokens of `text`, encoded in slices of at most `size` characters. If `encode`
     panics, the slice is estimated.
 
-    tiktoken 0.14 panics on a run of a million spaces. It releases the GIL while it encodes, but not while it
-    returns the list.
+    tiktoken 0.14 panics on a run of a million spaces. It holds the GIL while it returns the list of tokens,
+    so long lists would block other threads.
     """
     total = 0
     for part in safe_slices(text, size):
@@ -306,10 +307,10 @@ def counter_for(estimator: str, tokenizer: str | None, model: str | None = None)
     """Return the counter for the setting `estimator` and a model's `tokenizer` (as in `models/lookup`; None
     if unknown).
 
-    `model`, its name, decides what images cost. `chars4` and `chars4_utf16` are simple estimates. `tokenizer`
-    uses the model's own encoding if it is packaged, otherwise o200k_base, which is not exact. `auto` uses the
-    model's own encoding if it is packaged, otherwise the script-aware estimate × the family's factor. Raises
-    `KeyError` for another estimator. No encoding is loaded before the first text.
+    `model` is the model's name, which decides how many tokens an image counts. `chars4` and `chars4_utf16`
+    are simple estimates. `tokenizer` and `auto` use the model's own encoding if it is packaged. Otherwise
+    `tokenizer` uses o200k_base, which is not exact, and `auto` uses an estimate by the scripts of the text
+    (`script_aware`). Raises `KeyError` for another estimator. No encoding is loaded before the first text.
     """
     match estimator:
         case "chars4":

@@ -12,8 +12,7 @@ from compactd.core.tokens.counting import Counter, ProviderCounter
 from compactd.models.tokenizers.counters import Bpe
 
 MAX_LINE_CHARS = 100_000
-"""The maximum length, in characters, of a text that is counted with the cache. A longer text is not a
-summary."""
+"""The maximum length, in characters, of a text that is counted with the cache. No summary is longer."""
 
 
 class LineCounts(dict[str, int]):
@@ -40,12 +39,12 @@ class ByLine(ProviderCounter, frozen=True, eq=False):
 
     @property
     def exact(self) -> bool:
-        """Whether the tokenizer is that of the model that is counted for."""
+        """Whether the model really uses this tokenizer. If not, the counts are only estimates."""
         return self.known.counter.exact
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of `text`, the same as without the cache. O(length). For lines that
-        are in the cache it takes a tenth of the time."""
+        """Return the number of tokens of `text`, the same as without the cache. O(length). Cached lines
+        take a tenth of the time."""
         if len(text) > MAX_LINE_CHARS:
             return self.known.counter.count(text)
         return sum(map(self.known.__getitem__, _pieces(text)))

@@ -10,13 +10,15 @@ from msgspec import Struct
 from compactd.session.git.program import Git
 
 CONTENT_BYTES = 256 * 1024
-"""The largest file whose content a diff shows."""
+"""The size in bytes of the largest file whose content a diff shows. Larger files are listed without
+content."""
 
 MAX_DIFF_BYTES = 16 * 1024 * 1024
-"""The most bytes of content that a diff shows, in all files combined, old and new content."""
+"""The most bytes of content that a diff shows: the old and new contents of all files combined. Files over
+this limit are listed without content."""
 
 _NO_FILE = "0" * 6
-"""The mode that git prints for the side on which the file does not exist."""
+"""The file mode that git prints for the tree in which the file does not exist."""
 
 _LINK = "120000"
 _SUBMODULE = "160000"
@@ -32,7 +34,8 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
     additions: int
     deletions: int
     before: str | None = None
-    """The content in the first tree; None if it is not text or is too large."""
+    """The content in the first tree, empty for a new file; None for a file that is not text or is too
+    large."""
     after: str | None = None
 
 
@@ -48,8 +51,8 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def difference(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
-    """Return the files that differ between the git trees `before` and `after`, sorted by path. Raises
-    `NoTree`.
+    """Return the files that differ between the git trees with the names `before` and `after`, sorted by path.
+    Raises `NoTree` if git fails.
     """
     shown = git.run(
         "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", before, after
@@ -83,7 +86,7 @@ def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | None:
 def _sides(shown: bytes) -> Iterator[tuple[ChangeStatus, str, str, bytes]]:
     r"""Yield (status, object before, object after, path) from `:mode mode name name S\0path\0` records.
 
-    An object's name is empty if the file does not exist on that side.
+    An object's name is empty if the file does not exist in that tree.
     """
     fields = iter(shown.split(b"\0"))
     for head in fields:

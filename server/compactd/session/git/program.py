@@ -28,12 +28,15 @@ READ_BY_GIT = frozenset({".gitignore", ".gitattributes"})
 
 
 class Git:
-    """A runner of git commands on compactd's folder and the user's work tree. The deadline applies to all its
-    commands combined.
+    """A runner of git commands on compactd's folder and the user's work tree. All commands of one `Git` share
+    one deadline.
     """
 
     def __init__(self, program: str, folder: Path, tree: WorkTree, path: str, deadline_s: float) -> None:
-        """`program` is an absolute path. `path` is the `PATH` for programs that git starts."""
+        """`program` is the absolute path of git. `folder` is compactd's folder with the index and the
+        objects. `path` is the `PATH` for programs that git starts. Commands fail when `deadline_s` seconds
+        have passed since this call.
+        """
         self._program = program
         self._root = tree.root
         self._excludes = tree.excludes
@@ -42,8 +45,8 @@ class Git:
         self._environ = _environ(folder, tree, path)
 
     def changed_files(self) -> Sequence[bytes]:
-        """Return the paths of files in the work tree that differ from compactd's index. A path can occur
-        twice. Raises `NoTree`.
+        """Return the paths of files in the work tree that differ from the git index in compactd's folder. A
+        path can occur twice. Raises `NoTree`.
         """
         lists = [f"--exclude-from={path}" for path in self._excludes]
         ours = ("ls-files", "-z", "-m", "-d", "-o", "--exclude-per-directory=.gitignore", *lists)

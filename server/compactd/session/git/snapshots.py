@@ -19,12 +19,12 @@ from compactd.session.git.program import DEADLINE_S, Git
 from compactd.session.git.work_tree import NoTree, WorkTree, work_tree_of
 
 LARGE_BYTES = 5 * 1024 * 1024
-"""The largest file in a snapshot. Larger files are left out: they are probably data, and each would be
-copied."""
+"""The size in bytes of the largest file in a snapshot. Larger files are left out: they are probably data, and
+each would be copied."""
 
 INDEX_BYTES = 128 * 1024 * 1024
-"""The largest index that is copied from the user's repository. If it is larger, the first snapshot reads
-every file."""
+"""The size in bytes of the largest git index that is copied from the user's repository. Without the copy, the
+first snapshot must read every file."""
 
 
 MAX_HIDDEN = 1000
@@ -36,13 +36,13 @@ at 100 Hz (`CONFIG_HZ`)."""
 
 
 class GitTrees:
-    """The snapshots of one session, each of them a git tree object. `folder` contains the git objects; it is
-    created at the first snapshot."""
+    """The snapshots of one session. Each snapshot is a git tree object in `folder`, which the first snapshot
+    creates."""
 
     def __init__(self, folder: Path, path: str | None, deadline_s: float = DEADLINE_S) -> None:
         self._folder = folder
         self._path = path
-        """The `PATH` in which git is searched."""
+        """The list of folders, in the form of `PATH`, in which the program git is searched."""
         self._deadline_s = deadline_s
         self._busy = threading.Lock()
         self._is_over = False
@@ -51,7 +51,8 @@ class GitTrees:
         """Store the work tree's files as they are now, except ignored and large ones, and return the name
         (hash) of their git tree.
 
-        The first snapshot reads every file that git tracks, later ones only changed files. Raises `NoTree`.
+        Only files that changed since the last snapshot are read. The first snapshot compares with a copy of
+        the user's git index, or reads every file if there is no usable index. Raises `NoTree`.
         """
         with self._busy:
             if self._is_over:
@@ -74,7 +75,9 @@ class GitTrees:
             return git.run("write-tree", "--missing-ok").decode("ascii").strip()
 
     def difference(self, before: str, after: str, working_dir: str) -> tuple[ChangedFile, ...]:
-        """Return the files that differ between two snapshots, sorted by path. Raises `NoTree`."""
+        """Return the files that differ between two snapshots, sorted by path. `before` and `after` are names
+        that `snapshot` returned. Raises `NoTree`.
+        """
         tree = work_tree_of(working_dir)
         if not (self._folder / "HEAD").is_file():
             raise NoTree("the session's snapshots no longer exist")
@@ -85,12 +88,12 @@ class GitTrees:
         return difference(self._git(tree), before, after)
 
     def hidden_since(self, since: float, working_dir: str) -> tuple[str, ...]:
-        """Return ignored paths that were created or changed after `since` (Unix seconds). No snapshot
-        contains them.
+        """Return the paths that git ignores and that were created or changed after `since` (Unix seconds). No
+        snapshot contains such files.
 
-        A folder in which everything is ignored is one path that ends in `/`. It is listed if an entry was
-        added or removed. The result is sorted and has at most `MAX_HIDDEN` paths. O(files). Raises
-        `NoTree`.
+        A folder in which git ignores everything is one path that ends in `/`. It is listed if a file or
+        folder directly in it was added or removed. The result is sorted and has at most `MAX_HIDDEN` paths.
+        O(files). Raises `NoTree`.
         """
         tree = work_tree_of(working_dir)
         top = os.fsencode(tree.root)
@@ -106,8 +109,8 @@ class GitTrees:
         return tuple(sorted(found)[:MAX_HIDDEN])
 
     def forget(self, *, for_good: bool = False) -> None:
-        """Delete all snapshots. With `for_good`, every later `snapshot` raises, also one that waits for this
-        call.
+        """Delete all snapshots. With `for_good`, every later call of `snapshot` raises `NoTree`, even a call
+        that is waiting for the deletion to end.
         """
         self._is_over = self._is_over or for_good
         with self._busy:
@@ -217,7 +220,7 @@ def _paths_to_store(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[
 
 def _is_behind_link(top: bytes, folder: bytes, known: dict[bytes, bool]) -> bool:
     """Return true if `folder` or a folder above it, below `top`, is now a symbolic link. Git refuses paths
-    behind a link.
+    behind a link. `known` caches the results by folder.
     """
     if not folder:
         return False

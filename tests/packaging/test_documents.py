@@ -45,9 +45,20 @@ def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:
     assert all("result" in answer for answer in by_id.values())
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def requests_of(page: Path) -> list[str]:
+    return re.findall(r'^\{"jsonrpc".*$', page.read_text("utf-8"), re.M)
+
+
+PAGES_WITH_REQUESTS = [page for page in sorted((ROOT / "docs").glob("*.md")) if requests_of(page)]
+
+
+def test_a_page_has_requests() -> None:
+    assert PAGES_WITH_REQUESTS
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_REQUESTS, ids=lambda page: page.name)
 def test_every_request_in_the_documents_is_answered(page: Path, tmp_path: Path) -> None:
-    lines = re.findall(r'^\{"jsonrpc".*$', page.read_text("utf-8"), re.M)
+    lines = requests_of(page)
 
     answers = run_lines("\n".join(lines) + "\n", tmp_path)
 

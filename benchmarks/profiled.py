@@ -235,17 +235,17 @@ def table(speedup: Speedup, before: Profile, after: Profile) -> list[str]:
 def page(sections: Sequence[Sequence[str]]) -> str:
     """The document."""
     on = machine()
-    told = ", ".join(f"{name} {value}" for name, value in on.items())
+    told = f"{on['cores']} cores, {on['cpu']}, {on['system']}, Python {on['python']}, load {on['load_1_min']}"
     head = [
         "# Speedups",
         "",
         "Each section profiles the daemon before and after one larger speedup. `python -m benchmarks.profiled"
-        f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). The profiler py-spy"
-        f" samples the daemon from outside, {RATE:,} times per second. A row says how many milliseconds of"
-        " one run threads spent in a function and in what it called, so the rows overlap. The time that the"
+        f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). The profiler py-spy samples"
+        f" the daemon from outside, {RATE:,} times per second. A row says how many milliseconds threads"
+        " spent, per run, in a function and in the functions that it called, so the rows overlap. The time that the"
         " client measured also contains what happens outside compactd's functions: work of the operating"
-        " system and the profiler, and waiting for other threads. The reading of messages in idle time is"
-        " left out.",
+        " system and the profiler, and waiting for other threads. The time in which an idle daemon reads"
+        " messages ahead of a compaction is left out.",
         "",
     ]
     return "\n".join([*head, *(line for section in sections for line in section)]).rstrip() + "\n"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.against.behind import BEHIND
 from benchmarks.against.contenders import ROOT
+from benchmarks.against.places import PLACES
 from benchmarks.against.plots import log_log
 from benchmarks.against.results import Figure, Result, number
 from benchmarks.against.running import Run
 from benchmarks.against.table import left_out
 from benchmarks.against.workload import size
+from compactd import __version__
 
 DOCS = ROOT / "docs"
 
@@ -26,16 +29,16 @@ The peers (programs of other projects) are installed from PyPI and npm into sepa
 `~/.cache/compactd-peers` (2 GB; `COMPACTD_PEERS` names another folder). `benchmarks/against/places.py`
 pins each version. A peer that cannot be installed is left out, and the reason is given below.
 
-Each peer is a separate process and gets the same session; all take turns in the same run. Preparation
-is not timed. The first run of each is not counted; the figures are medians. **On a busy machine, read
-the ratios.** The session is the long conversation of [Speed](benchmarks.md), made from this
-repository's own files: tool results, calls with their arguments, the agent's text, and a little text of
+Each peer is a separate process and gets the same session. All peers take turns in the same run.
+Preparation is not timed. The first run of each peer is not counted; the figures are medians. **On a
+busy machine, read the ratios.** The session is the long conversation of [Speed](benchmarks.md), made
+from this repository's own files: tool results, calls with their arguments, the agent's text, and a little text of
 the user's. The same contents of the repository give the same bytes.
 
-A name with · is a lower bound, not a peer: it does less than the others in its table, and so shows what
-is possible at best. The ratio compares the others with compactd: how many times as long they take, how
-many times as much memory they need, or how many times fewer requests per second they answer. Below 1,
-they are better.
+A name with · is a lower bound, not a peer: this program does less than the others in its table, and so
+shows what is possible at best. The ratio compares the others with compactd: how many times as long they
+take, how many times as much memory they need, or how many times fewer requests per second they answer.
+A ratio below 1 means that the other program is better.
 """
 
 
@@ -135,5 +138,8 @@ def _left_out(results: Sequence[Result]) -> str:
 
 
 def _versions(done: Run) -> str:
-    lines = ["## Versions\n", ", ".join(f"{name} {version}" for name, version in done.versions.items()) + "."]
-    return "\n".join(lines) + "\n"
+    """compactd's own version, and each pinned package of the environments that were installed."""
+    pins = [pin for place in PLACES if place.name in done.installed for pin in (*place.python, *place.node)]
+    named = [f"compactd {done.versions.get('compactd', __version__)}"]
+    named += [" ".join(re.split("==|(?<!^)@", pin)) for pin in pins]
+    return "## Versions\n\n" + ", ".join(dict.fromkeys(named)) + ".\n"

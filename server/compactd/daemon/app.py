@@ -81,7 +81,7 @@ same session wait."""
 
 class Daemon:
     """One daemon process: its sessions, models and outside settings. Implements the interfaces `Service`
-    (`daemon/rpc/service.py`), `World` (`session/host.py`) and `Host` (`daemon/handler_host.py`).
+    (`daemon/rpc/service.py`), `SessionHost` (`session/host.py`) and `HandlerHost` (`daemon/handler_host.py`).
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -269,7 +269,7 @@ class Daemon:
             if session.agent_loop is not None:
                 session.agent_loop.stop()
 
-    # --- World ----------------------------------------------------------------------------------------
+    # --- SessionHost ----------------------------------------------------------------------------------------
 
     def now(self) -> float:
         """Return the time in Unix seconds."""
@@ -397,7 +397,7 @@ class Daemon:
         is_own: bool,
     ) -> Observed | None:
         """Store the context window that a provider's rejection named. Return the observed window, or None if
-        it was known already. `World.learn` explains the params."""
+        it was known already. `SessionHost.learn` explains the params."""
         return self.learned_windows.learn(
             found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
         )

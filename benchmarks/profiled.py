@@ -242,10 +242,10 @@ def page(sections: Sequence[Sequence[str]]) -> str:
         "Each section profiles the daemon before and after one larger speedup. `python -m benchmarks.profiled"
         f" --document` made this page on {datetime.now(UTC):%Y-%m-%d} ({told}). The profiler py-spy samples"
         f" the daemon from outside, {RATE:,} times per second. A row says how many milliseconds threads"
-        " spent, per run, in a function and in the functions that it called, so the rows overlap. The time that the"
-        " client measured also contains what happens outside compactd's functions: work of the operating"
-        " system and the profiler, and waiting for other threads. The time in which an idle daemon reads"
-        " messages ahead of a compaction is left out.",
+        " spent, per run, in a function and in the functions that it called, so the rows overlap. The time"
+        " that the client measured also contains what happens outside compactd's functions: work of the"
+        " operating system and the profiler, and waiting for other threads. The time in which an idle daemon"
+        " reads messages ahead of a compaction is left out.",
         "",
     ]
     return "\n".join([*head, *(line for section in sections for line in section)]).rstrip() + "\n"

@@ -32,8 +32,8 @@ pins each version. A peer that cannot be installed is left out, and the reason i
 Each peer is a separate process and gets the same session. All peers take turns in the same run.
 Preparation is not timed. The first run of each peer is not counted; the figures are medians. **On a
 busy machine, read the ratios.** The session is the long conversation of [Speed](benchmarks.md), made
-from this repository's own files: tool results, calls with their arguments, the agent's text, and a little text of
-the user's. The same contents of the repository give the same bytes.
+from this repository's own files: tool results, calls with their arguments, the agent's text, and a
+little text of the user's. The same contents of the repository give the same bytes.
 
 A name with · is a lower bound, not a peer: this program does less than the others in its table, and so
 shows what is possible at best. The ratio compares the others with compactd: how many times as long they

@@ -125,6 +125,18 @@ def test_a_compaction_that_finds_the_disk_full_fails_and_changes_nothing(spawn: 
     polite(daemon, error.message)
 
 
+def test_an_import_that_finds_the_disk_full_leaves_no_session(spawn: Spawn) -> None:
+    daemon = spawn(command=limited_to(20_000))
+    messages = [{"role": "user", "content": "x" * 3000} for _ in range(20)]
+
+    error = daemon.refusal("session/import", content=json.dumps({"messages": messages}), format="neutral")
+
+    assert error.code == 1005
+    assert daemon.call("session/list")["sessions"] == []
+    assert list(daemon.home.rglob("*.jsonl")) == []
+    polite(daemon, error.message)
+
+
 # --- the folder cannot be written -------------------------------------------------------------------
 
 

@@ -238,11 +238,10 @@ class Sessions:
 
         journal, records = await world.in_worker(created)
         try:
-            number = journal.append(records)
             await world.read_settings(session.working_dir)
             # The settings of the session's folder may select another token counter.
             await world.in_worker(session.refresh)
-            await journal.durable(number)
+            await journal.durable(journal.append(records))
         except BaseException:
             await journal.close()
             raise

@@ -193,8 +193,8 @@ _WORDS_OF = """
 
 
 def _read(text: str, separator: str | None) -> dict[str, str]:
-    """Parse `word=translation` entries. `separator` is what stands between two entries; None means white
-    space. An underscore in a translation stands for a space."""
+    """Parse `word=translation` entries. `separator` separates the entries; None means white space. An
+    underscore in a translation stands for a space."""
     known = {}
     for entry in text.split(separator):
         word, _, english = entry.strip().partition("=")

@@ -29,7 +29,7 @@ demo: $(STAMP)  ## compact a real session: no key, no network
 test check nightly: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)  ## run the quick tests that need only Python
-	@$(BIN)/python -m pytest -n 3 --dist worksteal
+	@$(BIN)/python -m pytest -n logical --dist worksteal
 
 check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/core -k split"
 	@$(BIN)/python -m pytest $(ARGS)

@@ -42,7 +42,7 @@ _SEPARATOR = b"\r\n\r\n"
 
 
 class Peer:
-    """The program, from its start until `end`."""
+    """The tested program as a running process, from its start until `end` stops it."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], framing: Framing, patience_s: float

@@ -100,12 +100,12 @@ def as_junit(verdicts: Sequence[Verdict]) -> bytes:
 
 
 def list_checks(checks: Sequence[Check]) -> str:
-    """Return the checks by name, each with its framings, the source of the sentence that it tests, and that
-    sentence."""
+    """Return the checks by name, each with its framings, the rule that it tests, and that rule in a sentence.
+    A rule is named by its section in protocol.md, or by its number in docs/laws.md."""
     return "\n\n".join(
         "\n".join(
             (
-                f"{check.name} · framing: {' and '.join(check.framings)} · source: {check.law}",
+                f"{check.name} · framing: {' and '.join(check.framings)} · rule: {check.law}",
                 *wrap(check.says, LIST_COLUMNS, initial_indent="    ", subsequent_indent="    "),
             )
         )

@@ -426,7 +426,7 @@ def other_shapes(bench: Bench) -> None:
 @check(
     "an-empty-list-is-an-empty-object",
     law="Methods",
-    says="If all params of a method are optional, `[]` is accepted as no params, because languages that do "
+    says="If a method can be called without params, `[]` is accepted as no params, because languages that do "
     "not distinguish an empty list from an empty object send it. `models/forget` without params forgets no "
     "context window and answers error -32602 (InvalidParams).",
     mend="Treat `[]` as `{}` if the method has no required params.",

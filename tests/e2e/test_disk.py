@@ -18,6 +18,8 @@ from tests.support.views import originals_in_order
 LIMITED = """
 import os, resource, sys
 size = int(sys.argv[1])
+# Python would write byte code that ends at the limit, and every later daemon would read it.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 os.execv(sys.argv[2], sys.argv[2:])
 """

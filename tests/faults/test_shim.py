@@ -41,7 +41,12 @@ def flags(tmp_path: Path) -> Path:
 
 
 def environment(shim: Path, flags: Path, clock_s: int = 0) -> dict[str, str]:
-    return {"LD_PRELOAD": str(shim), "COMPACTD_SHIM": str(flags), "COMPACTD_SHIM_CLOCK_S": str(clock_s)}
+    return {
+        "LD_PRELOAD": str(shim),
+        "COMPACTD_SHIM": str(flags),
+        "COMPACTD_SHIM_CLOCK_S": str(clock_s),
+        "PYTHONDONTWRITEBYTECODE": "1",  # the shim's faults are for the daemon's files
+    }
 
 
 def durable(daemon: Daemon, told: Told, texts: list[str]) -> None:

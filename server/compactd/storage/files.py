@@ -23,8 +23,8 @@ own."""
 def make_folder(path: Path, disk: Disk = SYSTEM) -> tuple[Path, ...]:
     """Create the folder `path` and its missing parents, accessible only to the owner.
 
-    Return the parent of each new folder, outermost first. Sync these parents, so that the new folders survive
-    a power cut.
+    Return the parent of each new folder, outermost first. The caller must sync these, so that the new
+    folders survive a power cut.
     """
     changed = []
     missing = []

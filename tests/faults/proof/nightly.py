@@ -14,7 +14,7 @@ from tests.faults.proof.results import Kept, load, store, today, write_table
 
 KEY = "tests/nightly"
 OPTIONS = (
-    *("-n", "3", "--dist", "worksteal"),
+    *("-n", "logical", "--dist", "worksteal"),
     *("-m", "not system and not editor", "--hypothesis-profile=nightly"),
 )
 

@@ -22,6 +22,8 @@ from tests.support.client import SERVE, Daemon, Refused
 LIMITED = (
     "import os, resource, sys; "
     "limit, soft = sys.argv[1], int(sys.argv[2]); "
+    # Python would write byte code that ends at the limit, and every later daemon would read it.
+    "os.environ['PYTHONDONTWRITEBYTECODE'] = '1'; "
     "resource.setrlimit(getattr(resource, limit), (soft, soft)); "
     "os.execv(sys.argv[3], sys.argv[3:])"
 )

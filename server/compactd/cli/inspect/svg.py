@@ -181,6 +181,6 @@ def _growth(body: list[str], picture: Picture, y: float) -> float:
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
-    """Split `points` at the compactions. Yield each part as (index in `points`, point) of its points."""
+    """Split `points` at the compactions. Yield each part as a list of (index in `points`, point)."""
     for _, run in groupby(enumerate(points), key=lambda one: one[1].since):
         yield list(run)

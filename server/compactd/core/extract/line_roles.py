@@ -56,8 +56,8 @@ def is_in_header(name: str, value: Json) -> bool:
 
 
 def argument_texts(name: str, value: Json) -> Iterable[tuple[int, str]]:
-    """Yield (role, text) for each text in an argument that is not part of the header, nested ones
-    included."""
+    """Yield (role, text) for each text in an argument of a tool call, nested ones included. The roles say
+    what a text is: old text, new text, a command, an item of a to-do list, or another argument."""
     if isinstance(value, str):
         if name in _OLD_ARGUMENTS:
             yield OLD, value

@@ -80,7 +80,8 @@ def plan_append(
     """
     if new.epoch is not None and not 1 <= new.epoch <= fold.epoch:
         raise InvalidParams(
-            f"no context with epoch {new.epoch} was sent yet; the session's epoch is {fold.epoch}", "$.epoch"
+            f"no context with epoch {new.epoch} was sent to a client; the session's epoch is {fold.epoch}",
+            "$.epoch",
         )
     return _Append(fold, new, at, estimator, handed_epoch if new.epoch is None else new.epoch).run()
 

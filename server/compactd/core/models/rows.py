@@ -178,8 +178,8 @@ class ModelRows:
         return tuple(row for _, row in pairs[start:end])
 
     def weights(self, stem: str) -> tuple[ModelRow, ...]:
-        """Return the rows with native windows of the family `stem`. If there are none, return those of the
-        family's releases, such as `stem-2507`."""
+        """Return the rows of the open-weight models of the family `stem`, which give the window that a model
+        was made with. If there are none, return the rows of the family's releases, such as `stem-2507`."""
         if not self._weights:
             rows = self.by_provider(OPEN_WEIGHTS)
             for row in [row for row in rows if not row.retired]:

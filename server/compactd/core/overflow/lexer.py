@@ -181,7 +181,8 @@ def _translate(english: str) -> tuple[str, str]:
 
 def _split_elision(word: str) -> tuple[str | None, str]:
     """Return (concept, word) for a word without its French or Italian article: `l'entrée`, `dell'input`.
-    The concept is None if the word has no such article or the rest is unknown."""
+    The concept is what the rest of the word means in the vocabulary. It is None if the vocabulary does not
+    have the rest, or if the word has no article; then the word is returned unchanged."""
     article, _, noun = word.partition("'")
     if article not in ARTICLES:
         return None, word

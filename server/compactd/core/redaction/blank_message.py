@@ -82,7 +82,8 @@ def _numbers_in(report: dict[str, object]) -> dict[str, object]:
 
 
 def blanked_block(block: Block, mark: Block) -> Block:
-    """Return `block` without what it says. `mark` replaces a block that cannot contain text."""
+    """Return `block` with its text and arguments replaced by `[redacted]`. A block that has neither, such as
+    an image, is replaced by `mark`."""
     match block:
         case Text(text=text) if not text.strip():
             return Text(text="")

@@ -169,7 +169,7 @@ class MessageSender:
                 asked.set_exception(ConnectionError("the client is gone"))
 
     def send_body(self, body: bytes) -> None:
-        """Send one of the daemon's own messages. `body` is the whole message as JSON."""
+        """Send a notification or a request of the daemon. `body` is the whole message as JSON."""
         self._send_own(body)
 
     def _send_own(self, body: bytes) -> None:

@@ -135,7 +135,7 @@ class SessionBuilder:
     def summary(
         self, text: str, *, id: str | None = None, created_at: float | None = None, meta: Meta | None = None
     ) -> None:
-        """Add a summary that the other program wrote, at its original place."""
+        """Add a summary that the file's program wrote. Its place is after the messages added so far."""
         self.compactions += 1
         self.take(
             Message(

@@ -18,6 +18,7 @@ UNLIMITED = resource.getrlimit(resource.RLIMIT_FSIZE)
 
 def room(size_bytes: int | None) -> None:
     """Lets no file grow above this size."""
+    sys.dont_write_bytecode = True  # it would be cut off at the limit, and stay
     limit = UNLIMITED if size_bytes is None else (size_bytes, UNLIMITED[1])
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,33 @@ def test_where_nothing_can_be_written_the_hook_is_silent_and_succeeds(tmp_path: 
 
     assert ended(process, event) == (0, b"", b"")
     assert in_the_way.read_text() == "no folder"
+
+
+SLOW_END = """
+import sys, time
+from compactd.integrations.hooks import entry
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)  # while the interpreter ends, when its own signal handlers are gone
+
+slow = Slow()
+sys.exit(entry.hook(["codex", "--deadline", "0.7"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGALRM")
+def test_a_hook_whose_deadline_passes_while_the_interpreter_ends_exits_with_0(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_END],
+        input=b"{}",
+        env={**os.environ, "COMPACTD_HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_an_agent_that_never_ends_its_event_waits_no_longer_than_the_deadline(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -69,7 +70,7 @@ def main(agent: str, options: Options | None = None) -> int:
     gc.disable()
     options = options if options is not None else Options()
     done = Done()
-    _end_at(options.deadline_s, agent, done)
+    stop_timer = _end_at(options.deadline_s, agent, done)
     try:
         try:
             answer = run(agent, _stdin(), options, began, done, os.environ)
@@ -80,10 +81,11 @@ def main(agent: str, options: Options | None = None) -> int:
         _write(answer)
     except OSError as error:
         done.failed = f"{type(error).__name__}: {_place_of(error)}"
-    try:
+    # An error of the log changes nothing for the agent.
+    with suppress(Exception):
         _log(agent, done, began)
-    except Exception:
-        return 0
+    # While the interpreter ends, it has no handler for the timer's signal, which would kill the process.
+    stop_timer()
     return 0
 
 
@@ -287,9 +289,12 @@ def _stdin() -> bytes:
     return b"".join(pieces) if size <= MAX_EVENT_BYTES else b""
 
 
-def _end_at(deadline_s: float, agent: str, done: Done) -> None:
-    """Start a timer that ends the process after `deadline_s` seconds. What `agent`'s hook could not finish by
-    then is continued at the next event. `done` is then written to the log."""
+def _end_at(deadline_s: float, agent: str, done: Done) -> Callable[[], object]:
+    """Start a timer that ends the process after `deadline_s` seconds. Return a function that stops the timer.
+
+    What `agent`'s hook could not finish in time is continued at the next event. `done` is then written to
+    the log.
+    """
 
     def stop() -> None:
         done.failed = "the hook was ended because its deadline passed"
@@ -305,11 +310,12 @@ def _end_at(deadline_s: float, agent: str, done: Done) -> None:
         timer = threading.Timer(deadline_s, stop)
         timer.daemon = True
         timer.start()
-        return
+        return timer.cancel
     import signal
 
     signal.signal(signal.SIGALRM, lambda number, frame: stop())
     signal.setitimer(signal.ITIMER_REAL, deadline_s)
+    return lambda: signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _log(agent: str, done: Done, began: float) -> None:

@@ -25,6 +25,7 @@ from compactd.daemon.app import GC_THRESHOLDS, Daemon
 from compactd.formats.messages.base import read_messages
 from compactd.models.tokenizers.counters import Bpe, load
 from compactd.protocol.messages import Message
+from compactd.protocol.methods import METHODS
 from compactd.protocol.settings import StrategyChoice
 from compactd.session.follower import decode_entries
 from compactd.session.memory import settle
@@ -156,7 +157,7 @@ async def _learnt(session: Session) -> None:
         read()
 
     learner = IdleAnalyzer({SESSION: session}, at_once, quiet_s=0.0)
-    learner.note_request("session/append", SESSION)
+    learner.note_request(METHODS["session/append"], SESSION)
     await learner.wait_idle()
 
 

@@ -153,7 +153,7 @@ class AsyncClient(AsyncCalls):
         remembered = self._remembered
         if remembered is None:
             return await self._running().ask(method, params, timeout_s)
-        params = remembered.with_message_ids(method, params)
+        params = remembered.with_ids(method, params)
         link = await self._ensure_running(self._running())
         try:
             result = await link.ask(method, params, timeout_s)

@@ -165,7 +165,7 @@ class Client(Calls):
         remembered = self._remembered
         if remembered is None:
             return self._link.ask(method, params, timeout_s)
-        params = remembered.with_message_ids(method, params)
+        params = remembered.with_ids(method, params)
         link = self._ensure_running(self._link)
         try:
             result = link.ask(method, params, timeout_s)

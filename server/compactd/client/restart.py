@@ -12,26 +12,7 @@ from msgspec import Raw, Struct
 
 from compactd.client.events import Params
 from compactd.client.frames import Json, json_object
-
-NOT_REPEATABLE = frozenset(
-    (
-        "session/compact",
-        "session/prune",
-        "session/branch",
-        "session/undo",
-        "session/redo",
-        "session/redact",
-        "session/import",
-        "agent/prompt",
-        "agent/abort",
-        "turn/begin",
-        "turn/error",
-        "model/set",
-    )
-)
-"""Methods whose requests must not be sent again: they would be carried out twice, or answered differently."""
-
-WITH_MESSAGES = ("session/append", "turn/end")
+from compactd.protocol.methods import METHODS
 
 MAX_RESTARTS = 3
 RESTART_WINDOW_S = 60.0
@@ -54,13 +35,16 @@ class RestartState:
         self._sessions: dict[str, dict[str, Json]] = {}
         self._restarts: list[float] = []
 
-    def with_message_ids(self, method: str, params: Params) -> Params:
-        """Return `params` with an id for each message, so that a message that is sent twice is stored once.
-        `params` stay unchanged if the method takes no messages, or if the messages have another format.
+    def with_ids(self, method: str, params: Params) -> Params:
+        """Return `params` with an id for each message, so that a message that is sent twice is stored once,
+        or with an id for the session that they start, so that it is started once. `params` stay unchanged if
+        they have ids already, if the method takes none, or if the messages have another format.
         """
-        if method not in WITH_MESSAGES:
+        if not _is_with_ids(method):
             return params
         fields = _fields(params)
+        if method == "session/start":
+            return params if fields.get("session_id") else {**fields, "session_id": uuid.uuid4().hex}
         if fields.get("format") not in FORMATS_WITH_IDS:
             return params
         messages = fields.get("messages")
@@ -78,7 +62,7 @@ class RestartState:
             if isinstance(session_id, str) and fields.get("persist") is not False:
                 kept = {name: fields[name] for name in _KEPT_ON_RESUME if name in fields}
                 self._sessions[session_id] = {"session_id": session_id, **kept}
-        elif method in ("session/close", "session/delete"):
+        elif method in METHODS and METHODS[method].ends:
             self._sessions.pop(str(_fields(params).get("session_id")), None)
 
     def to_resume(self) -> tuple[dict[str, Json], ...]:
@@ -102,11 +86,15 @@ class RestartState:
 
 def is_repeatable(method: str, params: Params) -> bool:
     """Return whether a request can be sent twice with the same effect as once. `params`: the result of
-    `with_message_ids`.
+    `with_ids`.
     """
-    if method in WITH_MESSAGES:
-        return _fields(params).get("format") in FORMATS_WITH_IDS
-    return method not in NOT_REPEATABLE
+    if not _is_with_ids(method):
+        return method not in METHODS or METHODS[method].repeat == "yes"
+    return method == "session/start" or _fields(params).get("format") in FORMATS_WITH_IDS
+
+
+def _is_with_ids(method: str) -> bool:
+    return method in METHODS and METHODS[method].repeat == "with_ids"
 
 
 def _fields(params: Params) -> Mapping[str, object]:

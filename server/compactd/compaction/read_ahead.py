@@ -21,6 +21,7 @@ from compactd.core.extract.recent_files import working_directory
 from compactd.core.history.entries import Appended, Item
 from compactd.core.history.lazy_message import LazyMessage
 from compactd.protocol.errors import CompactdError
+from compactd.protocol.methods import Method
 from compactd.session.memory import release_all_memory
 from compactd.session.message_cache import DecodedMessageCache
 from compactd.session.session import Session
@@ -44,9 +45,6 @@ MAX_QUEUED_ENTRIES = 2_000
 """The maximum number of entries that the event loop queues for reading at a time. Queueing so many takes less
 than a millisecond."""
 
-GROWING_METHODS = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
-"""The methods that append messages to a session."""
-
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 """A function that runs another function in a worker."""
 
@@ -68,12 +66,12 @@ class IdleAnalyzer:
         `_learnt` was when memory was last returned to the system."""
         self._task: asyncio.Task[None] | None = None
 
-    def note_request(self, method: str, session_id: str) -> None:
+    def note_request(self, method: Method, session_id: str) -> None:
         """Note that a request `method` for this session arrived, and pause the background reading. If the
         request appends messages, they are read after no request has come for `QUIET_S` seconds."""
         self._asked_at = monotonic()
         self._cooler.note_request(method, session_id)
-        if method not in GROWING_METHODS:
+        if not method.grows:
             return
         self._grown.setdefault(session_id, _ReadState())
         if self._task is None or self._task.done():

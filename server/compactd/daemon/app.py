@@ -74,10 +74,6 @@ DROPPABLE = (MessageDelta, ThinkingDelta)
 
 _log = logging.getLogger("compactd.daemon")
 
-OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
-"""Methods that open, close or delete a session. While one of them runs, requests with other methods for the
-same session wait."""
-
 
 class Daemon:
     """One daemon process: its sessions, models and outside settings. Implements the interfaces `Service`
@@ -181,10 +177,10 @@ class Daemon:
             request.after(answered.set)
             self._engine = asyncio.ensure_future(self._load_engine(answered))
         if self._learner is not None:
-            self._learner.note_request(method.name, getattr(params, "session_id", ""))
+            self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         line = None
-        if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
+        if method.scope == "session" and not method.opens:
             line = self.sessions.opening_queue(getattr(params, "session_id", None) or "")
         if line is None:
             return handle(params, request)
@@ -203,11 +199,12 @@ class Daemon:
         await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
         await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
         if self._learner is None and self._sessions is not None:
-            from compactd.compaction.read_ahead import GROWING_METHODS, IdleAnalyzer
+            from compactd.compaction.read_ahead import IdleAnalyzer
 
             self._learner = IdleAnalyzer(self._sessions.open, self.in_worker)
             for session_id in self._sessions.open:
-                self._learner.note_request(min(GROWING_METHODS), session_id)
+                # What came before there was a reader counts as appended now.
+                self._learner.note_request(METHODS["session/append"], session_id)
 
     def configure(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
         """Apply an editor's settings to all open and later sessions. Return warnings about settings that are

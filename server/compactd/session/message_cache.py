@@ -14,6 +14,7 @@ import msgspec
 
 from compactd.core.history.lazy_message import LazyMessage
 from compactd.formats.files.journal_messages import decoder_of
+from compactd.protocol.methods import Method
 from compactd.session.session import Session
 
 MAX_DECODED_TOKENS = 600_000
@@ -22,10 +23,6 @@ MAX_DECODED_TOKENS = 600_000
 PIECE = 400
 """The number of messages that are processed before the event loop gets a turn. This takes less than a
 millisecond."""
-
-DECODING_METHODS = frozenset(("session/context", "agent/prompt", "session/expand", "session/export"))
-"""The methods whose handlers decode all messages of a session's view."""
-ENDING_METHODS = frozenset(("session/close", "session/delete"))
 
 
 class DecodedMessageCache:
@@ -42,7 +39,7 @@ class DecodedMessageCache:
         """The tokens that may be decoded in all views together: the sum of `warm` over `_views`."""
         self._task: asyncio.Task[None] | None = None
 
-    def note_request(self, method: str, session_id: str) -> None:
+    def note_request(self, method: Method, session_id: str) -> None:
         """Note a request: its session becomes the most recently used one. Call this before the request is
         handled. O(1).
         """
@@ -50,9 +47,9 @@ class DecodedMessageCache:
         for last in (next(reversed(self._views), session_id), session_id):
             seen, session = self._views.pop(last, None), self._sessions.get(last)
             self._warm -= 0 if seen is None else seen.warm
-            if session is None or session.is_closed or (last == session_id and method in ENDING_METHODS):
+            if session is None or session.is_closed or (last == session_id and method.ends):
                 continue
-            if seen is None or (last == session_id and method in DECODING_METHODS):
+            if seen is None or (last == session_id and method.reads_view):
                 seen = _DecodedRange()
             seen.look(session)
             self._warm += seen.warm

@@ -32,6 +32,28 @@ daemon.wait()
 """
 """The real daemon, which dies of the first compaction it is asked for, once."""
 
+FORGETFUL = """
+import os, subprocess, sys, threading
+from pathlib import Path
+flag = Path(sys.argv[1])
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+daemon = subprocess.Popen([sys.executable, "-m", "compactd", "serve"], **pipes)
+def pump():
+    while some := os.read(daemon.stdout.fileno(), 65536):
+        if not flag.exists() and b"session_id" in some:
+            flag.touch()
+            daemon.kill()
+            os._exit(1)
+        os.write(1, some)
+threading.Thread(target=pump, daemon=True).start()
+while some := os.read(0, 65536):
+    daemon.stdin.write(some)
+    daemon.stdin.flush()
+daemon.stdin.close()
+daemon.wait()
+"""
+"""The real daemon, which dies once: after it started a session, before the client has the answer."""
+
 DYING = """
 import sys
 sys.stdin.buffer.readline()
@@ -99,6 +121,26 @@ def test_what_may_not_be_done_twice_is_told_and_the_new_daemon_has_the_session(
         state = client.agent_state(session_id="s")
 
     assert state.message_count == 1
+
+
+def test_a_session_whose_start_was_not_answered_is_started_once(env: dict[str, str], tmp_path: Path) -> None:
+    command = (sys.executable, "-c", FORGETFUL, str(tmp_path / "flag"))
+    with Client(command, env=env, restarts=True) as client:
+        started = client.session_start(title="one")
+        rows = client.session_list().sessions
+
+    assert [row.session_id for row in rows] == [started.session_id]
+
+
+def test_a_session_whose_deletion_was_not_answered_is_deleted(env: dict[str, str], tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    flag.touch()
+    with Client((sys.executable, "-c", FORGETFUL, str(flag)), env=env, restarts=True) as client:
+        client.session_start(session_id="s")
+        flag.unlink()
+        client.session_delete(session_id="s")
+
+        assert client.session_list().sessions == ()
 
 
 def test_a_session_that_was_only_in_memory_is_gone_and_the_others_are_not(env: dict[str, str]) -> None:

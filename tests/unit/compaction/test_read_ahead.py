@@ -14,6 +14,7 @@ from compactd.core.history.entries import Appended, Opened
 from compactd.core.planning.request import CompactRequest
 from compactd.formats.messages.neutral import read_messages
 from compactd.protocol.messages import CompactionResult
+from compactd.protocol.methods import METHODS
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
 from tests.support.quiet_world import Quiet, done
@@ -69,7 +70,7 @@ def learnt(of: Session) -> int:
 
 async def read_ahead(of: Session, *, named: str = "s") -> None:
     learner = IdleAnalyzer({"s": of}, at_once, quiet_s=0.0)
-    learner.note_request("session/append", named)
+    learner.note_request(METHODS["session/append"], named)
     await learner.wait_idle()
 
 
@@ -123,7 +124,7 @@ def test_what_another_method_asks_for_begins_no_reading() -> None:
 
     async def asked() -> None:
         learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0)
-        learner.note_request("session/context", "s")
+        learner.note_request(METHODS["session/context"], "s")
         await learner.wait_idle()
 
     done(asked())
@@ -137,10 +138,10 @@ def test_facts_that_were_thrown_away_are_learnt_again() -> None:
 
     async def twice() -> None:
         learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0)
-        learner.note_request("session/append", "s")
+        learner.note_request(METHODS["session/append"], "s")
         await learner.wait_idle()
         one.facts = None
-        learner.note_request("turn/begin", "s")
+        learner.note_request(METHODS["turn/begin"], "s")
         await learner.wait_idle()
 
     done(twice())
@@ -159,7 +160,7 @@ def test_a_long_session_is_read_in_slices_that_end_soon() -> None:
 
     async def run() -> None:
         learner = IdleAnalyzer({"s": one}, counted, quiet_s=0.0)
-        learner.note_request("session/append", "s")
+        learner.note_request(METHODS["session/append"], "s")
         await learner.wait_idle()
 
     done(run())
@@ -201,7 +202,7 @@ def test_a_learner_that_is_stopped_reads_no_more() -> None:
 
     async def run() -> None:
         learner = IdleAnalyzer({"s": one}, at_once)
-        learner.note_request("session/append", "s")
+        learner.note_request(METHODS["session/append"], "s")
         await learner.stop()
 
     done(run())

@@ -116,7 +116,9 @@ class Panic(BaseException):
 
 
 METHODS = {
-    name: Method(name=name, params=params, result=result, scope="none")
+    name: Method(
+        name=name, params=params, result=result, scope="none", long_running=name == "session/compact"
+    )
     for name, params, result in (
         ("daemon/ping", Nothing, Nothing),
         ("test/echo", EchoParams, EchoResult),

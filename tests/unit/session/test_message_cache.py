@@ -10,6 +10,7 @@ from msgspec import Raw
 from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import Opened
 from compactd.formats.messages.neutral import read_messages
+from compactd.protocol.methods import METHODS
 from compactd.session.message_cache import PIECE, DecodedMessageCache
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
@@ -35,7 +36,7 @@ def append(to: Session, count: int) -> None:
 
 async def asked(cooler: DecodedMessageCache, *requests: tuple[str, str]) -> None:
     for method, session_id in requests:
-        cooler.note_request(method, session_id)
+        cooler.note_request(METHODS[method], session_id)
         await cooler.wait_idle()
         await asyncio.sleep(0)
 

@@ -12,6 +12,7 @@ from compactd.daemon.handlers.models import SessionlessHandlers
 from compactd.daemon.handlers.read import ReadHandlers
 from compactd.daemon.handlers.sessions import SessionHandlers
 from compactd.daemon.handlers.trust import TrustHandlers
+from compactd.protocol.methods import METHODS
 
 AREAS = (
     SessionHandlers,
@@ -27,4 +28,10 @@ AREAS = (
 
 def handlers(daemon: HandlerHost) -> dict[str, Handler]:
     """Return the handler of each method in `protocol/methods.py`, except `daemon/ping`."""
-    return {name: handler for area in AREAS for name, handler in area(daemon).by_method().items()}
+    areas = [area(daemon) for area in AREAS]
+    return {
+        method.name: getattr(area, method.handler)
+        for method in METHODS.values()
+        for area in areas
+        if hasattr(area, method.handler)
+    }

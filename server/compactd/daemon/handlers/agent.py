@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from compactd.core.history.entries import Unqueued
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Handler, HandlerGroup
+from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 
 
 class AgentHandlers(HandlerGroup):
     """Handlers of the methods that send prompts to the agent loop, stop it, or drop a queued prompt."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "agent/prompt": self.agent_prompt,
-            "agent/abort": self.agent_abort,
-            "prompt/drop": self.prompt_drop,
-        }
 
     async def agent_prompt(self, params: wire.PromptParams, request: Request) -> wire.PromptResult:
         """Start a turn with the user's prompt, or queue the prompt if a turn runs.

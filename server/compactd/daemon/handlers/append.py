@@ -6,7 +6,7 @@ session's queue. All later requests of that session wait until it is done, so th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import UNSET, Struct
 
@@ -14,7 +14,7 @@ from compactd.agent import turns
 from compactd.core.history.append import AppendRequest
 from compactd.core.tokens.counting import messages_tokens
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup
+from compactd.daemon.handlers.base import Handled, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.client_messages import read_given
 from compactd.protocol import wire
@@ -23,13 +23,6 @@ from compactd.session.session import AppendOutcome, Session
 
 class AppendHandlers(HandlerGroup):
     """Handlers of `session/append` and `turn/end`."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "session/append": self.session_append,
-            "turn/end": self.turn_end,
-        }
 
     def session_append(self, params: wire.AppendParams, request: Request) -> Handled:
         """Append messages, and answer once they are on disk. `usage_update` is sent after the answer."""

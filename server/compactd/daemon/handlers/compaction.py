@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 from msgspec import UNSET
 
@@ -11,7 +9,7 @@ from compactd.agent import recovery, turns
 from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Compacted, Pruned
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import SessionLocked, SessionNotFound
@@ -25,18 +23,6 @@ COMPACTING = "compactd.compaction.run"
 
 class CompactionHandlers(HandlerGroup):
     """Handlers of compaction, pruning, undo, redo and branch, of `turn/begin` and of `turn/error`."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "session/compact": self.session_compact,
-            "session/undo": self.session_undo,
-            "session/redo": self.session_redo,
-            "session/prune": self.session_prune,
-            "session/branch": self.session_branch,
-            "turn/begin": self.turn_begin,
-            "turn/error": self.turn_error,
-        }
 
     async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
         """Compact the session. At most one compaction runs per session. Cancelling the request cancels the

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup
+from compactd.daemon.handlers.base import Handled, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
@@ -21,15 +20,6 @@ class FileHandlers(HandlerGroup):
 
     The modules that they need are loaded at the first call.
     """
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "session/redact": self.session_redact,
-            "session/diff": self.session_diff,
-            "session/import": self.session_import,
-            "session/export": self.session_export,
-        }
 
     def session_redact(self, params: wire.RedactParams, request: Request) -> Handled:
         """Redact messages: remove their content from the session and from compactd's files about it.

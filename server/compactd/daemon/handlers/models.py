@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Raw
 
 from compactd.agent.recovery import verdict_of
 from compactd.core.models.observed import lookup_with_observed
 from compactd.core.tokens.counting import is_text_only, messages_tokens
 from compactd.daemon.handlers import decode, encode
-from compactd.daemon.handlers.base import Handler, HandlerGroup
+from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.client_messages import read_given
 from compactd.models.tokenizers.counters import counter_for
@@ -21,17 +19,6 @@ from compactd.session.session import Session
 
 class SessionlessHandlers(HandlerGroup):
     """Handlers of the methods that work without a session."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "tokens/count": self.tokens_count,
-            "models/lookup": self.models_lookup,
-            "models/list": self.models_list,
-            "models/forget": self.models_forget,
-            "overflow/classify": self.overflow_classify,
-            "daemon/info": self.daemon_info,
-        }
 
     async def tokens_count(self, params: wire.CountParams, request: Request) -> wire.CountResult:
         """Count the tokens of a text or of messages, in a worker.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import UNSET
 
 from compactd.core.history.entries import View
@@ -11,7 +9,7 @@ from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
 from compactd.core.tokens.counting import Counter
 from compactd.daemon.handlers import encode
-from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, decode_all, is_quick, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup, decode_all, is_quick, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
 from compactd.protocol import wire
@@ -24,16 +22,6 @@ SEARCH_LIMIT = 20
 
 class ReadHandlers(HandlerGroup):
     """Handlers of the methods that read a session and change nothing."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "session/context": self.session_context,
-            "session/history": self.session_history,
-            "session/search": self.session_search,
-            "session/expand": self.session_expand,
-            "agent/state": self.agent_state,
-        }
 
     def session_context(self, params: wire.ContextParams, request: Request) -> Handled:
         """Return the messages of the next model request, in the requested format."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.pins import pinned_of
 from compactd.daemon.handlers import decode, encode
-from compactd.daemon.handlers.base import Handled, Handler, HandlerGroup, is_quick, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick, run_in_order
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.session.manager import Start
@@ -22,18 +22,6 @@ COMMAND = "workspace/executeCommand"
 
 class SessionHandlers(HandlerGroup):
     """Handlers of the methods that open, list, close, delete and configure sessions."""
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {
-            "session/start": self.session_start,
-            "session/list": self.session_list,
-            "session/close": self.session_close,
-            "session/delete": self.session_delete,
-            "model/set": self.model_set,
-            "session/configure": self.session_configure,
-            "session/pin": self.session_pin,
-        }
 
     async def session_start(self, params: wire.StartParams, request: Request) -> wire.StartResult:
         """Open a new session, or resume one that is open or stored."""

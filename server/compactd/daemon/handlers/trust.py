@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from compactd.daemon.handlers.base import Handler, HandlerGroup
+from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 
@@ -13,10 +11,6 @@ class TrustHandlers(HandlerGroup):
     """Handlers of `trust/set` and `trust/list`. A worker reads the files, because a folder may be on a slow
     disk.
     """
-
-    def by_method(self) -> Mapping[str, Handler]:
-        """Return the handler of each method of this group."""
-        return {"trust/set": self.trust_set, "trust/list": self.trust_list}
 
     async def trust_set(self, params: wire.TrustParams, request: Request) -> wire.TrustResult:
         """Trust a folder's settings, or stop trusting them. Answers once the change is on disk."""

@@ -35,6 +35,7 @@ from compactd.protocol.errors import CompactdError, Detail, InvalidParams, Sessi
 
 if TYPE_CHECKING:
     from compactd.daemon.lsp.language_server import PyglsHost, RunCommand
+    from compactd.protocol.methods import Method
 
 SERVER_NAME = "compactd"
 
@@ -46,16 +47,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """The commands of `workspace/executeCommand`, and the method that each one calls."""
 
-_LONG = frozenset({"session/compact"})
-"""Methods for which compactd shows progress even if the editor's request has no progress token. compactd then
-creates the token.
-"""
-
 _WARNING = 2  # LSP's `MessageType.Warning`
-
-_READ_ONLY = frozenset({"agent/state"})
-"""Methods that only read. If a command calls one of them for a session that is not open, the session is
-opened read-only, without taking its lock."""
 
 _PROGRESS_CREATE_S = 1.0  # an editor that answers later gets no progress; the compaction goes on
 
@@ -307,39 +299,40 @@ class Editor:
             params = {}
         if not isinstance(params, dict):
             raise InvalidParams("Expected `object`", "$.arguments[0]")
-        takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
+        method = self._service.methods[name]
+        takes_session = "session_id" in method.params.__struct_encode_fields__
         named = params.get("session_id")
         try:
             # Check the params before asking the user or showing progress.
             is_named = not takes_session or named is not None
             self._calls.check(name, Raw(encode(params if is_named else {**params, "session_id": "any"})))
             if not is_named:
-                named = await self._default_session(name, request)
+                named = await self._default_session(method, request)
                 params = {**params, "session_id": named}
-            if request.token is None and self._shows_progress and name in _LONG:
+            if request.token is None and self._shows_progress and method.long_running:
                 request.token = await self._create_progress()
                 self._calls.listen(request)
             if not takes_session:
                 return await self._calls.invoke(name, Raw(encode(params)), request)
-            return await self._on_session(name, str(named), Raw(encode(params)), request)
+            return await self._on_session(method, str(named), Raw(encode(params)), request)
         except InvalidParams as error:
             path = str(error.data.pop("path", "$")).removeprefix("$")
             message = error.message.partition(" - at `")[0]
             raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
 
-    async def _on_session(self, name: str, session_id: str, raw: Raw, request: Request) -> bytes:
+    async def _on_session(self, method: Method, session_id: str, raw: Raw, request: Request) -> bytes:
         """Call a method on a session and return its result as JSON.
 
         If the session is stored but not open, open it for this call and close it afterwards, because an
         editor without a compactd extension cannot open it.
         """
         lock = self._in_use.setdefault(session_id, asyncio.Lock())
-        if name in _READ_ONLY:
+        if method.read_only:
             with suppress(SessionNotFound):
-                return await self._calls.invoke(name, raw, request)
+                return await self._calls.invoke(method.name, raw, request)
         async with lock:
             try:
-                return await self._calls.invoke(name, raw, request)
+                return await self._calls.invoke(method.name, raw, request)
             except SessionNotFound as error:
                 if not error.data.get("exists"):
                     raise SessionNotFound(
@@ -347,16 +340,16 @@ class Editor:
                         "sessions",
                         **error.data,
                     ) from None
-            opened = Raw(encode({"session_id": session_id, "read_only": name in _READ_ONLY}))
+            opened = Raw(encode({"session_id": session_id, "read_only": method.read_only}))
             await self._calls.invoke("session/start", opened, request)
             try:
-                return await self._calls.invoke(name, raw, request)
+                return await self._calls.invoke(method.name, raw, request)
             finally:
                 closed = Raw(encode({"session_id": session_id}))
                 with suppress(SessionNotFound):
                     await self._calls.invoke("session/close", closed, request)
 
-    async def _default_session(self, name: str, request: Request) -> str:
+    async def _default_session(self, method: Method, request: Request) -> str:
         """Return the session that a command without `session_id` means.
 
         That is a session of the workspace: the one that this process changed last, or else the newest. If the
@@ -380,14 +373,14 @@ class Editor:
                 session_id=None,
                 exists=False,
             )
-        if name in _READ_ONLY and not self._folders:
+        if method.read_only and not self._folders:
             return rows[0].session_id
-        return await self._pick_session(name, rows, request)
+        return await self._pick_session(method, rows, request)
 
-    async def _pick_session(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
+    async def _pick_session(self, method: Method, rows: tuple[_Stored, ...], request: Request) -> str:
         """Ask the user to pick one of the sessions `rows`, and return its id. Raises as
         `_default_session`."""
-        offered = [row for row in rows if name in _READ_ONLY or not await self._is_elsewhere(row, request)]
+        offered = [row for row in rows if method.read_only or not await self._is_elsewhere(row, request)]
         if not offered:
             raise SessionLocked(
                 "Every session is open for writing in another process. End the process that has the session "
@@ -396,7 +389,7 @@ class Editor:
             )
         titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MAX_OFFERED]}
         if self._is_initialised:
-            verb = "Look at" if name in _READ_ONLY else "Compact" if name in _LONG else "Change"
+            verb = "Look at" if method.read_only else "Compact" if method.long_running else "Change"
             question = _ShowMessageRequest(
                 3,
                 f"This workspace has no session. {verb} a session of another folder?",

@@ -4,6 +4,7 @@ requests may be sent again.
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +45,7 @@ class RestartState:
             return params
         fields = _fields(params)
         if method == "session/start":
-            return params if fields.get("session_id") else {**fields, "session_id": uuid.uuid4().hex}
+            return params if fields.get("session_id") else {**fields, "session_id": secrets.token_hex(8)}
         if fields.get("format") not in FORMATS_WITH_IDS:
             return params
         messages = fields.get("messages")

@@ -159,6 +159,26 @@ async def test_a_session_that_could_not_begin_is_not_locked_by_its_own_process(
     await sessions.close_all()
 
 
+async def test_a_new_session_that_could_not_be_opened_leaves_nothing(
+    platter: Platter, workers: ThreadPoolExecutor
+) -> None:
+    """Its first record was stored when the journal was closed."""
+
+    class Unreadable(Quiet):
+        async def read_settings(self, working_dir: str | None) -> None:
+            raise StorageFailed("the settings cannot be read")
+
+    disk = process(platter)
+    store = FolderStore(HOME, disk=disk, workers=workers)
+    sessions = Sessions(Unreadable(), store, lambda _: NoTrees())  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(StorageFailed):
+        await sessions.adopt(opened(Quiet(), "default"))
+
+    assert store.list() == []
+    assert disk.open_files == 0
+
+
 async def test_at_the_end_a_session_that_the_disk_refused_does_not_keep_another_from_being_written(
     platter: Platter, workers: ThreadPoolExecutor
 ) -> None:

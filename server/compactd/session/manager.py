@@ -15,7 +15,14 @@ from msgspec import Raw, Struct
 from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Opened, SettingsSet
 from compactd.core.models.observed import recorded_window
-from compactd.protocol.errors import Detail, SessionCorrupt, SessionLocked, SessionNotFound, StorageFailed
+from compactd.protocol.errors import (
+    CompactdError,
+    Detail,
+    SessionCorrupt,
+    SessionLocked,
+    SessionNotFound,
+    StorageFailed,
+)
 from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
 from compactd.protocol.settings import GivenSettings
 from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
@@ -244,6 +251,8 @@ class Sessions:
             await journal.durable(journal.append(records))
         except BaseException:
             await journal.close()
+            with suppress(CompactdError):  # nothing is stored, or the disk refuses everything
+                await store.delete(session.id)
             raise
         session.journal, session.persistent = journal, True
         self.open[session.id] = session

@@ -180,7 +180,7 @@ class Daemon:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         line = None
-        if method.scope == "session" and not method.opens:
+        if method.scope == "session" and not (method.opens or method.ends):
             line = self.sessions.opening_queue(getattr(params, "session_id", None) or "")
         if line is None:
             return handle(params, request)

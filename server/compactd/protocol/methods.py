@@ -48,9 +48,9 @@ class Method(Struct, frozen=True, kw_only=True):
     """The errors that a client should expect, in addition to -32602, -32603 and -32800."""
     doc: str = ""
     opens: bool = False
-    """Whether it opens, closes or deletes a session. While it runs, other requests for that session wait."""
+    """Whether it opens a session. While it runs, other requests for that session wait."""
     ends: bool = False
-    """Whether the session is no longer open after it."""
+    """Whether it closes or deletes a session. While it runs, other requests for that session wait."""
     grows: bool = False
     """Whether it adds messages to the session. The daemon reads them ahead of the next compaction."""
     reads_view: bool = False
@@ -210,7 +210,6 @@ METHODS: dict[str, Method] = {
             params=wire.SessionParams,
             result=wire.Nothing,
             errors=READS,
-            opens=True,
             ends=True,
             doc=(
                 "Closes the session in this daemon and cancels a running compaction. The session stays "
@@ -222,7 +221,6 @@ METHODS: dict[str, Method] = {
             params=wire.SessionParams,
             result=wire.DeleteResult,
             errors=CHANGES,
-            opens=True,
             ends=True,
             doc=(
                 "Removes a session for good: its journal, its part of the search index, its snapshots, a "

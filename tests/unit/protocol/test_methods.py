@@ -32,7 +32,7 @@ def test_a_method_of_a_session_takes_its_id(method: Method) -> None:
 
 @ROWS
 def test_what_only_reads_changes_nothing_and_may_be_repeated(method: Method) -> None:
-    changes = method.opens or method.grows or method.long_running
+    changes = method.opens or method.ends or method.grows or method.long_running
     assert not (method.read_only and (changes or method.repeat != "yes"))
 
 

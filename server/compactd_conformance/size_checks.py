@@ -11,7 +11,8 @@ from compactd_conformance.talk import BUDGETS, KEEP, agent_turns, assistant, tex
     "the-system-prompt-counts",
     law="Law 2",
     says="Every size is that of the whole request, with system prompt and tools. This holds for "
-    "`session/context`, for `decision`, and for `tokens_before` and `tokens_after` of a compaction.",
+    "`session/context`, for the size that `decision` compares with the threshold, and for `tokens_before` "
+    "and `tokens_after` of a compaction.",
     mend="Count everything that is sent to the model, including system prompt and tool schemas.",
 )
 def system_prompt_counts(bench: Bench) -> None:
@@ -178,9 +179,9 @@ REPORTS: dict[str, dict[str, object]] = {
 @check(
     "every-providers-report",
     law="Values: Usage",
-    says="A usage report with the same numbers gives the same size in every provider's format. The format "
-    "is recognised by its fields: OpenAI's count of input tokens includes cached tokens, Anthropic's does "
-    "not.",
+    says="Usage reports of the same request give the same size in every provider's format, although the "
+    "formats count differently: OpenAI's count of input tokens includes cached tokens, Anthropic's does not. "
+    "The format is recognised by its fields.",
     mend="Convert usage reports in one place, and choose the conversion by the fields that the report has.",
 )
 def reports(bench: Bench) -> None:

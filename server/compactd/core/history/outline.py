@@ -112,8 +112,8 @@ class Outline(Struct, frozen=True, kw_only=True):
         return min(found, default=None)
 
     def last_safe(self, first: int, last: int, kinds: Iterable[MessageKind]) -> int | None:
-        """Return the last safe cut from `first` to `last`, both inclusive, that keeps nothing or whose first
-        kept message is of one of these kinds; None if there is none."""
+        """Return the last safe cut from `first` to `last`, both inclusive, after which no message is left or
+        the first message left is of one of `kinds`. Return None if there is no such cut."""
         codes = (END, *(CODES[kind] for kind in kinds))
         found = max(self.cuts.rfind(code, first, max(0, last + 1)) for code in codes)
         return found if found >= 0 else None

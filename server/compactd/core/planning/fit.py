@@ -139,8 +139,8 @@ def _tails(case: CutProblem, stubs: Mapping[int, Stub]) -> list[int]:
 
 def _with_clipped_batch(case: CutProblem, most: int, rest: int, with_pins: bool) -> CutCandidate | None:
     """Return the way to cut the view whose tail is the last batch, with its results clipped to `most` tokens.
-    If nothing else is removed, no summary is needed, and the results may take `rest` tokens. Return None if
-    the results cannot be clipped so far."""
+    If nothing else is removed, the results are clipped to `rest` tokens instead, because no room for a
+    summary must be kept. Return None if the results cannot be clipped so far."""
     last = case.outline.smallest_tail_start
     if last < case.start:
         return None

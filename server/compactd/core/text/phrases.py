@@ -19,7 +19,8 @@ MAX_SEPARATE_PHRASES: Final = 16
 
 
 class Phrases:
-    """A set of phrases to search for, in a fixed order."""
+    """A set of phrases to search for. Those that are found are returned in the order in which the set was
+    made."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         """Prepare the search. Empty and repeated phrases are dropped. O(characters of the phrases × log of

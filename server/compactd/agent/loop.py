@@ -19,7 +19,7 @@ from compactd.agent import tool_calls, turns
 from compactd.agent.next_request import next_request, output_limit, with_own_names
 from compactd.agent.recovery import FailedRequest, recover
 from compactd.core.history.append import AppendRequest
-from compactd.core.history.entries import NULL, Appended, EntryId, Queued, Unqueued
+from compactd.core.history.entries import Appended, EntryId, Queued, Unqueued
 from compactd.core.history.tool_pairs import closes_calls
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
@@ -27,6 +27,7 @@ from compactd.models.providers.provider import Finished, ModelFailed, Provider, 
 from compactd.models.providers.provider import ThinkingChunk as ThinkingArrived
 from compactd.protocol.errors import CannotFit, CompactdError, SessionBusy
 from compactd.protocol.messages import (
+    NULL,
     AgentAbort,
     AgentEnd,
     AgentError,

@@ -13,6 +13,9 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+NULL = Raw(b"null")
+"""The JSON value null, undecoded: what an absent field of type `Raw` contains."""
+
 Role = Literal["user", "assistant", "tool", "system"]
 Trigger = Literal["manual", "threshold", "overflow", "silent_overflow", "model_switch"]
 Strategy = Literal["summarize", "extract", "truncate"]

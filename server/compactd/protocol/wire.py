@@ -13,7 +13,16 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from compactd.protocol.messages import CompactionResult, Confidence, Decision, Floor, Role, Status, TokenUsage
+from compactd.protocol.messages import (
+    NULL,
+    CompactionResult,
+    Confidence,
+    Decision,
+    Floor,
+    Role,
+    Status,
+    TokenUsage,
+)
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 
 SessionId = Annotated[
@@ -33,10 +42,6 @@ Format = Annotated[
     Meta(extra_json_schema={"enum": ["neutral", "openai", "openai_responses", "anthropic", "gemini"]}),
 ]
 """Any other value is answered with error 1010, which lists the supported ones."""
-
-
-NULL = Raw(b"null")
-"""The value of a raw field that was left out. (`Raw | None` would refuse objects in msgspec 0.22.)"""
 
 
 class Wire(Struct, frozen=True, kw_only=True):

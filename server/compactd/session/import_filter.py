@@ -18,7 +18,6 @@ from compactd.core.budget.limits import Window
 from compactd.core.budget.untrusted import UntrustedSettings, resolve, split_untrusted
 from compactd.core.budget.usage_report import known_window
 from compactd.core.history.entries import (
-    NULL,
     Appended,
     Entry,
     EntryId,
@@ -32,7 +31,7 @@ from compactd.core.history.entries import (
 )
 from compactd.formats.files.session_file import MessageLine
 from compactd.formats.messages.neutral import decode_message
-from compactd.protocol.messages import Message
+from compactd.protocol.messages import NULL, Message
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 from compactd.session.host import SessionHost
 from compactd.session.manager import VERSION

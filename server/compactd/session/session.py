@@ -22,7 +22,6 @@ from compactd.core.budget.untrusted import resolve
 from compactd.core.budget.usage_report import context_usage, scale_of, size_of, token_usage, window_of
 from compactd.core.history.append import AppendPlan, AppendRequest, plan_append
 from compactd.core.history.entries import (
-    NULL,
     Appended,
     Entry,
     EntryId,
@@ -41,6 +40,7 @@ from compactd.formats.files.journal_messages import decoder_of
 from compactd.models.tokenizers.counters import counter_for, is_loaded
 from compactd.protocol.errors import Detail, InvalidParams, SessionBusy, SessionLocked
 from compactd.protocol.messages import (
+    NULL,
     Change,
     Decision,
     Event,

@@ -22,6 +22,7 @@ from msgspec import Raw, Struct
 from compactd.core.budget.settings import ALIASES, validate
 from compactd.core.budget.untrusted import split_untrusted
 from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import NULL
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 
 PREFIX = "COMPACTD_"
@@ -297,7 +298,7 @@ def overlay(before: Raw, given: GivenSettings, *, without: Sequence[str] = ()) -
 
     First, settings that `without` names (by any alias) are removed from `before`, which may be null.
     """
-    old: dict[str, object] = {} if before == Raw(b"null") else msgspec.json.decode(before)
+    old: dict[str, object] = {} if before == NULL else msgspec.json.decode(before)
     if without:
         lost = {ALIASES.get(name, name) for name in without}
         old = {name: value for name, value in old.items() if ALIASES.get(name, name) not in lost}

@@ -19,13 +19,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.lazy_message import LazyMessage
-from compactd.protocol.messages import CompactionResult, Message, Meta, Text, ToolResult, Trigger, Usage
+from compactd.protocol.messages import NULL, CompactionResult, Message, Meta, Text, ToolResult, Trigger, Usage
 
 EntryId = str
 _MAX_DIGITS = 18
-
-NULL = Raw(b"null")
-"""The value of a raw field that was left out. (`Raw | None` would refuse objects in msgspec 0.22.)"""
 
 
 class Stub(Struct, frozen=True, array_like=True):

@@ -14,7 +14,6 @@ from msgspec import Raw
 from compactd.core.history.active_steps import ActiveSteps, ViewStep, line_to
 from compactd.core.history.calibration import Calibrator
 from compactd.core.history.entries import (
-    NULL,
     Appended,
     Branched,
     Compacted,
@@ -44,7 +43,7 @@ from compactd.core.history.view import CountMessage, Recount, build_view, entry_
 from compactd.core.history.view_cache import ViewCache
 from compactd.core.text.slices import clear, release
 from compactd.core.tokens.usage import Billing, context_size
-from compactd.protocol.messages import Message
+from compactd.protocol.messages import NULL, Message
 
 
 class SessionState:

@@ -30,7 +30,7 @@ from compactd.formats.messages.shapes import NAMES
 from compactd.formats.messages.tools import decode_tools, encode_tool
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import Message, Tool, Usage
+from compactd.protocol.messages import NULL, Message, Tool, Usage
 from compactd.protocol.settings import GivenSettings
 from compactd.session.session import UNSETTABLE_FIELDS
 from compactd.storage.settings_files import (
@@ -175,7 +175,7 @@ def decode_append(
         read=read,
         tokens=tokens,
         own_reports=own if any(report is not None for report in own) else (),
-        report=None if params.usage == wire.NULL else normalise(params.usage, "$.usage"),
+        report=None if params.usage == NULL else normalise(params.usage, "$.usage"),
         epoch=params.epoch,
         stop_reason=params.stop_reason if isinstance(params, wire.EndParams) else None,
         files_read=files.read if files else (),
@@ -187,7 +187,7 @@ def error_text(body: Raw, message: str | None) -> str:
     """Return the text of an error body: the content of a JSON string, or any other JSON unchanged. If there
     is no body, return `message`.
     """
-    if body == wire.NULL:
+    if body == NULL:
         return message or ""
     text = bytes(body).decode("utf-8", "replace")
     return msgspec.json.decode(body, type=str) if text.lstrip()[:1] == '"' else text
@@ -195,7 +195,7 @@ def error_text(body: Raw, message: str | None) -> str:
 
 def decode_usage(usage: Raw) -> Report | None:
     """Return the usage report in `usage`, or None if `usage` is null."""
-    return None if usage == wire.NULL else normalise(usage, "$.usage")
+    return None if usage == NULL else normalise(usage, "$.usage")
 
 
 def failed_request(params: wire.ErrorParams) -> FailedRequest:
@@ -217,7 +217,7 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
     Raises `InvalidParams` if both or neither of `text` and `content` are given, if the content is in
     another format than compactd's own, or if it is blank.
     """
-    if (params.text is None) == (params.content == wire.NULL):
+    if (params.text is None) == (params.content == NULL):
         raise InvalidParams("give either `text` or `content`", "$.text")
     content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
     # A person's text may begin like tool output. Name the author, so that it is not taken for tool output.

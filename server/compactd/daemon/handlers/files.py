@@ -11,6 +11,7 @@ from compactd.daemon.handlers.base import Handled, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import NULL
 
 NO_SNAPSHOTS = "the session was started without `snapshots`"
 
@@ -76,7 +77,7 @@ class FileHandlers(HandlerGroup):
 
         Reports progress if the request has a progress token.
         """
-        if (params.path is None) == (params.content == wire.NULL):
+        if (params.path is None) == (params.content == NULL):
             raise InvalidParams("give either `path` or `content`", "$.path")
         await self._daemon.modules.load("compactd.session.import_file")
         from compactd.session.import_file import import_session

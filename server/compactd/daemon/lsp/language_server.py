@@ -24,6 +24,7 @@ from compactd.daemon.rpc.envelope import Envelope
 from compactd.daemon.rpc.outgoing import AnsweredWithError, ErrorObject, error_object, error_of, shape_data
 from compactd.daemon.rpc.request import Request
 from compactd.protocol.errors import Detail
+from compactd.protocol.messages import NULL
 
 RunCommand = Callable[[str, tuple[Detail, ...], Request], Awaitable[bytes]]
 """A function that runs a command with its arguments for a request, and returns the result as JSON."""
@@ -198,7 +199,7 @@ class PyglsHost:
         if asked is None or asked.answer.done():
             return
         if message.error is UNSET:
-            asked.answer.set_result(Raw(b"null") if message.result is UNSET else message.result)
+            asked.answer.set_result(NULL if message.result is UNSET else message.result)
             return
         error = error_of(message.error)
         if error.data is not UNSET and b'"traceback"' in bytes(error.data):

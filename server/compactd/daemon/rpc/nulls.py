@@ -11,8 +11,7 @@ from msgspec import Raw, Struct
 from msgspec import inspect as types
 
 from compactd.daemon.rpc.empty_list import is_empty_list
-
-_NULL = Raw(b"null")
+from compactd.protocol.messages import NULL
 
 _tree: dict[type[Struct], types.Type] = {}
 
@@ -60,7 +59,7 @@ def _clean_members(members: dict[str, Raw], info: types.StructType) -> Raw:
         value = members.get(field.encode_name)
         if value is None:
             continue
-        if value != _NULL:
+        if value != NULL:
             members[field.encode_name] = _clean(value, field.type)
         elif not field.required and not _allows_null(field.type):
             del members[field.encode_name]

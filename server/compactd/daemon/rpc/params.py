@@ -11,12 +11,12 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.empty_list import is_empty_list
 from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import NULL
 from compactd.protocol.settings import GivenSettings
 
 _log = logging.getLogger("compactd.rpc")
 
 _EMPTY = Raw(b"{}")
-_NULL = Raw(b"null")
 _UNKNOWN_FIELD = "Object contains unknown field `"
 _MISSING_FIELD = "Object missing required field `"
 _WARNED_FIELDS = 64  # the most unknown fields that are logged per method: a client cannot fill the log
@@ -62,7 +62,7 @@ class ParamsReader:
         up to four times, and params with settings once more.
         """
         self.unknown = ()
-        if raw is UNSET or raw == _NULL:
+        if raw is UNSET or raw == NULL:
             raw = _EMPTY
         try:
             params = self._decode(raw)

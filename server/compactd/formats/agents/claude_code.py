@@ -41,10 +41,20 @@ from compactd.formats.files.session_file import (
     unix_seconds,
 )
 from compactd.formats.messages.anthropic import read_content
-from compactd.formats.messages.json_parts import NULL, fields
+from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import count_in, object_in, text_in
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Author, Block, BlockMeta, Message, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.messages import (
+    NULL,
+    Author,
+    Block,
+    BlockMeta,
+    Message,
+    Meta,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _TYPED_SOURCES: Final = ("typed", "queued", "suggestion_accepted", "sdk")
 """`promptSource` of a prompt that counts as typed: entered, entered while the agent was busy, a suggestion

@@ -27,7 +27,7 @@ from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, 
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field
 from compactd.formats.messages.anthropic import read_block
-from compactd.formats.messages.json_parts import NULL, elements, fields, string
+from compactd.formats.messages.json_parts import elements, fields, string
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -41,7 +41,17 @@ from compactd.formats.messages.lenient_json import (
     texts_in,
 )
 from compactd.protocol.errors import CompactdError, InvalidParams
-from compactd.protocol.messages import Author, Block, BlockMeta, Document, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.messages import (
+    NULL,
+    Author,
+    Block,
+    BlockMeta,
+    Document,
+    Meta,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _HEADER: Final = re.compile(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
 """The header of a tool's result. The result may follow it in the same text or in the next one."""

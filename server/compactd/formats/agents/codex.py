@@ -37,11 +37,12 @@ from compactd.formats.files.session_file import (
     text_field,
     unix_seconds,
 )
-from compactd.formats.messages.json_parts import NULL, fields, first_byte, string
+from compactd.formats.messages.json_parts import fields, first_byte, string
 from compactd.formats.messages.lenient_json import Given, count_in, object_in, objects_in, text_in
 from compactd.formats.messages.openai_responses import read_message
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
+    NULL,
     Author,
     Block,
     BlockMeta,

@@ -26,7 +26,7 @@ from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, aut
 from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
 from compactd.formats.messages.gemini import read_message
-from compactd.formats.messages.json_parts import NULL, first_byte, string
+from compactd.formats.messages.json_parts import first_byte, string
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -39,7 +39,7 @@ from compactd.formats.messages.lenient_json import (
     texts_in,
 )
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Author, Block, BlockMeta, Text, Thinking, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Author, Block, BlockMeta, Text, Thinking, ToolCall, ToolResult
 
 SNAPSHOT = "<state_snapshot>"
 _SHOWN = ("info", "error", "warning")

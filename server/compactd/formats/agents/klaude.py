@@ -18,7 +18,6 @@ from msgspec import Raw
 from compactd.core.authors.authors import REMINDER, UNKNOWN
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
-from compactd.formats.messages.json_parts import NULL
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -30,7 +29,7 @@ from compactd.formats.messages.lenient_json import (
 )
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Block, Image, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Image, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
 
 MESSAGES = (
     "SystemMessage",

@@ -23,10 +23,10 @@ from compactd.core.authors.authors import UNKNOWN
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
 from compactd.formats.messages import openai
-from compactd.formats.messages.json_parts import NULL, fields, first_byte
+from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, number_in, object_in, text_in
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Block, Message, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Message, Meta, Text, ToolCall, ToolResult
 
 SHELL = "bash"
 BY_USER = "UserInterruption"

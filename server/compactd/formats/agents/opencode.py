@@ -19,11 +19,12 @@ from msgspec import Raw
 from compactd.core.authors.authors import FILE, SUBAGENT, UNKNOWN
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
-from compactd.formats.messages.json_parts import NULL, fields, first_byte
+from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, list_in, number_in, object_in, objects_in, text_in
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
+    NULL,
     Author,
     Block,
     BlockMeta,

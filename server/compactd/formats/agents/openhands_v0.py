@@ -20,7 +20,7 @@ from msgspec import Raw
 from compactd.core.authors.authors import UNKNOWN
 from compactd.formats.agents.openhands_v1 import OpenHandsReader
 from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
-from compactd.formats.messages.json_parts import NULL, first_byte
+from compactd.formats.messages.json_parts import first_byte
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -30,7 +30,7 @@ from compactd.formats.messages.lenient_json import (
     objects_in,
     text_in,
 )
-from compactd.protocol.messages import Block, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Meta, Text, ToolCall, ToolResult
 
 _SILENT = (
     "change_agent_state",

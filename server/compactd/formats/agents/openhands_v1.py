@@ -9,11 +9,12 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import SKILL, UNKNOWN
 from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
-from compactd.formats.messages.json_parts import NULL, first_byte, string
+from compactd.formats.messages.json_parts import first_byte, string
 from compactd.formats.messages.lenient_json import Given, list_in, object_in, objects_in, text_in
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.messages import (
+    NULL,
     Block,
     BlockMeta,
     Image,

@@ -18,11 +18,11 @@ from msgspec import Raw
 from compactd.core.authors.authors import HOOK, SUMMARY
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field, unix_seconds
-from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
 from compactd.formats.messages.lenient_json import object_in, texts_in
 from compactd.formats.messages.neutral import keep_block
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
 
 _Record = dict[str, Raw]
 

@@ -20,7 +20,7 @@ from compactd.core.authors.authors import UNKNOWN
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
 from compactd.formats.messages import openai
-from compactd.formats.messages.json_parts import NULL, fields, string
+from compactd.formats.messages.json_parts import fields, string
 from compactd.formats.messages.lenient_json import (
     Given,
     is_list,
@@ -32,7 +32,7 @@ from compactd.formats.messages.lenient_json import (
 )
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 SHELL = "bash"
 """The name of the tool that runs an action if the trajectory names none."""

@@ -12,10 +12,9 @@ from msgspec import Raw
 
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
-from compactd.formats.messages.json_parts import NULL
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Message
+from compactd.protocol.messages import NULL, Message
 
 _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')

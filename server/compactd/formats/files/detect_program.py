@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from compactd.formats.agents.klaude import MESSAGES as KLAUDE
 from compactd.formats.agents.mini_swe_agent import COMMAND
-from compactd.formats.messages.json_parts import NULL, elements, fields
+from compactd.formats.messages.json_parts import elements, fields
 from compactd.formats.messages.lenient_json import (
     Given,
     is_list,
@@ -19,6 +19,7 @@ from compactd.formats.messages.lenient_json import (
     text_in,
 )
 from compactd.formats.messages.shapes import is_responses_item
+from compactd.protocol.messages import NULL
 
 MAX_EXAMINED_RECORDS = 200
 """How many records of a file are examined. Claude Code's files can begin with many records

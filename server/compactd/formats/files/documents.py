@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.formats.files.json_lines import Warn, repair_surrogates, utf8
-from compactd.formats.messages.json_parts import NULL, elements, first_byte
+from compactd.formats.messages.json_parts import elements, first_byte
 from compactd.formats.messages.lenient_json import Given, is_list
 from compactd.protocol.errors import InvalidParams, LimitExceeded
+from compactd.protocol.messages import NULL
 
 # A string without its closing quote is matched up to the end of the text. If it were not matched, the search
 # would try again at each quote inside the string, and each attempt would read to the end.

@@ -17,12 +17,12 @@ from compactd.formats.files.documents import open_document
 from compactd.formats.files.json_lines import Warn, records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
 from compactd.formats.messages import anthropic, gemini, neutral, openai, openai_responses
-from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte
+from compactd.formats.messages.json_parts import elements, fields, first_byte
 from compactd.formats.messages.lenient_json import is_list
 from compactd.formats.messages.shapes import is_responses_item, shape_of_message
 from compactd.formats.messages.tools import decode_tools, encode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
-from compactd.protocol.messages import Message, Text
+from compactd.protocol.messages import NULL, Message, Text
 
 _READ = {
     "openai": openai.read_message,

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
 from compactd.formats.messages.neutral import encode_message, has_type, keep_block, message_of
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
+    NULL,
     Block,
     Document,
     Image,

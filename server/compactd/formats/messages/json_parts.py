@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.protocol.errors import InvalidParams, LimitExceeded
+from compactd.protocol.messages import NULL
 
 T = TypeVar("T")
 
-NULL = Raw(b"null")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_list = msgspec.json.Decoder(tuple[Raw, ...]).decode

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from compactd.formats.files.session_file import text_field
-from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
+from compactd.protocol.messages import NULL
 
 Given = dict[str, Raw]
 

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.formats.messages.json_parts import (
-    NULL,
     decode_part,
     elements,
     fields,
@@ -24,6 +23,7 @@ from compactd.formats.messages.neutral_out import encode_message, render_neutral
 from compactd.formats.messages.tools import decode_tool, decode_tools
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
+    NULL,
     Block,
     Document,
     Image,

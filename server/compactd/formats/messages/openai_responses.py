@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, string
 from compactd.formats.messages.neutral import encode_message, keep_block, message_of, result_content
 from compactd.formats.messages.provenance import RESPONSES
 from compactd.formats.messages.rendering import data_url, string_field
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
+    NULL,
     Block,
     Document,
     Image,

@@ -11,9 +11,10 @@ from msgspec import Raw
 
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.json_lines import records
-from compactd.formats.messages.json_parts import NULL, elements, fields
+from compactd.formats.messages.json_parts import elements, fields
 from compactd.formats.messages.lenient_json import Given, is_list, is_object, text_in
 from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import NULL
 
 NAMES = {
     "human": "user",

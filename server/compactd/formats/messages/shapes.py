@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from compactd.formats.messages.json_parts import NULL, elements, fields
+from compactd.formats.messages.json_parts import elements, fields
 from compactd.formats.messages.lenient_json import Given, is_list, objects_in, text_in
+from compactd.protocol.messages import NULL
 
 NAMES: Final = {
     "openai": "OpenAI's chat format",

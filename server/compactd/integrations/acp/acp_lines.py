@@ -19,12 +19,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.client.frames import Json
+from compactd.protocol.messages import NULL
 
 MAX_LINE_BYTES = 64 << 20
 """The most bytes of a line. A longer line ends the connection, because a line is kept in memory
 as a whole.
 """
-NULL = Raw(b"null")
 MAX_LOGGED = 100
 """The most lines that one `Log` writes."""
 

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from compactd.client.frames import Json
 from compactd.integrations.acp.acp_lines import UNREADABLE
 from compactd.integrations.acp.updates import Update
+from compactd.protocol.messages import NULL
 
 MAX_OUTPUT_CHARS = 200_000
 """The most characters of one tool's output: its beginning and its end are kept."""
@@ -41,8 +42,8 @@ class _Content(Struct, frozen=True, rename="camel"):
     text: str | None = None
     uri: str | None = None
     name: str | None = None
-    content: Raw = Raw(b"null")
-    resource: Raw = Raw(b"null")
+    content: Raw = NULL
+    resource: Raw = NULL
     path: str | None = None
     new_text: str | None = None
 

@@ -6,19 +6,20 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.integrations.acp import acp_lines, commands
+from compactd.protocol.messages import NULL
 
 
 class Update(Struct, frozen=True, kw_only=True, rename="camel"):
     """The fields of a `session/update` that are used."""
 
     session_update: str = ""
-    content: Raw = Raw(b"null")
+    content: Raw = NULL
     tool_call_id: str = ""
     title: str | None = None
     kind: str | None = None
     status: str | None = None
-    raw_input: Raw = Raw(b"null")
-    raw_output: Raw = Raw(b"null")
+    raw_input: Raw = NULL
+    raw_output: Raw = NULL
     used: int | None = None
     size: int | None = None
 
@@ -27,7 +28,7 @@ class NamedSession(Struct, frozen=True, rename="camel"):
     """The params of a request or notification, as far as they name the session."""
 
     session_id: str = ""
-    update: Raw = Raw(b"null")
+    update: Raw = NULL
 
 
 class _Command(Struct, frozen=True):

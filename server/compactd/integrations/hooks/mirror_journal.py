@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from compactd.core.history.entries import Appended, Compacted, Opened, number_of
 from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, append, mirror_id
-from compactd.protocol.messages import CompactionResult, Message
+from compactd.protocol.messages import NULL, CompactionResult, Message
 from compactd.storage import files
 from compactd.storage.journal_file import JournalFile
 from compactd.storage.journal_records import as_appended, scan
@@ -40,7 +40,7 @@ class _Entry(Struct, frozen=True):
 
     type: str
     id: str = ""
-    message: Raw = Raw(b"null")
+    message: Raw = NULL
     summary: str = ""
 
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, object_bytes
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import Message, Thinking
+from compactd.protocol.messages import NULL, Message, Thinking
 
 VERSION = "2023-06-01"
 """The only version of the API, for the header `anthropic-version`."""
@@ -195,5 +195,5 @@ class MessagesReader:
             fields = msgspec.json.decode(raw, type=dict[str, Raw])
         except msgspec.MsgspecError:
             return
-        self._usage.update({name: value for name, value in fields.items() if value != Raw(b"null")})
+        self._usage.update({name: value for name, value in fields.items() if value != NULL})
         self._collected.report(Raw(msgspec.json.encode(self._usage)))

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from compactd.protocol.messages import NULL
+
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -38,7 +40,7 @@ class Fields:
     def raw(self, name: str) -> Raw | None:
         """Return the JSON of the value, unchanged; None if it is missing or null."""
         value = self._fields.get(name)
-        return None if value is None or value == _NULL else value
+        return None if value is None or value == NULL else value
 
     def text(self, name: str) -> str:
         """Return the value if it is a string, otherwise an empty string."""
@@ -80,7 +82,6 @@ class Fields:
         return self.raw(name) is not None
 
 
-_NULL = Raw(b"null")
 _TRUE = Raw(b"true")
 
 

@@ -29,7 +29,7 @@ from compactd.core.overflow.classify import FailureReport, classify
 from compactd.core.planning.plan import Plan, plan
 from compactd.core.planning.prune import stub_text
 from compactd.core.planning.request import CompactRequest
-from compactd.core.redaction.redaction import Codec, redaction
+from compactd.core.redaction.redaction import Codec, redact
 from compactd.core.summary.answers import clean_answer
 from compactd.core.summary.compaction import CompactionWork, compact
 from compactd.core.text.atoms import atoms, commands, sentences
@@ -96,7 +96,7 @@ def redacted(pasted: str, other: str) -> None:
             result=CompactionResult(compacted=True),
         ),
     )
-    redaction(entries, frozenset(("e1",)), Codec(decode_message, encode_message, lambda message: 1, "chars4"))
+    redact(entries, frozenset(("e1",)), Codec(decode_message, encode_message, lambda message: 1, "chars4"))
 
 
 def opened(data: str) -> None:

@@ -25,7 +25,7 @@ from compactd.models.providers.provider import (
     ToolCallReady,
 )
 from compactd.models.providers.response import ResponseReader
-from compactd.models.providers.retries import NO_RETRIES, RetryPolicy
+from compactd.models.providers.retries import RetryPolicy
 from tests.support.loopback import Loopback, Wire
 
 WIRES: tuple[Wire, ...] = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
@@ -38,6 +38,7 @@ PROVIDERS = {
     "ollama": "ollama",
 }
 
+NO_RETRIES = RetryPolicy(requests=1)
 QUICK = HttpLimits(connect_s=2.0, first_byte_s=2.0, idle_s=2.0, total_s=10.0)
 """Short timeouts, so that a failing test ends soon."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.models.providers.factory import KNOWN_PROVIDERS, WireName, is_configured, provider_for
+from compactd.models.providers.factory import KNOWN_PROVIDERS, WireName, provider_for
 from compactd.models.providers.http import ConnectionPool
 from compactd.models.providers.http_provider import HttpProvider
 from compactd.models.providers.keys import Keyring
@@ -298,14 +298,3 @@ def test_where_nobody_can_be_asked_the_error_says_what_to_do(
         chosen(model, provider, base_url)
 
     assert words in seen.value.message
-
-
-def test_who_is_configured_is_known_without_asking() -> None:
-    def configured(name: str, environ: Mapping[str, str]) -> bool:
-        return is_configured(name, Keyring(environ, None))
-
-    assert configured("openai", {"OPENAI_API_KEY": "k"})
-    assert not configured("openai", {})
-    assert configured("openai", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
-    assert configured("gemini", {"GOOGLE_API_KEY": "k"})
-    assert not configured("unheard-of", {})

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from compactd.models.providers.provider import Cause, ProviderFailure
 from compactd.models.providers.retries import (
-    NO_RETRIES,
     RetryPolicy,
     code_in,
     delay_of,
@@ -199,7 +198,7 @@ def test_a_delay_that_the_provider_names_is_taken_as_it_is() -> None:
 
 
 def test_who_wants_no_retries_gets_none() -> None:
-    assert delay_of(failure(), 2, NO_RETRIES, lambda: 0.0) is None
+    assert delay_of(failure(), 2, RetryPolicy(requests=1), lambda: 0.0) is None
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,6 @@ Lists the sessions that are stored on this machine, newest first. `open` means t
 daemon has the session open.
 """
 
-MAX_ID_COLUMNS = 20
-"""Columns of an id in a terminal. The daemon's own ids have 16 characters."""
-
 
 KEYS: Mapping[str, Callable[[SessionInfo], str | float]] = {
     "updated": lambda one: one.updated_at,

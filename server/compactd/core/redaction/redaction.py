@@ -89,12 +89,6 @@ class Redaction(Struct, frozen=True, kw_only=True):
     """What identifies the redacted messages and the rewritten summaries: ids, bytes, texts."""
 
 
-def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
-    """Return the entries that a redaction of the messages `entry_ids` changes, by their index in `entries`
-    (see `redact`)."""
-    return redact(entries, entry_ids, codec).changes
-
-
 def redact(
     entries: Sequence[Entry],
     entry_ids: frozenset[EntryId],

@@ -440,7 +440,7 @@ def attribute(
             around = [one for one in within if one[0] < heading.level]
             outer = around[-1][1] if around else ""
             is_inner = outer == "rules"
-            if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _only_announces(
+            if _is_heading(heading, kind, (*rules, *mixed), foreign) and _only_announces(
                 heading.words, typed, is_inner=is_inner
             ):
                 # Text below an inner heading is checked as strictly as text directly under the outer one.
@@ -482,9 +482,7 @@ def attribute(
     return Attributed(text, tuple(remarks))
 
 
-def _is_heading(
-    heading: _Heading, kind: str, own: Collection[str], typed: TypedWords, foreign: ForeignWords
-) -> bool:
+def _is_heading(heading: _Heading, kind: str, own: Collection[str], foreign: ForeignWords) -> bool:
     """Return whether a line that looks like a heading is one, and not a rule, a statement about the user or
     an order in bold. `kind` is the kind of the section that it is in, `own` the headings that the prompt asks
     for."""

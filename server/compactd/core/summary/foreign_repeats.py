@@ -36,7 +36,6 @@ RUN_WORDS: Final = 80
 """The most words of a sequence. Of a longer repetition, only a part is found."""
 
 _TOKEN: Final = re.compile(r"[^\W_](?:[\w./:\\-]*[^\W_])?")
-_PROSE: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ENDING: Final = re.compile(r"(?<=[^\W\d_]{4})(?:ing|ed|es|s|e)\Z")
 _SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .·-]\w){3,}(?!\w)")
 """Matches letters with spaces between them, such as `D e p l o y`."""

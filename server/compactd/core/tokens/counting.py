@@ -67,14 +67,6 @@ BLOB_TOKENS = 1600
 """The maximum number of tokens for one run of binary data. The largest image counts as many."""
 
 
-class TokenCount(Struct, frozen=True):
-    """A number of tokens, and whether it comes from the model's own tokenizer."""
-
-    tokens: int
-    exact: bool
-    """Whether the number comes from the model's own tokenizer."""
-
-
 class Habits(Struct, frozen=True, kw_only=True):
     """How a model's provider counts blocks whose size is not just that of their text."""
 

@@ -55,12 +55,6 @@ def decode_all(items: Iterable[Item]) -> None:
         _ = item.message
 
 
-async def when_durable(session: Session, number: int, result: Struct) -> Struct:
-    """Return `result` after the journal record `number` (from `session.write`) is on disk."""
-    await session.wait_durable(number)
-    return result
-
-
 def run_in_order(session: Session, work: Callable[[], Handled]) -> Handled:
     """Call `work` now, or in the session's queue if other requests are waiting there. Return the result of
     `work`, or an awaitable of it.

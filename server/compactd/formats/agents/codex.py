@@ -84,7 +84,6 @@ _SILENT = ("ghost_snapshot", "compaction", "compaction_summary", "context_compac
 """The types of items that are ignored. `ghost_snapshot` is a commit of the user's files. The contents of the
 others are also in the record `compacted`.
 """
-_RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 
 
 def read(data: bytes) -> SessionFile:

@@ -71,13 +71,13 @@ class _Writer:
         elif is_summary_of(message):
             self._summary(at, id, message)
         elif message.role == "assistant":
-            parts = [one for block in message.content if (one := self._part(block, id)) is not None]
+            parts = [one for block in message.content if (one := self._part(block)) is not None]
             self._answer(id, message, parts)
         elif message.role == "user":
             by_program = message.meta is not None and message.meta.synthetic
             parts = []
             for block in message.content:
-                part = self._part(block, id)
+                part = self._part(block)
                 if part is not None and part["type"] == "text":
                     marked = by_program or looks_typed(message, block)
                     parts.append({**part, "synthetic": True} if marked else part)
@@ -139,7 +139,7 @@ class _Writer:
         self._open.update((str(part["callID"]), part) for part in whole if part["type"] == "tool")
         self.messages.append({"info": info, "parts": whole})
 
-    def _part(self, block: Block, id: str) -> Json | None:
+    def _part(self, block: Block) -> Json | None:
         match block:
             case Text():
                 return {"type": "text", "text": block.text}
@@ -172,7 +172,7 @@ class _Writer:
         made |= {"title": "", "metadata": {}, "time": {"start": at, "end": at}}
         pictures = result_pictures(result)
         if pictures:
-            made["attachments"] = [one for block in pictures if (one := self._part(block, id)) is not None]
+            made["attachments"] = [one for block in pictures if (one := self._part(block)) is not None]
         part["state"] = made
         part["id"] = id
 

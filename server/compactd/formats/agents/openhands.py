@@ -21,22 +21,6 @@ from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import Given, is_object
 from compactd.protocol.errors import CompactdError, InvalidParams
 
-MAX_STEPS = 5_000_000
-"""The most messages that are visited for all condensations of a file together, which takes one or two
-seconds. 1,000 condensations with views of 2,000 messages visit 2,000,000.
-"""
-
-_SILENT = (
-    "CondensationRequest",
-    "ConversationStateUpdateEvent",
-    "ConversationErrorEvent",
-    "PauseEvent",
-    "TokenEvent",
-    "StreamingDeltaEvent",
-    "InterruptEvent",
-    "LLMCompletionLogEvent",
-)
-
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. An event that cannot be read is skipped with a warning. O(bytes).

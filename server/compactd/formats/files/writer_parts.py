@@ -18,7 +18,6 @@ from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
     Block,
-    Document,
     Image,
     Message,
     Meta,
@@ -270,11 +269,6 @@ def calls_of(blocks: Sequence[Block]) -> list[ToolCall]:
 def picture_url(image: Image) -> str:
     """Return an image's URL; a `data:` URL if its data is included."""
     return f"data:{image.media_type};base64,{image.data}" if image.data else image.url or ""
-
-
-def document_text(document: Document) -> str:
-    """Return a document's text, or its name in brackets."""
-    return document.text or f"[document {document.title or document.url or document.media_type}]"
 
 
 def lines_of(records: Sequence[object]) -> bytes:

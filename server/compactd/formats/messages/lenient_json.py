@@ -90,8 +90,3 @@ def read_usage(
         return None
     needed = ("input_tokens", "output_tokens")
     return Raw(msgspec.json.encode({k: v for k, v in report.items() if v or k in needed}))
-
-
-def json_text(value: object) -> Raw:
-    """Encode `value` as compact JSON."""
-    return Raw(msgspec.json.encode(value))

@@ -40,7 +40,6 @@ _ROLES: dict[str, Role] = {
 
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:

@@ -93,7 +93,7 @@ def add_hooks(text: str, wanted: WantedHooks) -> tuple[str, tuple[str, ...]]:
         if present is None:
             told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
             text = with_member(text, parse(text), "statusLine", told)
-        elif not _is_compactd_hook(text, present.node):
+        elif not _is_compactd_hook(present.node):
             notes.append("the settings already have a status line; it was not changed")
     return text, tuple(notes)
 
@@ -151,7 +151,7 @@ def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
         return with_member(text, hooks, event, [_group(wanted)])
     if groups.kind != "array":
         raise NotSettings(f"`hooks.{event}` is not a list")
-    if any(_is_compactd_hook(text, member.node) for member in groups.members):
+    if any(_is_compactd_hook(member.node) for member in groups.members):
         return text
     return with_member(text, groups, "", _group(wanted))
 
@@ -174,7 +174,7 @@ def _group(wanted: WantedHooks) -> Json:
     return {"hooks": [command]}
 
 
-def _is_compactd_hook(text: str, node: Node) -> bool:
+def _is_compactd_hook(node: Node) -> bool:
     return any(_is_our_command(one) for one in _strings(node))
 
 
@@ -196,7 +196,7 @@ def without_hooks(text: str, before: str | None = None) -> str:
     while True:
         root = parse(text)
         status = root.find("statusLine")
-        if status is not None and _is_compactd_hook(text, status.node):
+        if status is not None and _is_compactd_hook(status.node):
             text = without_member(text, root, status)
             continue
         found = _first_hook(root)

@@ -17,9 +17,6 @@ from compactd.models.providers.provider import ModelRequest, StopReason, StreamE
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import NULL, Message, Thinking
 
-VERSION = "2023-06-01"
-"""The only version of the API, for the header `anthropic-version`."""
-
 OUTPUT_TOKENS = 4_096
 """The output limit if the caller gives none. The API requires one, and every model accepts this."""
 

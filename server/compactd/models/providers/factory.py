@@ -184,6 +184,7 @@ def provider_for(
         shape=_shape(speaks),
         wire=_wire(speaks, address),
         base_url=_tidy(chosen, address, speaks, is_known=chosen == known.base_url),
+        # 2023-06-01 is the only version of the API.
         headers={"anthropic-version": "2023-06-01"} if speaks == "anthropic" else {},
         key_header=_header(speaks, holder),
         key=key,
@@ -193,20 +194,6 @@ def provider_for(
         clock=clock,
     )
     return asked, id
-
-
-def is_configured(provider: str, keyring: Keyring) -> bool:
-    """Return whether the user has set up `provider`: a key, or an address on this machine. For an unknown
-    provider, any address in `keys.toml` is enough. Nothing is sent."""
-    name = provider_of(provider)
-    known = KNOWN_PROVIDERS.get(name)
-    if known is None:
-        return keyring.base_url(name, ()) is not None
-    own = keyring.base_url(name, _urls(name, known))
-    address = address_of(_ollama_host(own) if name == "ollama" else own) if own else None
-    if address is not None and is_local_host(address.host):
-        return True
-    return keyring.key(name, known.keys) is not None
 
 
 def split_name(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:

@@ -22,8 +22,6 @@ OPAQUE_PROVIDER = "openai_responses"
 """The value of `Opaque.provider` for items that only this API understands: reasoning, and calls of its
 built-in tools."""
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 

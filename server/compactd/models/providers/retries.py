@@ -61,10 +61,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     same time."""
 
 
-NO_RETRIES = RetryPolicy(requests=1)
-"""The policy that sends one request and never retries it."""
-
-
 def delay_of(
     failure: ProviderFailure, request: int, policy: RetryPolicy, random: Callable[[], float]
 ) -> float | None:

@@ -20,7 +20,6 @@ this limit are listed without content."""
 _NO_FILE = "0" * 6
 """The file mode that git prints for the tree in which the file does not exist."""
 
-_LINK = "120000"
 _SUBMODULE = "160000"
 
 ChangeStatus = Literal["added", "modified", "deleted"]

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from compactd.core.history.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
 from compactd.core.redaction.blank_message import blank
-from compactd.core.redaction.redaction import Codec, redact, redaction
+from compactd.core.redaction.redaction import Codec, redact
 from compactd.core.redaction.scrub import MARK, MAX_PIECE_CHARS, PIECE_CHARS, distinct_words, scrubber
 from compactd.core.tokens.counting import Chars4, message_tokens
 from compactd.formats.messages.neutral import decode_message
@@ -40,7 +40,7 @@ def compacted(summary: str, strategy: Strategy = "extract") -> Compacted:
 
 
 def summary_after(entries: Sequence[Entry], *ids: str) -> str:
-    changed = redaction(entries, frozenset(ids), CODEC)
+    changed = redact(entries, frozenset(ids), CODEC).changes
     last = changed.get(len(entries) - 1, entries[-1])
     assert isinstance(last, Compacted)
     return last.summary
@@ -49,7 +49,7 @@ def summary_after(entries: Sequence[Entry], *ids: str) -> str:
 def test_only_what_says_something_of_it_changes() -> None:
     entries = (said("e1", "the password is hunter2hunter2"), said("e2", "thanks"), compacted("nothing"))
 
-    changed = redaction(entries, frozenset(("e1",)), CODEC)
+    changed = redact(entries, frozenset(("e1",)), CODEC).changes
 
     assert list(changed) == [0]
     entry = changed[0]
@@ -106,14 +106,14 @@ def test_a_summary_in_a_models_words_is_made_anew_of_what_is_left() -> None:
     )
     assert summary.result.strategy == "extract"
     assert {one.where: one.entry_ids for one in done.cleaned}["summary"] == ("e9",)
-    assert redaction(entries, frozenset(("e1",)), CODEC) == done.changes
+    assert redact(entries, frozenset(("e1",)), CODEC).changes == done.changes
 
 
 def test_a_models_summary_of_other_messages_stays_word_for_word() -> None:
     kept = msgspec.structs.replace(compacted("as the model said", strategy="summarize"), first_kept="e2")
     entries = (said("e1", "first"), said("e2", "the pin is 48213"), kept)
 
-    assert list(redaction(entries, frozenset(("e2",)), CODEC)) == [1]
+    assert list(redact(entries, frozenset(("e2",)), CODEC).changes) == [1]
 
 
 def test_what_holds_a_word_still_is_named_without_the_word() -> None:
@@ -182,7 +182,7 @@ def test_a_prompt_that_became_the_message_goes_with_it_and_one_that_waits_loses_
         Queued(at=0.0, turn_id="t2", message=Raw(waiting)),
     )
 
-    changed = redaction(entries, frozenset(("e1", "e2")), CODEC)
+    changed = redact(entries, frozenset(("e1", "e2")), CODEC).changes
 
     texts = [decode_message(entry.message).content for entry in changed.values() if isinstance(entry, Queued)]
     assert texts == [(Text(text=MARK),), (Text(text=f"is {MARK} right?"),)]
@@ -196,7 +196,7 @@ def test_what_the_client_set_for_the_whole_session_is_not_the_messages() -> None
         said("e1", "Shakespeare hunter2hunter2"),
     )
 
-    changed = redaction(entries, frozenset(("e1",)), CODEC)
+    changed = redact(entries, frozenset(("e1",)), CODEC).changes
 
     assert changed[0] == SettingsSet(
         at=0.0, system_prompt="Speak like Shakespeare", title=f"about Shakespeare and {MARK}"

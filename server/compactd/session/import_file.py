@@ -33,6 +33,7 @@ from compactd.core.history.entries import (
 from compactd.core.history.projection import Pending
 from compactd.core.models.observed import recorded_window
 from compactd.core.redaction.blank_message import message_words
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.counting import messages_tokens, system_tokens, tool_tokens
 from compactd.formats.files.detect import detect, read
 from compactd.formats.files.directory_session import gather
@@ -41,7 +42,7 @@ from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.source import read_source
 from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
-from compactd.protocol.messages import CompactionResult, Message, Text
+from compactd.protocol.messages import CompactionResult, Message
 from compactd.protocol.settings import IgnoredSetting
 from compactd.session.follower import decode_entries
 from compactd.session.host import SessionHost
@@ -355,7 +356,7 @@ def _compaction_of(
         at=message.created_at or session.host.now(),
         compaction_id=f"imported-{number}",
         epoch=state.epoch + 1,
-        summary="\n\n".join(block.text for block in message.content if isinstance(block, Text)),
+        summary=join_text_blocks(message.content, "\n\n"),
         summary_tokens=0,
         result=CompactionResult(compacted=True),
         parent=state.leaf,

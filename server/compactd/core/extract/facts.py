@@ -21,11 +21,12 @@ from compactd.core.extract.compressed_store import CompressedStore, PackedDict
 from compactd.core.extract.features import ATOM, KINDS, Lexicon, LineFeatures
 from compactd.core.extract.file_operations import FileUse, use_of
 from compactd.core.extract.line_roles import COMMAND, HEADER, USER
-from compactd.core.extract.lines import CallInfo, SourceText, Unit, join_texts, sources, split
+from compactd.core.extract.lines import CallInfo, SourceText, Unit, sources, split
 from compactd.core.extract.lines import without_reminders as without_reminders
 from compactd.core.extract.markers import MARKS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.slices import clear
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
@@ -409,7 +410,7 @@ def _mentions(item: Item, directory: str) -> bool:
                 if directory.encode() in raw or b"\\/" in raw:
                     return True
             case ToolResult(content=content):
-                if directory in (content if isinstance(content, str) else join_texts(content)):
+                if directory in (content if isinstance(content, str) else join_text_blocks(content)):
                     return True
             case _:
                 pass

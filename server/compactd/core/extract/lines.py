@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -40,6 +40,7 @@ from compactd.core.extract.line_roles import (
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import atoms, plain_path, sentences
 from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.message_text import join_text_blocks
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 SENTENCE_CHARS: Final = 160
@@ -207,7 +208,7 @@ def sources(item: Item, calls: list[CallInfo], texts: list[str]) -> Iterator[Sou
             case ToolCall():
                 yield from _call_sources(block, calls, texts)
             case ToolResult(call_id=call_id, content=content):
-                result = content if isinstance(content, str) else join_texts(content)
+                result = content if isinstance(content, str) else join_text_blocks(content)
                 texts.append(result)
                 yield SourceText(RESULT, result, call_id)
             case _:
@@ -253,8 +254,3 @@ def _call_sources(block: ToolCall, calls: list[CallInfo], texts: list[str]) -> I
     calls.append(CallInfo(block.call_id, role, paths_in(arguments), is_change(arguments)))
     yield SourceText(HEADER, printable(" ".join(shown)) or block.name, block.call_id)
     yield from rest
-
-
-def join_texts(blocks: Iterable[object]) -> str:
-    """Return the text blocks of a tool result, joined by line ends."""
-    return "\n".join(b.text for b in blocks if isinstance(b, Text))

@@ -20,9 +20,10 @@ from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.pins import is_pinned
 from compactd.core.history.tool_pairs import Matched, match
 from compactd.core.text.atoms import ERROR
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens
-from compactd.protocol.messages import Text, ToolCall, ToolResult
+from compactd.protocol.messages import ToolCall, ToolResult
 
 PROTECTED_TURNS = 2
 """The tool output of the newest user turns, this many, is never pruned."""
@@ -162,7 +163,7 @@ def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: 
     name = call.name if call is not None else result.name or "tool"
     target = "" if call is None else call_target(call)
     about = f"{name} {target}" if target else name
-    said = result.content if isinstance(result.content, str) else _joined_text(result.content)
+    said = result.content if isinstance(result.content, str) else join_text_blocks(result.content)
     lines = said.count("\n") + 1
     size = f"{tokens:,} tokens" if lines < 2 else f"{tokens:,} tokens, {lines:,} lines"
     error = first_error(said)
@@ -214,10 +215,6 @@ def shorten(line: str, chars: int) -> str:
     if 0 < slash < len(chunk) - 1:
         return "…" + chunk[slash + 1 :]
     return line[: chars - 1] + "…"
-
-
-def _joined_text(blocks: Iterable[object]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def _results_backwards(

@@ -31,8 +31,9 @@ from compactd.core.summary.answers import (
 from compactd.core.summary.prompts import PROMPTS, RULES, Prompts, continuation_prompt, write
 from compactd.core.summary.transcript import chunks, conversation, paragraphs
 from compactd.core.summary.turn_prefix import HEADING
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.summary_format import NATURE, OLD_NATURES
-from compactd.protocol.messages import Text, Usage
+from compactd.protocol.messages import Usage
 
 MIN_OUTPUT_TOKENS = 256
 """A summariser may always write this many tokens, even if the budget is smaller. With less, every answer
@@ -137,7 +138,7 @@ def previous_summary(message_text: str, lead: str, end: str) -> str:
 
 def item_text(item: Item) -> str:
     """Return the text blocks of a message, joined by line ends."""
-    return "\n".join(block.text for block in item.message.content if isinstance(block, Text))
+    return join_text_blocks(item.message.content)
 
 
 def _history(

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from compactd.core.tokens.estimate import estimate, slices
 from compactd.core.tokens.image_rules import ANTHROPIC, PictureRule, is_late_claude, picture_rule
-from compactd.core.tokens.media import document_pages_tokens, image_tokens, text_of
+from compactd.core.tokens.media import document_pages_tokens, document_text, image_tokens
 from compactd.protocol.messages import (
     Block,
     Document,
@@ -351,7 +351,7 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 def _document_tokens(document: Document, counter: Counter) -> int:
     """Return the tokens of a document: its title, and its text or, if it has none, its pages."""
     title = counter.count(document.title) if document.title else 0
-    text = text_of(document)
+    text = document_text(document)
     if text is not None:
         return title + counter.count(text)
     return title + document_pages_tokens(document, _pictures(counter))

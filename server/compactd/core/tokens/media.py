@@ -88,7 +88,7 @@ def page_count(document: Document) -> int:
     return max(1, min(MAX_PAGES, size_bytes // PAGE_BYTES))
 
 
-def text_of(document: Document) -> str | None:
+def document_text(document: Document) -> str | None:
     """Return the text of a document that is given as text, or as a text file in base64; None for any other
     file."""
     if document.text is not None:

@@ -18,10 +18,11 @@ from compactd.core.history.state import SessionState
 from compactd.core.history.titles import title_of
 from compactd.core.models.lookup import Lookup, Tried
 from compactd.core.models.observed import LASTS_S, Observed, doubt_of
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import CompactionResult, Message, Status, Text
+from compactd.protocol.messages import CompactionResult, Message, Status
 from compactd.protocol.settings import IgnoredSetting
 from compactd.session.listing import SessionRow
 from compactd.session.session import Session
@@ -201,7 +202,7 @@ PREVIEW_CHARS = 80
 
 def preview_of(message: Message) -> str:
     """Return the beginning of a prompt in one line of at most `PREVIEW_CHARS` characters. O(text)."""
-    text = " ".join(block.text for block in message.content if isinstance(block, Text))
+    text = join_text_blocks(message.content, " ")
     line = " ".join(text[: 4 * PREVIEW_CHARS].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 

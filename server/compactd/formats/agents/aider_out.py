@@ -4,6 +4,7 @@ written as text, and times are left out.
 
 from __future__ import annotations
 
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.aider import ASKED, LINE_END, SHOWN, STARTED, author_of_prompt
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -11,7 +12,6 @@ from compactd.formats.files.writer_parts import (
     is_by_program,
     is_untyped,
     iso,
-    join_text_blocks,
 )
 from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, ToolResult
 

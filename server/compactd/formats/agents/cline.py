@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, UNKNOWN, author_of_wrapped
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field
 from compactd.formats.messages.anthropic import read_block
@@ -195,7 +196,7 @@ def _block(raw: Raw) -> Block:
 
 
 def _text(blocks: list[Block]) -> str:
-    return "\n\n".join(block.text for block in blocks if isinstance(block, Text))
+    return join_text_blocks(blocks, "\n\n")
 
 
 def _model(session: SessionBuilder, given: Given) -> None:

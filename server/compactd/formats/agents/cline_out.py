@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
@@ -13,7 +14,6 @@ from compactd.formats.files.writer_parts import (
     is_by_program,
     is_summary_of,
     iso,
-    join_text_blocks,
     millis,
     model_parts,
     only_result,

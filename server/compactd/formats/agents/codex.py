@@ -29,6 +29,7 @@ from compactd.core.authors.authors import (
     SUMMARY,
     author_of_wrapped,
 )
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
     SessionBuilder,
@@ -417,7 +418,7 @@ def _keys(content: tuple[Block, ...]) -> list[str]:
     """Return what identifies a message, in the same form as `_key_of`."""
     keys = [f"call {block.call_id}" for block in content if isinstance(block, ToolCall)]
     keys += [f"output {block.call_id}" for block in content if isinstance(block, ToolResult)]
-    text = "\n".join(block.text for block in content if isinstance(block, Text))
+    text = join_text_blocks(content)
     return [*keys, text] if text else keys
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd import __version__
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     WRITER,
@@ -16,7 +17,6 @@ from compactd.formats.files.writer_parts import (
     ids_of,
     is_summary_of,
     iso,
-    join_text_blocks,
     lines_of,
     model_parts,
     only_result,

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
 from compactd.formats.messages.gemini import read_message
@@ -171,7 +172,7 @@ class _Reader:
 
     def _user(self, record: Given, record_id: str, at: float | None) -> None:
         blocks = _blocks(record, "user")
-        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
+        text = join_text_blocks(blocks)
         if text.lstrip().startswith(SNAPSHOT):
             summary = text.strip().removeprefix(SNAPSHOT).removesuffix("</state_snapshot>").strip("\n")
             self._session.summary(summary, id=record_id, created_at=at)
@@ -181,7 +182,7 @@ class _Reader:
             self._result(block, None, at)
         # Other blocks next to a function's result came with it: Gemini CLI sends a user's text alone.
         rest = [block for block in blocks if not isinstance(block, ToolResult)]
-        shown = _text_of(_blocks({"content": record.get("displayContent", NULL)}, "user"))
+        shown = join_text_blocks(_blocks({"content": record.get("displayContent", NULL)}, "user"))
         self._session.add("user", self._with_authors(rest, shown), id=record_id, created_at=at)
 
     def _with_authors(self, blocks: Sequence[Block], shown: str) -> list[Block]:
@@ -242,11 +243,7 @@ class _Reader:
 
 
 def _plain(record: Given) -> str:
-    return _text_of(_blocks(record, "user"))
-
-
-def _text_of(blocks: Sequence[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+    return join_text_blocks(_blocks(record, "user"))
 
 
 def _author_of(text: str, shown: str) -> Author | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.gemini_cli import SNAPSHOT
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -13,7 +14,6 @@ from compactd.formats.files.writer_parts import (
     ids_of,
     is_summary_of,
     iso,
-    join_text_blocks,
     lines_of,
     model_parts,
     only_result,

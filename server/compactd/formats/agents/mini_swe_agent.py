@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import UNKNOWN
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
 from compactd.formats.messages import openai
@@ -98,7 +99,7 @@ class _Reader:
         if not has_calls:
             self._count += 1
             self._open = f"call_{self._count}"
-            found = COMMAND.search("\n".join(block.text for block in blocks if isinstance(block, Text)))
+            found = COMMAND.search(join_text_blocks(blocks))
             command = msgspec.json.encode({"command": found[1].strip() if found else ""})
             blocks.append(ToolCall(call_id=self._open, name=SHELL, arguments=Raw(command)))
         response = object_in(extra, "response")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
@@ -10,7 +11,6 @@ from compactd.formats.files.writer_parts import (
     ids_of,
     is_by_program,
     is_summary_of,
-    join_text_blocks,
     lines_of,
     model_parts,
     only_result,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     WRITER,
@@ -13,7 +14,6 @@ from compactd.formats.files.writer_parts import (
     arguments_object,
     ids_of,
     is_summary_of,
-    join_text_blocks,
     looks_typed,
     millis,
     model_parts,

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import SKILL, UNKNOWN
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
 from compactd.formats.messages.json_parts import first_byte, string
 from compactd.formats.messages.lenient_json import Given, list_in, object_in, objects_in, text_in
@@ -221,7 +222,7 @@ class OpenHandsReader:
 def plain(blocks: list[Block]) -> str | tuple[Block, ...]:
     """Return a result's content: one text if all blocks are text, otherwise the blocks."""
     if all(isinstance(block, Text) for block in blocks):
-        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+        return join_text_blocks(blocks)
     return tuple(blocks)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from compactd import __version__
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.mini_swe_agent import BY_PROGRAM, BY_USER
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -13,7 +14,6 @@ from compactd.formats.files.writer_parts import (
     calls_of,
     is_by_program,
     is_synthetic,
-    join_text_blocks,
     only_result,
     picture_url,
     thinking_of,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.history.projection import Projection, project
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.agents.opal import LEAD
 from compactd.formats.files.messages_file import SHAPES, read
@@ -197,7 +198,7 @@ def _text(message: Message) -> str:
     """Return the text of a message that contains only text; otherwise empty."""
     if not all(isinstance(block, Text) for block in message.content):
         return ""
-    return "\n".join(block.text for block in message.content if isinstance(block, Text)).strip()
+    return join_text_blocks(message.content).strip()
 
 
 def _in_roles(message: Message) -> Iterator[Message]:

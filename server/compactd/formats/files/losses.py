@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import USER, author_of
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import arguments_object, is_summary_of, looks_typed, usage_report
 from compactd.protocol.messages import (
@@ -57,7 +58,11 @@ def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
 def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
     # Formats without a place for a system prompt store it as the first message.
     first = after.messages[0][0] if after.messages else None
-    prompt = _text(first) if first is not None and first.role == "system" else after.system_prompt
+    prompt = (
+        join_text_blocks(first.content)
+        if first is not None and first.role == "system"
+        else after.system_prompt
+    )
     for name, was, comes in (
         ("the session's id", before.session_id, after.session_id),
         ("the title", before.title, after.title),
@@ -87,7 +92,7 @@ def _place(message: Message, after: SessionFile, start: int) -> int | None:
 
 def _key(message: Message) -> tuple[str, str, tuple[str, ...]]:
     calls = tuple(block.call_id for block in message.content if isinstance(block, ToolCall | ToolResult))
-    return message.role, _text(message), calls
+    return message.role, join_text_blocks(message.content), calls
 
 
 def _could_be(message: Message, other: Message) -> bool:
@@ -97,10 +102,6 @@ def _could_be(message: Message, other: Message) -> bool:
     if mine or theirs:
         return mine == theirs
     return message.id is not None and message.id == other.id
-
-
-def _text(message: Message) -> str:
-    return "\n".join(block.text for block in message.content if isinstance(block, Text))
 
 
 def _what(message: Message) -> str:
@@ -216,7 +217,7 @@ def _block_lost(block: Block, comes: Sequence[Block]) -> str:
 
 
 def _is_joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
-    whole = "\n".join(one.text for one in comes if isinstance(one, Text))
+    whole = join_text_blocks(comes)
     return all(block.text in whole for block in blocks)
 
 

@@ -11,6 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN, USER, author_of, spans, spans_of
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.usage import normalise
 from compactd.formats.files.session_file import MessageLine, SessionFile, message_id
 from compactd.formats.messages.json_parts import first_byte, one_line, string
@@ -204,11 +205,6 @@ def model_parts(model: str | None) -> tuple[str, str]:
 def is_summary_of(message: Message) -> bool:
     """Return whether the message is a summary that replaces older messages."""
     return message.meta is not None and message.meta.type == "compaction_summary"
-
-
-def join_text_blocks(blocks: Sequence[Block]) -> str:
-    """Return the texts of `blocks`, joined by line breaks."""
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def only_result(message: Message) -> ToolResult:

@@ -29,6 +29,7 @@ from compactd.core.extract.features import ATOM, KINDS
 from compactd.core.extract.line_roles import USER
 from compactd.core.history.entries import Item
 from compactd.core.summary.attribution import is_of_rules, may_revoke
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import TAG_SIGN, without_frames
 from compactd.core.text.sanitize import mark_invisible
 from compactd.core.text.summary_format import (
@@ -47,7 +48,7 @@ from compactd.core.text.summary_format import (
 )
 from compactd.formats.messages.neutral import decode_message
 from compactd.integrations.hooks.hook_state import MirroredMessage, RetentionShares
-from compactd.integrations.hooks.transcript_steps import RESTORED_LEAD, message_text
+from compactd.integrations.hooks.transcript_steps import RESTORED_LEAD
 from compactd.protocol.messages import Message, Meta, Text
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _is_kept(item: Item, stays: str) -> bool:
     the agent kept. A short message must fill whole lines there; in the middle of a line, it may only be
     mentioned. O(length of both).
     """
-    text = message_text(item.message)
+    text = join_text_blocks(item.message.content)
     return len(text) >= 3 * SHARED or f"\n{text}\n" in f"\n{stays}\n"
 
 
@@ -257,7 +258,7 @@ def _removed_text(rest: Item) -> str:
     """Return the text of `rest`, the removed part of a message, followed by the user's constraints in that
     part, one per line.
     """
-    return "\n".join((message_text(rest.message), *(limit[0] for limit in limits_in(rest))))
+    return "\n".join((join_text_blocks(rest.message.content), *(limit[0] for limit in limits_in(rest))))
 
 
 def _removed_words(item: Item, stays: str) -> Item | None:
@@ -267,7 +268,7 @@ def _removed_words(item: Item, stays: str) -> Item | None:
     Codex 0.169 keeps the newest 20,000 tokens that the user typed, cut in this way (run 2026-11). O(length of
     both).
     """
-    text = message_text(item.message)
+    text = join_text_blocks(item.message.content)
     if text in stays:
         return None
     begin = stays.find(text[:SHARED])

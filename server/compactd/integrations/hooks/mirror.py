@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from compactd.core.authors.authors import is_typed
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.counting import Chars4, message_tokens
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.integrations.hooks.events import AgentName
@@ -34,7 +35,6 @@ from compactd.integrations.hooks.transcript_steps import (
     BOUNDARIES,
     CompactionStep,
     MessageStep,
-    message_text,
     quotations,
     steps_of,
     with_call_names,
@@ -382,7 +382,7 @@ class Mirror:
         state = self.state
         state.stayed.append(held.entry_id)
         self._stretch.append(frame_message(held))
-        text = message_text(_decode(held))
+        text = join_text_blocks(_decode(held).content)
         state.stays = f"{state.stays}\n{text}"[:MAX_SUMMARY_CHARS] if text else state.stays
 
     def _add_late(self) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.entries import is_summary
+from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.claude_code_queue import Between
 from compactd.formats.files.session_file import SessionFile
 from compactd.integrations.hooks.events import AgentName
@@ -110,7 +111,7 @@ def _plain(file: SessionFile) -> list[TranscriptStep]:
 
 def _step(message: Message, raw: Raw) -> TranscriptStep:
     if is_summary(message):
-        return CompactionStep(message_text(message), id=message.id or "")
+        return CompactionStep(join_text_blocks(message.content), id=message.id or "")
     return MessageStep(message, bytes(raw))
 
 
@@ -131,7 +132,7 @@ def _with_kept(file: SessionFile, data: bytes) -> list[TranscriptStep]:
 
 
 def _is_preface(message: Message) -> bool:
-    return message.role == "user" and message_text(message).startswith(_PREFACE)
+    return message.role == "user" and join_text_blocks(message.content).startswith(_PREFACE)
 
 
 def _ids_after_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
@@ -255,11 +256,6 @@ def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
     if name is None or result.name is not None:
         return result
     return msgspec.structs.replace(result, name=name)
-
-
-def message_text(message: Message) -> str:
-    """Return the text of a message."""
-    return "\n".join(block.text for block in message.content if isinstance(block, Text))
 
 
 RESTORED_LEAD: Final = "[compactd] Facts of this session"

@@ -29,7 +29,7 @@ from compactd.core.extract.scoring import candidates, worth_in
 from compactd.core.extract.sections import sections
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.slices import clear
-from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, record
+from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
 
 
 class AtomFacts:
@@ -271,18 +271,13 @@ def _room_for_files(budget: int) -> int:
 def _files_that_fit(ledger: FileLedger, room: int, count: CountText) -> FileLists:
     """Return as many of the ledger's files as `room` tokens can list: changed files before read ones, and the
     most recently used first. The others are only counted."""
-    modified, read = set(ledger.modified), set(ledger.read)
-    newest = ledger.newest_first
-    kept: set[str] = set()
+    read, modified, newest = ledger.read, ledger.modified, ledger.newest_first
     spent = 0
-    for path in [p for p in newest if p in modified] + [p for p in newest if p in read]:
-        spent += count(path + "\n")
-        if spent > room:
-            break
-        kept.add(path)
-    return FileLists(
-        tuple(p for p in ledger.read if p in kept),
-        tuple(p for p in ledger.modified if p in kept),
-        sum(p not in kept for p in ledger.read),
-        sum(p not in kept for p in ledger.modified),
-    )
+
+    def fits(shown: Sequence[str]) -> bool:
+        nonlocal spent
+        spent += count(shown[-1] + "\n")
+        return spent <= room
+
+    order = [path for kind in (frozenset(modified), frozenset(read)) for path in newest if path in kind]
+    return fit_files(read, modified, order, fits)

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from compactd.core.budget.rules import Rules
 from compactd.core.history.entries import Item
 from compactd.core.summary.answers import heading_of
-from compactd.core.text.summary_format import NATURE, NONE, ROLES, FileLists, count_line, file_tags
+from compactd.core.text.summary_format import (
+    NATURE,
+    NONE,
+    ROLES,
+    FileLists,
+    count_line,
+    file_tags,
+    fit_files,
+    list_files,
+)
 from compactd.core.tokens.counting import Counter
 
 
@@ -96,22 +105,12 @@ def add_under_heading(text: str, lines: str, heading: str, end: str = "") -> str
 
 def _files_within(read: Sequence[str], modified: Sequence[str], room: int, counter: Counter) -> FileLists:
     """Return the files to list in at most `room` tokens, the newest first, and how many are left out."""
-    whole = FileLists(tuple(read), tuple(modified))
-    if counter.count(file_tags(whole)) <= room:
-        return whole
-    shown: set[str] = set()
-    best = FileLists(more_read=len(read), more_modified=len(modified))
-    if counter.count(file_tags(best)) > room:
+
+    def fits(shown: Sequence[str]) -> bool:
+        return counter.count(file_tags(list_files(read, modified, shown))) <= room
+
+    if fits((*read, *modified)):
+        return list_files(read, modified, (*read, *modified))
+    if not fits(()):
         return FileLists()
-    for path in (*reversed(modified), *reversed(read)):
-        shown.add(path)
-        files = FileLists(
-            read=tuple(p for p in read if p in shown),
-            modified=tuple(p for p in modified if p in shown),
-            more_read=sum(p not in shown for p in read),
-            more_modified=sum(p not in shown for p in modified),
-        )
-        if counter.count(file_tags(files)) > room:
-            return best
-        best = files
-    return best
+    return fit_files(read, modified, (*reversed(modified), *reversed(read)), fits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -77,6 +77,34 @@ class FileLists(Struct, frozen=True):
     """How many files that were only read are not listed."""
     more_modified: int = 0
     """How many modified files are not listed."""
+
+
+def fit_files(
+    read: Sequence[str], modified: Sequence[str], order: Iterable[str], fits: Callable[[Sequence[str]], bool]
+) -> FileLists:
+    """Return the lists with as many of these files as fit; the others are only counted.
+
+    Files are added one by one in `order`, until `fits` says of the files listed so far that they are too
+    many. O(files), and a call of `fits` for each listed file.
+    """
+    shown: list[str] = []
+    for path in order:
+        shown.append(path)
+        if not fits(shown):
+            shown.pop()
+            break
+    return list_files(read, modified, shown)
+
+
+def list_files(read: Sequence[str], modified: Sequence[str], shown: Iterable[str]) -> FileLists:
+    """Return the lists with the files in `shown` only; the others are counted. O(files)."""
+    names = frozenset(shown)
+    return FileLists(
+        read=tuple(path for path in read if path in names),
+        modified=tuple(path for path in modified if path in names),
+        more_read=sum(path not in names for path in read),
+        more_modified=sum(path not in names for path in modified),
+    )
 
 
 def file_tags(files: FileLists) -> str:

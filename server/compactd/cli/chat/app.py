@@ -171,15 +171,10 @@ class Chat(ChatApp):
     def _update_status_bar(self) -> None:
         state = self.talk.state
         model = state.model or "no model"
-        over = state.budget.get("over")
         self._standing.show_state(
             model=f"echo ({model})" if self.talk.is_echo else model,
             usage=self.talk.usage,
-            look=gauge_look(
-                self.talk.usage,
-                is_over=over is not None and over.value is True,
-                is_enabled=state.compaction.enabled,
-            ),
+            look=gauge_look(self.talk.usage),
             dollars=self.talk.dollars,
             doing="compacting" if self.is_compacting else "answering" if self.is_busy else "",
             read_only=self.talk.started.read_only,

@@ -107,15 +107,13 @@ def gauge_text(usage: TokenUsage) -> str:
     return f"{step} {percent} · {used}/{short(usage.context_window)}{'?' if is_guess else ''}"
 
 
-def gauge_look(usage: TokenUsage, *, is_over: bool, is_enabled: bool) -> Look:
+def gauge_look(usage: TokenUsage) -> Look:
     """Return the colour of the gauge: red if the next request does not fit, yellow if a compaction is due or
-    the window is a guess. `is_enabled`: automatic compaction is on.
+    the window is a guess. The daemon decides both (`TokenUsage.decision`).
     """
-    if is_over:
+    if usage.decision == "over":
         return "bad"
-    used, threshold = usage.current_context_tokens, usage.threshold_tokens
-    is_due = is_enabled and used is not None and threshold is not None and used >= threshold
-    return "due" if is_due or _is_guess(usage.context_window_confidence) else ""
+    return "due" if usage.decision == "due" or _is_guess(usage.context_window_confidence) else ""
 
 
 def _is_guess(confidence: Confidence) -> bool:

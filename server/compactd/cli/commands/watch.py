@@ -216,7 +216,7 @@ def _parts(reading: ContextReading) -> list[str]:
     if reading.used > limits.window:
         fits = "the next request does not fit"
         parts.append(f"if that guess is right, {fits}" if limits.is_guess else f"over: {fits}")
-    elif limits.threshold is not None and reading.used >= limits.threshold:
+    elif reading.is_due:
         parts.append("compacts before the next request")
     elif reading.forecast is not None:
         parts.append(f"compacts in ~{plural(reading.forecast.steps, reading.forecast.unit)}")
@@ -230,9 +230,8 @@ def look_of(reading: ContextReading) -> Look:
     limits, soon = reading.limits, reading.forecast
     if limits.window is not None and reading.used > limits.window:
         return "due" if limits.is_guess else "bad"
-    is_due = limits.threshold is not None and reading.used >= limits.threshold
     is_soon = soon is not None and soon.unit == "turn" and soon.steps <= SOON
-    return "due" if is_due or is_soon or limits.is_guess else ""
+    return "due" if reading.is_due or is_soon or limits.is_guess else ""
 
 
 def fit_line(reading: ContextReading, columns: int) -> tuple[str, Look]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from compactd.cli.inspect.anatomy import MessagePlace
+from compactd.core.budget.budget import is_due
 from compactd.core.history.entries import is_summary
 from compactd.core.tokens.counting import Counter, message_tokens
 from compactd.core.tokens.usage import context_size, normalise, visible_output
@@ -107,7 +108,7 @@ def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | Non
     """Return when the next compaction is due; None if the context does not grow, if too little is known, or
     if a compaction is due already. `used`: tokens of the next request.
     """
-    if threshold is None or used >= threshold:
+    if threshold is None or is_due(used, threshold):
         return None
     for unit, sizes in (("turn", growth.by_turn), ("answer", growth.sizes)):
         live = [size.tokens for size in sizes if size.since == len(growth.compactions)]

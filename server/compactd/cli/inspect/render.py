@@ -152,8 +152,7 @@ def look_of(seen: Inspected) -> Look:
     """Return the colour of the gauge."""
     if seen.known.state.budget["over"].value:
         return "due" if seen.known.is_guess else "bad"
-    threshold = seen.gauge.threshold
-    return "due" if threshold is not None and seen.gauge.used >= threshold else ""
+    return "due" if seen.known.state.token_usage.decision == "due" else ""
 
 
 class Figure(Struct, frozen=True):
@@ -236,7 +235,7 @@ def _compacts(seen: Inspected) -> tuple[str, str, Look]:
             text = f"if the window is {known.window:,} (a guess), the next request does not fit"
             return number, text, "due"
         return number, "over: the next request does not fit any more", "bad"
-    if seen.gauge.used >= threshold:
+    if known.state.token_usage.decision == "due":
         return number, f"due: before the next request, {rule}", "due"
     guess = seen.forecast
     if guess is None:

@@ -13,6 +13,7 @@ from compactd.cli.framework.load_file import load_session
 from compactd.cli.inspect.growth import Forecast
 from compactd.cli.inspect.meter import Meter
 from compactd.cli.watch.tail import FileGone, Tail, TailNews
+from compactd.core.budget.budget import is_due
 from compactd.core.budget.recorded_window import Evidence, accepted_sizes
 from compactd.core.tokens.counting import Counter, system_tokens, tool_tokens
 from compactd.formats.files.detect import detect, read
@@ -92,6 +93,11 @@ class ContextReading(Struct, frozen=True, kw_only=True):
         """The fill in percent of the window; None if the window is unknown."""
         window = self.limits.window
         return 100 * self.used / window if window else None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a compaction of compactd would be due."""
+        return is_due(self.used, self.limits.threshold)
 
 
 class Unreadable(Struct, frozen=True):

@@ -125,7 +125,7 @@ def compute_budget(resolved: Resolved, window: Window, size: RequestSize) -> Bud
     compared = profile_size(settings, size, used)
     over = is_over(used, limits.tokens, limits.cap)
     threshold = limits.threshold if settings.enabled else None
-    due = threshold is not None and _reaches(compared, threshold, settings.rules.inclusive)
+    due = is_due(compared, threshold, inclusive=settings.rules.inclusive)
     warnings = limits.warnings
     if settings.keep_recent_tokens is not None and keep.tokens != settings.keep_recent_tokens:
         warnings = (
@@ -189,6 +189,14 @@ def in_estimates(standing: BudgetStatus, scale: Scale) -> BudgetStatus:
         summary_window=None if standing.summary_window is None else hidden.limit(standing.summary_window),
         threshold=None if standing.threshold is None else hidden.limit(standing.threshold),
     )
+
+
+def is_due(size: int, threshold: int | None, *, inclusive: bool = True) -> bool:
+    """Return whether a compaction is due at `size` tokens; never without a threshold. With `inclusive`
+    (`Rules.inclusive`), it is due at the threshold, otherwise only above it."""
+    if threshold is None:
+        return False
+    return size >= threshold if inclusive else size > threshold
 
 
 def is_over(used: int, window: int | None, cap: int | None) -> bool:
@@ -350,7 +358,3 @@ def _max_output(window: Window, tokens: int | None, used: int) -> BudgetTerm:
     if window.output_limit is not None and window.output_limit <= left:
         return BudgetTerm(window.output_limit, "the model's output limit")
     return BudgetTerm(left, "window − used")
-
-
-def _reaches(size: int, threshold: int, inclusive: bool) -> bool:
-    return size >= threshold if inclusive else size > threshold

@@ -101,6 +101,12 @@ class Fill(Struct, frozen=True, kw_only=True):
         """The size at which Claude Code compacts."""
         return max(1, self.window - BUFFER)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether Claude Code compacts before the next request, by its own rule. compactd does not decide
+        this."""
+        return self.used is not None and self.used >= self.threshold
+
 
 def main(agent: str) -> int:
     """Print the line for the JSON on stdin. Always return 0."""
@@ -143,7 +149,7 @@ def status_line(fill: Fill, *, colour: bool) -> str:
             f"{_short(fill.used)}/{_short(fill.window)}{'?' if fill.is_guess else ''}",
         ]
         left = fill.turns_left
-        if fill.used >= fill.threshold:
+        if fill.is_due:
             parts.append("compacts next")
         elif left is not None:
             parts.append(f"compacts in ~{left} turn{'' if left == 1 else 's'}")
@@ -154,7 +160,7 @@ def status_line(fill: Fill, *, colour: bool) -> str:
         )
     text = " · ".join(parts)
     if colour and fill.used is not None and fill.used >= NEAR * fill.threshold:
-        return f"\x1b[{'31' if fill.used >= fill.threshold else '33'}m{text}\x1b[0m"
+        return f"\x1b[{'31' if fill.is_due else '33'}m{text}\x1b[0m"
     return text
 
 

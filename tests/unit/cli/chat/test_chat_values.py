@@ -82,7 +82,12 @@ def compaction(name: str, *, in_context: bool = True) -> HistoryEntry:
 
 
 def usage(
-    used: int, window: int | None, *, confidence: str = "fact", threshold: int | None = None
+    used: int,
+    window: int | None,
+    *,
+    confidence: str = "fact",
+    threshold: int | None = None,
+    decision: str = "fits",
 ) -> TokenUsage:
     return msgspec.convert(
         {
@@ -91,6 +96,7 @@ def usage(
             "context_window": window,
             "context_window_confidence": confidence,
             "threshold_tokens": threshold,
+            "decision": decision,
             "percent": 100 * used / window if window else None,
             "epoch": 1,
         },
@@ -251,11 +257,11 @@ def test_the_gauge_shows_its_doubt() -> None:
 
 
 def test_the_gauge_is_quiet_until_something_is_due() -> None:
-    assert gauge_look(usage(10, 100, threshold=80), is_over=False, is_enabled=True) == ""
-    assert gauge_look(usage(80, 100, threshold=80), is_over=False, is_enabled=True) == "due"
-    assert gauge_look(usage(80, 100, threshold=80), is_over=False, is_enabled=False) == ""
-    assert gauge_look(usage(10, 100, confidence="guess"), is_over=False, is_enabled=True) == "due"
-    assert gauge_look(usage(101, 100), is_over=True, is_enabled=True) == "bad"
+    assert gauge_look(usage(10, 100, threshold=80)) == ""
+    assert gauge_look(usage(80, 100, threshold=80, decision="due")) == "due"
+    assert gauge_look(usage(80, 100, threshold=80, decision="fits")) == ""
+    assert gauge_look(usage(10, 100, confidence="guess")) == "due"
+    assert gauge_look(usage(101, 100, decision="over")) == "bad"
 
 
 KINDS = st.sampled_from(("summary", "user", "text", "calls", "results"))

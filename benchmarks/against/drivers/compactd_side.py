@@ -107,7 +107,7 @@ def _planned(folder: str, keep: int) -> tuple[Session, Callable[[], None]]:
     """(a session that was planned for once, as each is that is near its threshold; what appends to it)."""
     session = _opened(folder)
     session.journal = MemoryJournal()
-    session.facts = FactCache(session.working_dir)
+    session.ensure_facts()
     read = read_messages((GO_ON,), None)
     new = AppendRequest(read=read, tokens=[session.count_message(message) for message, _ in read])
     planner(session, CompactRequest(keep_recent=keep, strategy="extract"))()
@@ -126,7 +126,7 @@ def _compacting(strategy: StrategyChoice) -> Prepare:
         request = CompactRequest(keep_recent=keep, strategy=strategy)
 
         def run() -> Told:
-            session.facts = None
+            session.drop_facts()
             return _compacted(session, request, FactCache(session.working_dir))
 
         return run
@@ -140,7 +140,7 @@ def _read_ahead(strategy: StrategyChoice) -> Prepare:
 
     def prepare(folder: str, keep: int) -> Run:
         session = _opened(folder)
-        session.facts = facts = FactCache(session.working_dir)
+        facts = session.ensure_facts()
         request = CompactRequest(keep_recent=keep, strategy=strategy)
         _loop.run_until_complete(_learnt(session))
 

@@ -47,9 +47,7 @@ async def try_compaction(
     planned = planner(session, request)
     # While a compaction fills the session's cache, use a separate one. Otherwise the compaction would have to
     # wait for this dry run.
-    facts = FactCache(session.shown_dir) if session.facts is None or session.operation else session.facts
-    if session.facts is None and session.operation is None:
-        session.facts = facts
+    facts = FactCache(session.shown_dir) if session.operation else session.ensure_facts()
     work = work_of(session, request, check, facts)
 
     await read_keys(session, request)

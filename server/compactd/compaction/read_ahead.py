@@ -139,11 +139,9 @@ class _ReadState:
     def is_behind(self, session: Session) -> bool:
         """Return whether something is left to read in this session. If no messages are queued, queue the next
         ones."""
-        if session.facts is None:
-            session.facts = FactCache(session.shown_dir)
-        entries, originals = session.entries, session.state.originals
-        if session.facts is not self._facts or len(entries) < self._seen or self._is_once_more:
-            self._facts, self._seen, self._is_once_more = session.facts, 0, False
+        facts, entries, originals = session.ensure_facts(), session.entries, session.state.originals
+        if facts is not self._facts or len(entries) < self._seen or self._is_once_more:
+            self._facts, self._seen, self._is_once_more = facts, 0, False
             self._waiting.clear()
         if not self._waiting and self._seen < len(entries):
             # Slicing the end of a list is fast; a dict would be walked from its beginning.
@@ -156,12 +154,10 @@ class _ReadState:
 
     def slice_of(self, session: Session) -> Callable[[], None]:
         """Return a function that reads the next slice of queued messages. Run the function in a worker."""
-        facts, waiting = session.facts, self._waiting
+        facts, waiting = session.ensure_facts(), self._waiting
         is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
         def read() -> None:
-            if facts is None:
-                return
             with facts.lock:
                 until = monotonic() + SLICE_S
                 while waiting:

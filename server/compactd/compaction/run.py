@@ -17,7 +17,6 @@ from compactd.compaction.driver import CompactionOutcome, add_cost, budget_of, p
 from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
-from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
 from compactd.core.history.state import SessionState
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result
@@ -131,10 +130,8 @@ async def _carry_out(
     )
     try:
         require_stored(session, state)
-        if session.facts is None:
-            session.facts = FactCache(session.shown_dir)
         summariser = summariser_of(session, request)
-        work = work_of(session, request, running.check, session.facts)
+        work = work_of(session, request, running.check, session.ensure_facts())
         if isinstance(summariser, Summariser):
             work = msgspec.structs.replace(work, summariser_window=summariser.window)
         outcome = await run_flow(session, running, work, made, summariser)
@@ -143,7 +140,7 @@ async def _carry_out(
         require_stored(session, state)
         result = await _commit(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
-        session.facts = None  # a worker may still be reading into it
+        session.drop_facts()
         _report_failure(session, running, error)
         raise
     # Examine files only now that the result is on disk: if their file system hangs, only the advice is late.

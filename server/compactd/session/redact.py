@@ -213,8 +213,8 @@ async def _rebuild_state(session: Session) -> None:
             return state, Pending(state.path_items())
 
     state, pending = await session.host.in_worker(folded)
-    before, facts = session.state, session.facts
-    session.state, session.pending, session.facts = state, pending, None
+    before, facts = session.state, session.drop_facts()
+    session.state, session.pending = state, pending
     for entry in session.entries[len(entries) :]:
         session.state.apply(entry)
         if isinstance(entry, Appended):

@@ -169,8 +169,8 @@ class Session:
         """True if the client was given a context and has not yet appended the model's answer."""
         self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
-        """The cache of facts that were found in the messages, for the next compaction. None until a
-        compaction needs it."""
+        """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`
+        and `drop_facts` set it."""
         self.has_compaction_hook = False
         """True if the client has a compaction hook: the daemon asks the client before each compaction
         (`session/compacting`)."""
@@ -426,10 +426,23 @@ class Session:
         that writes the session.
         """
         self.state = replay(self.entries, decoder_of(self.entries))
-        self.facts = None  # the ids of its messages may be used again for other messages
+        self.drop_facts()  # the ids of their messages may be used again for other messages
         self.pending = Pending(self.state.path_items())
         self.last_sent_epoch = min(self.last_sent_epoch, self.state.epoch)
         self.refresh()
+
+    def ensure_facts(self) -> FactCache:
+        """Return the cache of facts. It is created at the first call."""
+        if self.facts is None:
+            from compactd.core.extract.facts import FactCache
+
+            self.facts = FactCache(self.shown_dir)
+        return self.facts
+
+    def drop_facts(self) -> FactCache | None:
+        """Forget all facts, and return their cache. A worker may still be using it."""
+        facts, self.facts = self.facts, None
+        return facts
 
     def release(self) -> None:
         """Free the memory of this closed session, in pieces. Call this in a worker, so that other sessions

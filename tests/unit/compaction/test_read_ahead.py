@@ -140,7 +140,7 @@ def test_facts_that_were_thrown_away_are_learnt_again() -> None:
         learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0)
         learner.note_request(METHODS["session/append"], "s")
         await learner.wait_idle()
-        one.facts = None
+        one.drop_facts()
         learner.note_request(METHODS["turn/begin"], "s")
         await learner.wait_idle()
 

@@ -21,7 +21,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, View, with_stub
 from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
 from compactd.core.summary.compaction import Draft, PruneOnly
-from compactd.core.summary.input import CompactionWork
+from compactd.core.summary.input import SummaryInput
 from compactd.core.tokens.counting import message_tokens
 from compactd.formats.messages.base import read_messages
 from compactd.formats.messages.neutral_out import encode_message
@@ -115,6 +115,7 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
     settings = merge([])
     inputs = Inputs(
         view=View(items=items, tail_from=0, tokens=tokens, epoch=1),
+        originals=items,
         fixed=Fixed(),
         settings=settings.settings,
         standing=compute_budget(
@@ -124,7 +125,6 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
         ),
         request=CompactRequest(target_tokens=budget, strategy="extract", force=True),
         counter=counter_for("auto", "o200k_base", MODEL),
-        originals=items,
     )
     began = time.perf_counter()
     try:
@@ -133,8 +133,7 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
         return REFUSED
     if isinstance(made, NotCompacted):
         return Made(text_of([item.message for item in items]), "", time.perf_counter() - began)
-    work = CompactionWork(inputs=inputs, originals=items, cache=cache if cache is not None else FactCache())
-    outcome = drive(work, made)
+    outcome = drive(SummaryInput(plan=made, facts=cache if cache is not None else FactCache()))
     seconds = time.perf_counter() - began
     if isinstance(outcome, Draft):
         return Made(text_of(_view_after(items, outcome)), outcome.summary, seconds)

@@ -13,7 +13,7 @@ from compactd.core.history.projection import project
 from compactd.core.history.tool_pairs import open_calls, pairs
 from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
 from compactd.core.planning.prune import prune
-from compactd.core.summary.compaction import CompactionOutcome, CompactionWork, Draft, PruneOnly, compact
+from compactd.core.summary.compaction import CompactionOutcome, Draft, PruneOnly, SummaryInput, compact
 from compactd.protocol.errors import CannotFit
 from tests.support.cut_laws import safe_cuts
 from tests.support.dialogue import (
@@ -101,7 +101,7 @@ def run(inputs: Inputs, originals: tuple[Item, ...]) -> CompactionOutcome | Cann
         return error
     if isinstance(made, NotCompacted):
         return made
-    return drive(compact(CompactionWork(inputs=inputs, originals=originals), made))[1]
+    return drive(compact(SummaryInput(plan=made)))[1]
 
 
 def view_after(inputs: Inputs, end: Draft | PruneOnly) -> View:

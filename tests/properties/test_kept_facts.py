@@ -35,12 +35,12 @@ REQUESTS = (
 
 def planned(session: Session, request: CompactRequest, *, from_scratch: bool) -> Plan | NotCompacted | str:
     inputs = inputs_of(session, request)
-    if from_scratch:
-        inputs = replace(inputs, known=None, limits=None, originals=tuple(session.state.path_items()))
+    scratch = replace(inputs, known=None, limits=None)
     try:
-        return plan(inputs)
+        made = plan(scratch if from_scratch else inputs)
     except CannotFit as error:
         return f"{error} {error.data}"
+    return replace(made, inputs=scratch) if isinstance(made, Plan) else made
 
 
 @pytest.mark.parametrize("profile", ["default", "go-agent"])

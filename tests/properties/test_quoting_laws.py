@@ -25,9 +25,9 @@ from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.compaction import (
     Ask,
     CompactionOutcome,
-    CompactionWork,
     Draft,
     ModelReply,
+    SummaryInput,
     compact,
 )
 from compactd.core.summary.fidelity import NOT_FOUND
@@ -95,14 +95,19 @@ class Session:
     def compact(self, request: CompactRequest, **given: object) -> Draft | None:
         view = replace(view_of(self.items), tail_from=self.tail_from)
         given = {"profile": self.profile, "context_window": 100_000, **given}
-        inputs = inputs_of(view, request=request, **given)  # type: ignore[arg-type]
+        inputs = inputs_of(
+            view,
+            originals=self.originals,
+            request=request,
+            **given,  # type: ignore[arg-type]
+        )
         try:
             made = plan(inputs)
         except CannotFit:
             return None
         if not isinstance(made, Plan):
             return None
-        end = self._driven(compact(CompactionWork(inputs=inputs, originals=self.originals), made))
+        end = self._driven(compact(SummaryInput(plan=made)))
         if not isinstance(end, Draft):
             return None
         seen: View = after(self.items, end)

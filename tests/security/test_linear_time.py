@@ -31,7 +31,7 @@ from compactd.core.planning.prune import stub_text
 from compactd.core.planning.request import CompactRequest
 from compactd.core.redaction.redaction import Codec, redact
 from compactd.core.summary.answers import clean_answer
-from compactd.core.summary.compaction import CompactionWork, compact
+from compactd.core.summary.compaction import SummaryInput, compact
 from compactd.core.text.atoms import atoms, commands, sentences
 from compactd.formats.agents import claude_code, openhands
 from compactd.formats.files.detect import read
@@ -385,7 +385,7 @@ def compacted(text: str) -> None:
     inputs = inputs_of(view_of(items), request=CompactRequest(strategy="extract", keep_messages=1))
     made = plan(inputs)
     assert isinstance(made, Plan)
-    drive(compact(CompactionWork(inputs=inputs, originals=tuple(items)), made))
+    drive(compact(SummaryInput(plan=made)))
 
 
 def scans(text: str) -> float:

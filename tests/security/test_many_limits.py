@@ -21,7 +21,7 @@ from compactd.core.constraints.patterns import LIMIT, NEGATIVE, pattern
 from compactd.core.history.entries import Item
 from compactd.core.planning.plan import Plan, plan
 from compactd.core.planning.request import CompactRequest
-from compactd.core.summary.compaction import CompactionWork, Draft, compact
+from compactd.core.summary.compaction import Draft, SummaryInput, compact
 from compactd.core.text.phrases import MAX_SEPARATE_PHRASES, Phrases
 from compactd.protocol.messages import Message, Role, Text
 from tests.security.test_linear_time import MOST, TIMES, UNNOTICED_S, took_s
@@ -63,7 +63,7 @@ def compacted(items: Sequence[Item], **settings: object) -> Draft:
     inputs = inputs_of(view_of(items), request=request, **settings)  # type: ignore[arg-type]
     made = plan(inputs)
     assert isinstance(made, Plan)
-    _, draft = drive(compact(CompactionWork(inputs=inputs, originals=tuple(items)), made))
+    _, draft = drive(compact(SummaryInput(plan=made)))
     assert isinstance(draft, Draft)
     return draft
 

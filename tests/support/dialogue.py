@@ -97,15 +97,18 @@ def standing_of(settings: Resolved, estimated: int, window: int | None = None) -
 def inputs_of(
     view: View,
     *,
+    originals: tuple[Item, ...] = (),
     fixed: Fixed = NOTHING_FIXED,
     pinned: Iterable[str] = (),
     request: CompactRequest = MANUAL,
     **given: object,
 ) -> Inputs:
-    """Return the inputs of a plan, counted as four characters per token."""
+    """Return the inputs of a plan, counted as four characters per token. Without `originals`, the view's
+    messages are the originals."""
     settings = resolved(**given)
     return Inputs(
         view=view,
+        originals=originals or view.items,
         fixed=fixed,
         settings=settings.settings,
         standing=standing_of(settings, view.tokens + fixed.system + fixed.tools),

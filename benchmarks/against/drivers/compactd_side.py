@@ -13,13 +13,14 @@ import msgspec
 from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, messages_in, pieces, serve
 from benchmarks.opened_inside import Record
 from compactd import __version__
-from compactd.compaction.driver import drive, planner, work_of
+from compactd.compaction.driver import drive, planner, summary_input
 from compactd.compaction.read_ahead import IdleAnalyzer
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.append import AppendRequest
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.core.planning.plan import NotCompacted
 from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.answers import NoModel
 from compactd.core.tokens.counting import Chars4, Counter, message_tokens, script_aware
 from compactd.daemon.app import GC_THRESHOLDS, Daemon
 from compactd.formats.messages.base import read_messages
@@ -165,7 +166,7 @@ def _compacted(session: Session, request: CompactRequest, facts: FactCache) -> T
     made = planner(session, request)()
     if isinstance(made, NotCompacted):
         raise ValueError(made.reason)
-    outcome = drive(work_of(session, request, _unchecked, facts), made)
+    outcome = drive(summary_input(session, made, facts, NoModel(), _unchecked))
     if isinstance(outcome, NotCompacted):
         raise ValueError(outcome.reason)
     return {"tokens": outcome.result.tokens_after}

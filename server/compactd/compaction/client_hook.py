@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.planning.plan import Plan
-from compactd.core.planning.request import CompactRequest
 from compactd.protocol.messages import Strategy, Trigger
 from compactd.session.host import ClientFailed
 from compactd.session.session import Session
@@ -73,11 +72,11 @@ class HookSkip(Struct, frozen=True):
     """The client's answer that it does not want this compaction."""
 
 
-async def ask_client_hook(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | HookSkip:
-    """Ask the client, if it has a compaction hook, about the planned compaction. Return the request with the
-    client's additions, or `HookSkip` if the client does not want the compaction."""
+async def ask_client_hook(session: Session, plan: Plan) -> Plan | HookSkip:
+    """Ask the client, if it has a compaction hook, about the planned compaction. Return the plan with the
+    client's additions to its request, or `HookSkip` if the client does not want the compaction."""
     if not session.has_compaction_hook:
-        return request
+        return plan
     params = HookParams(
         session_id=session.id,
         plan=PlanInfo(
@@ -102,12 +101,14 @@ async def ask_client_hook(session: Session, request: CompactRequest, plan: Plan)
             "the compaction goes on without an answer of the client to session/compacting: %s",
             error,
         )
-        return request
+        return plan
     if answer.cancel:
         return HookSkip()
-    return msgspec.structs.replace(
-        request,
-        context=(*request.context, *(answer.context or ())),
-        instructions=answer.instructions or request.instructions,
-        prompt=answer.prompt or request.prompt,
+    asked = plan.inputs.request
+    request = msgspec.structs.replace(
+        asked,
+        context=(*asked.context, *(answer.context or ())),
+        instructions=answer.instructions or asked.instructions,
+        prompt=answer.prompt or asked.prompt,
     )
+    return msgspec.structs.replace(plan, inputs=msgspec.structs.replace(plan.inputs, request=request))

@@ -20,22 +20,18 @@ from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
 from compactd.core.summary.compaction import (
     Ask,
-    CompactionWork,
-    Draft,
-    LazyCheck,
+    CompactionOutcome,
     NoModel,
-    PruneOnly,
     SummaryAnswer,
     SummaryFailed,
+    SummaryInput,
+    read_ahead,
 )
 from compactd.core.summary.compaction import compact as flow
 from compactd.models.tokenizers.line_counts import remember_lines
 from compactd.protocol.messages import CompactionResult
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation
-
-CompactionOutcome = Draft | PruneOnly | NotCompacted
-"""The outcome of a compaction's computation: a summary, only stubs for tool output, or nothing."""
 
 
 def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
@@ -51,14 +47,15 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:
-    """Return a copy of what a plan needs of the session's state, with the request. O(messages), at the speed
-    of copying memory."""
+    """Return a copy of what a plan needs, and what carrying it out needs, of the session's state, with the
+    request. O(messages), at the speed of copying memory."""
     state = session.state
     last = state.compactions()[-1:]
     may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
     is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
     return Inputs(
         view=state.view(),
+        originals=tuple(state.path_items()),
         fixed=Fixed(*state.fixed),
         settings=session.resolved.settings,
         standing=in_estimates(session.budget_status(), scale_of(state, session.counter)),
@@ -104,29 +101,32 @@ def budget_of(request: CompactRequest) -> str:
     return " ".join("-" if part is None else str(part) for part in asked)
 
 
-def work_of(
-    session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
-) -> CompactionWork:
-    """Return the input of a compaction's computation. The computation calls `check(phase, fraction)` to
-    report its progress; `check` raises `Cancelled` to stop it. `facts` keeps the facts of messages between
+def summary_input(
+    session: Session,
+    plan: Plan,
+    facts: FactCache,
+    summariser: Summariser | NoModel | SummaryFailed,
+    check: Callable[[str, float], None],
+) -> SummaryInput:
+    """Return what the summary of `plan` is made from. Making it calls `check(phase, fraction)` to report
+    progress; `check` raises `Cancelled` to stop it. `facts` keeps the facts of messages between
     compactions."""
-    inputs = inputs_of(session, request)
-    return CompactionWork(
-        inputs=inputs,
-        originals=tuple(session.state.path_items()),
+    return SummaryInput(
+        plan=plan,
+        facts=facts,
         working_dir=session.shown_dir,
-        cache=facts,
+        summariser_window=summariser.window if isinstance(summariser, Summariser) else None,
         check=check,
     )
 
 
-def drive(work: CompactionWork, made: Plan) -> CompactionOutcome:
-    """Carry out the plan `made` to its end without a model, and return the outcome. Every question for a
-    model gets the answer `NoModel`."""
-    flowing = CompactionDriver(work, made)
-    step = flowing.step(())
+def drive(given: SummaryInput) -> CompactionOutcome:
+    """Carry out the plan `given.plan` to its end without a model, and return the outcome. Every question for
+    a model gets the answer `NoModel`."""
+    driver = CompactionDriver(given)
+    step = driver.step(())
     while isinstance(step, tuple):
-        step = flowing.step(tuple(NoModel() for _ in step))
+        step = driver.step(tuple(NoModel() for _ in step))
     return step
 
 
@@ -134,21 +134,21 @@ class CompactionDriver:
     """A compaction in progress. Each step computes up to the next questions for a model, or to the end. A
     step may run in any thread."""
 
-    def __init__(self, work: CompactionWork, made: Plan) -> None:
+    def __init__(self, given: SummaryInput) -> None:
+        plan = given.plan
         # The summary is counted again each time it grows, so the counter remembers lines.
-        counter = remember_lines(work.inputs.counter)
-        work = msgspec.structs.replace(work, inputs=msgspec.structs.replace(work.inputs, counter=counter))
-        self._work, self._made, self._ahead = work, made, LazyCheck()
-        self._steps = flow(work, made, self._ahead)
-        self._cache = work.cache or FactCache()
+        inputs = msgspec.structs.replace(plan.inputs, counter=remember_lines(plan.inputs.counter))
+        self._given = msgspec.structs.replace(given, plan=msgspec.structs.replace(plan, inputs=inputs))
+        self._steps = flow(self._given)
         self._is_begun = False
 
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
         """Compute the next step. `answers` are the answers to the questions that the step before returned;
         the first step gets none. Return the next questions, or the outcome if this was the last step."""
-        if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
+        plan = self._given.plan
+        if not self._is_begun and plan.summary_budget and plan.strategies != ("truncate",):
             import_numpy()
-        with without_collector(), self._cache.lock:
+        with without_collector(), self._given.facts.lock:
             try:
                 if self._is_begun:
                     return self._steps.send(answers)
@@ -156,9 +156,9 @@ class CompactionDriver:
                 return next(self._steps)
             except StopIteration as end:
                 outcome: CompactionOutcome = end.value
-                # Free what was read ahead here in the worker. Otherwise the event loop would free it, all at
+                # Free what was computed here in the worker. Otherwise the event loop would free it, all at
                 # once.
-                self._ahead.release()
+                self._given.release()
                 return outcome
 
     def read_ahead(self, is_answered: Callable[[], bool]) -> None:
@@ -167,29 +167,28 @@ class CompactionDriver:
 
         The computation stops when `is_answered` returns true.
         """
-        with self._cache.lock:
-            self._ahead.read(self._work, self._made, is_answered)
+        with self._given.facts.lock:
+            read_ahead(self._given, is_answered)
 
 
 async def run_flow(
     session: Session,
     running: ExclusiveOperation,
-    work: CompactionWork,
-    made: Plan,
+    given: SummaryInput,
     summariser: Summariser | NoModel | SummaryFailed,
 ) -> CompactionOutcome:
-    """Carry out the plan `made` to its end, and return the outcome. The steps are computed in workers.
+    """Carry out the plan `given.plan` to its end, and return the outcome. The steps are computed in workers.
     Between the steps, the event loop waits for the summariser's answers."""
-    flowing = CompactionDriver(work, made)
+    driver = CompactionDriver(given)
     answers: tuple[SummaryAnswer, ...] = ()
     while True:
-        step = await session.host.run_compute(partial(flowing.step, answers), session.state.size)
+        step = await session.host.run_compute(partial(driver.step, answers), session.state.size)
         if not isinstance(step, tuple):
             return step
         running.expect(step[0].max_tokens)
         asking = answers_of(summariser, step, session, running.report_text)
         if isinstance(summariser, Summariser) and not answers:
-            asking = read_while_asking(asking, session, flowing.read_ahead)
+            asking = read_while_asking(asking, session, driver.read_ahead)
         answers = await running.run_unless_stopped(asking)
 
 

@@ -10,19 +10,18 @@ import msgspec
 
 from compactd.compaction.driver import (
     CompactionDriver,
-    CompactionOutcome,
     add_cost,
     drive,
     inputs_of,
     planner,
-    work_of,
+    summary_input,
 )
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.planning.candidates import CutProblem
 from compactd.core.planning.plan import NotCompacted, expected_result
 from compactd.core.planning.request import CompactRequest
-from compactd.core.summary.compaction import Ask, Draft
+from compactd.core.summary.compaction import Ask, CompactionOutcome, Draft
 from compactd.protocol.errors import Cancelled
 from compactd.protocol.messages import CompactionResult, Floor, Usage
 from compactd.session.session import Session
@@ -48,13 +47,9 @@ async def try_compaction(
     # While a compaction fills the session's cache, use a separate one. Otherwise the compaction would have to
     # wait for this dry run.
     facts = FactCache(session.shown_dir) if session.operation else session.ensure_facts()
-    work = work_of(session, request, check, facts)
-
     await read_keys(session, request)
     check_model(session, request)
     summariser = summariser_of(session, request)
-    if isinstance(summariser, Summariser):
-        work = msgspec.structs.replace(work, summariser_window=summariser.window)
 
     def attempt() -> CompactionOutcome | CompactionResult:
         made = planned()
@@ -62,13 +57,14 @@ async def try_compaction(
             return made
         if plan_only:
             return expected_result(made)
+        given = summary_input(session, made, facts, summariser, check)
         if isinstance(summariser, Summariser):
-            asks = CompactionDriver(work, made).step(())
+            asks = CompactionDriver(given).step(())
             if isinstance(asks, tuple):
                 return add_cost(
                     session, _with_asks(expected_result(made), asks, session.counter.count), summariser
                 )
-        return drive(work, made)
+        return drive(given)
 
     try:
         outcome = await session.host.run_compute(attempt, session.state.size)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from compactd.compaction.client_hook import HookSkip, ask_client_hook
-from compactd.compaction.driver import CompactionOutcome, add_cost, budget_of, planner, run_flow, work_of
+from compactd.compaction.driver import add_cost, budget_of, planner, run_flow, summary_input
 from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
@@ -22,8 +22,8 @@ from compactd.core.history.state import SessionState
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.prune import Pruning
 from compactd.core.planning.prune import prune as choose
-from compactd.core.planning.request import CompactRequest
-from compactd.core.summary.compaction import PruneOnly
+from compactd.core.planning.request import CompactRequest, Inputs
+from compactd.core.summary.compaction import CompactionOutcome, PruneOnly
 from compactd.protocol.errors import Cancelled, CannotFit, CompactdError, StorageFailed
 from compactd.protocol.messages import CompactionEnd, CompactionResult, CompactionStart, ErrorInfo, PruneEnd
 from compactd.session.memory import release_memory_soon
@@ -79,15 +79,14 @@ async def _run(session: Session, running: ExclusiveOperation, request: CompactRe
     """Plan the compaction, ask the client's hook, and carry out the plan. Return the result, which says so if
     nothing was compacted."""
     try:
-        # Messages that come after this are not in the plan. They follow the summary.
-        state, leaf = session.state, session.state.leaf
-        planned = session.host.run_compute(planner(session, request), session.state.size)
+        state = session.state
+        planned = session.host.run_compute(planner(session, request), state.size)
         made, _ = await asyncio.gather(planned, read_keys(session, request))
         check_model(session, request)
         if isinstance(made, NotCompacted):
             return expected_result(made, request.trigger)
-        wanted = await running.run_unless_stopped(ask_client_hook(session, request, made))
-        if isinstance(wanted, HookSkip):
+        plan = await running.run_unless_stopped(ask_client_hook(session, made))
+        if isinstance(plan, HookSkip):
             told = NotCompacted(
                 reason="the client cancelled it in its answer to session/compacting",
                 tokens=made.tokens_before,
@@ -95,7 +94,7 @@ async def _run(session: Session, running: ExclusiveOperation, request: CompactRe
             )
             return expected_result(told, request.trigger)
         try:
-            return await _carry_out(session, running, wanted, made, state, leaf)
+            return await _carry_out(session, running, plan, state)
         finally:
             release_memory_soon(session)
     finally:
@@ -104,15 +103,11 @@ async def _run(session: Session, running: ExclusiveOperation, request: CompactRe
 
 
 async def _carry_out(
-    session: Session,
-    running: ExclusiveOperation,
-    request: CompactRequest,
-    made: Plan,
-    state: SessionState,
-    leaf: str | None,
+    session: Session, running: ExclusiveOperation, plan: Plan, state: SessionState
 ) -> CompactionResult:
-    """Carry out the plan `made`: send the events, write the journal records, and return the result. `state`
-    and `leaf` are the session's state and newest entry at the time of the plan."""
+    """Carry out `plan` on the inputs that it has: send the events, write the journal records, and return the
+    result. `state` is the session's state from which the plan was made."""
+    request = plan.inputs.request
     # The event loop's clock is monotonic, and a simulation can replace it.
     world, began = session.host, asyncio.get_running_loop().time()
     number = session.write(
@@ -124,21 +119,18 @@ async def _carry_out(
         CompactionStart(
             compaction_id=running.compaction_id,
             trigger=request.trigger,
-            message_count=made.messages_before,
-            tokens_before=made.tokens_before,
+            message_count=plan.messages_before,
+            tokens_before=plan.tokens_before,
         )
     )
     try:
-        require_stored(session, state)
         summariser = summariser_of(session, request)
-        work = work_of(session, request, running.check, session.ensure_facts())
-        if isinstance(summariser, Summariser):
-            work = msgspec.structs.replace(work, summariser_window=summariser.window)
-        outcome = await run_flow(session, running, work, made, summariser)
+        given = summary_input(session, plan, session.ensure_facts(), summariser, running.check)
+        outcome = await run_flow(session, running, given, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, summariser))
         require_stored(session, state)
-        result = await _commit(session, running, request, outcome, began, leaf, work.inputs.counter.name)
+        result = await _commit(session, running, plan.inputs, outcome, began)
     except BaseException as error:
         session.drop_facts()
         _report_failure(session, running, error)
@@ -176,15 +168,12 @@ def require_stored(session: Session, planned: SessionState) -> None:
 async def _commit(
     session: Session,
     running: ExclusiveOperation,
-    request: CompactRequest,
+    inputs: Inputs,
     outcome: CompactionOutcome,
     began: float,
-    leaf: str | None,
-    estimator: str,
 ) -> CompactionResult:
-    """Write `outcome` to the journal. Return the result of the compaction, with its id and its times. `began`
-    is the event loop's time at the start. `leaf` is the newest entry when the plan was made. `estimator` is
-    the name of the tokenizer that counted."""
+    """Write `outcome` to the journal. Return the result of the compaction, with its id and its times.
+    `inputs` are those of the plan. `began` is the event loop's time at the start."""
     if isinstance(outcome, NotCompacted):
         session.write(
             CompactionEnded(
@@ -194,7 +183,7 @@ async def _commit(
                 reason=outcome.reason,
             )
         )
-        return expected_result(outcome, request.trigger)
+        return expected_result(outcome, inputs.request.trigger)
     now, state = session.host.now(), session.state
     result = msgspec.structs.replace(
         outcome.result,
@@ -212,12 +201,13 @@ async def _commit(
                 parent=state.leaf,
                 tokens_saved=outcome.tokens_saved,
                 compaction_id=running.compaction_id,
-                estimator=estimator,
+                estimator=inputs.counter.name,
             )
         )
         await session.wait_durable(number)
         return result
-    first_kept = outcome.first_kept or state.first_after(leaf)
+    # If the tail is empty, it begins with the first message that was appended after the plan was made.
+    first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
     number = session.write(
         Compacted(
             id=state.next_id,
@@ -233,8 +223,8 @@ async def _commit(
             stubs=outcome.stubs,
             read_files=result.read_files,
             modified_files=result.modified_files,
-            asked=budget_of(request),
-            estimator=estimator,
+            asked=budget_of(inputs.request),
+            estimator=inputs.counter.name,
         )
     )
     await session.wait_durable(number)

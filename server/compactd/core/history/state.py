@@ -186,10 +186,9 @@ class SessionState:
         """Return whether a message, compaction or prune with this id exists on any branch."""
         return entry_id in self._parents
 
-    def first_after(self, entry_id: EntryId | None) -> EntryId | None:
-        """Return the first message on the path after the entry, or the first of all if `entry_id` is None.
-        Return None if there is no such message."""
-        start = 0 if entry_id is None else entry_index(self.path, entry_id) + 1
+    def first_after(self, entry_id: EntryId) -> EntryId | None:
+        """Return the first message on the path after the entry; None if there is no such message."""
+        start = entry_index(self.path, entry_id) + 1
         return next((i for i in self.path[start:] if i in self.originals), None)
 
     def messages_behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:

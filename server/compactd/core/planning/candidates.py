@@ -127,7 +127,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
         """Build the problem of compacting `inputs.view`. The cost is proportional to the part of the view
         that `inputs.known` has not cached."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
-        known = inputs.known or nothing_cached(inputs.originals or items)
+        known = inputs.known or nothing_cached(inputs.originals)
         outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
         merged = items[0] if items and is_summary(items[0].message) else None
         limit = largest_request(inputs.standing.window, inputs.standing.cap)

@@ -60,6 +60,9 @@ class NotCompacted(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """A description of what a compaction will do."""
 
+    inputs: Inputs
+    """What the plan was made from. It is carried out on exactly these: messages that are appended later
+    follow the summary."""
     trigger: Trigger
     strategies: tuple[Strategy, ...]
     """The strategies to try, in this order, until one of them gives a summary."""
@@ -291,6 +294,7 @@ def _make_plan(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> Plan | 
         prefix = _prefix(inputs, case, shape)
     constraints, dropped, uncounted = case.constraints(shape, budget) if is_summarised else ((), (), 0)
     return Plan(
+        inputs=inputs,
         trigger=inputs.request.trigger,
         strategies=strategies,
         merged=None if case.merged is None else ids[0],

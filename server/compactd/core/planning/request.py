@@ -71,6 +71,10 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Everything that a plan is computed from."""
 
     view: View
+    originals: tuple[Item, ...]
+    """Every message of the session's current branch as it was appended, oldest first, compacted or not. The
+    user's constraints are searched in these. Summaries are made from these, so that repeated compactions lose
+    nothing."""
     fixed: Fixed
     settings: Settings
     standing: BudgetStatus
@@ -80,14 +84,10 @@ class Inputs(Struct, frozen=True, kw_only=True):
     pinned: Collection[EntryId] = ()
     """Ids of messages that `session/pin` pinned. Messages that are pinned by their own `meta` need not be
     listed."""
-    originals: tuple[Item, ...] = ()
-    """Every message of the session's current branch as it was appended, oldest first, compacted or not. The
-    user's constraints are searched in these. Empty means the view's messages."""
     limits: LimitIndex | None = None
     """The session's cache of the limits that were found in the user's messages."""
     known: CachedView | None = None
-    """A cache of what earlier plans computed of the view and its branch. If it is given, `originals` may be
-    empty."""
+    """A cache of what earlier plans computed of the view and its branch."""
 
 
 def check_budgets(request: CompactRequest) -> None:

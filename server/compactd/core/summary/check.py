@@ -9,32 +9,20 @@ docs/dev/behaviour.md, "A compaction", 4.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.yield_gil import yield_gil
-from compactd.core.constraints.constraints import Constraints, bullets, lines_under, missing_constraints
+from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
-from compactd.core.extract.extract import AtomFacts, ExtractSource, FactCache, learn_facts
-from compactd.core.planning.plan import Plan
 from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
-from compactd.core.summary.input import (
-    CompactionWork,
-    Material,
-    frame_summary,
-    item_texts,
-    layout_of,
-    request_of,
-)
+from compactd.core.summary.input import SummaryInput, item_texts
 from compactd.core.summary.message import add_under_heading, truncated_summary
-from compactd.core.summary.retention import FactSearch
-from compactd.core.text.slices import clear
 from compactd.core.text.summary_format import CONSTRAINTS, NONE, Layout
 from compactd.protocol.messages import Retention
 
@@ -72,133 +60,75 @@ class CheckedSummary(Struct, frozen=True, kw_only=True):
 
 
 class SummaryCheck:
-    """Checks the summaries of one compaction. The messages are analysed once; then several summaries can be
-    checked."""
+    """Checks the summaries of one compaction."""
 
-    def __init__(self, work: CompactionWork, made: Plan, material: Material) -> None:
-        """Analyse the messages of a compaction. O(features of the removed messages + length of those that
-        stay)."""
-        self._work, self._made, self._material = work, made, material
-        self._layout: Layout = layout_of(work)
-        self._count = work.inputs.counter.count
-        stays = tuple(text for item in material.stays for text in item_texts(item))
-        self._demands = Constraints(made.constraints, made.superseded)
-        self._source: ExtractSource | None = None
-        self._cache = work.cache if work.cache is not None else FactCache()
-        known = AtomFacts(self._cache) if made.strategies == ("truncate",) else self._cache
-        # Compute the facts in the order of the conversation, so that the names in them do not depend on
-        # whether the search or the extract is made first.
-        learn_facts(conversation_order(material.gone, material.stays), known, work.working_dir)
-        yield_gil()
-        self._search = FactSearch(material.gone, stays, cache=known, demands=self._demands)
-        yield_gil()
-
-    @property
-    def source(self) -> ExtractSource:
-        """The scored conversation that extracts are written from. Computed at the first use, in
-        O(features)."""
-        if self._source is None:
-            self._source = ExtractSource(
-                self._material.gone,
-                self._material.stays,
-                request=request_of(self._material.stays),
-                budget_tokens=self._made.summary_budget,
-                working_dir=self._work.working_dir,
-                cache=self._cache,
-                demands=self._demands,
-            )
-        return self._source
-
-    def release(self) -> None:
-        """Free everything that was computed, piece by piece. Nothing can be checked afterwards.
-        O(features)."""
-        source, self._source = self._source, None
-        if source is not None:
-            source.release()
-        clear(vars(self._search))
-
-    def prepare(self) -> Iterator[None]:
-        """Compute, in steps, what is needed to check and to repair most summaries of a model. Yield after
-        each step."""
-        self._search.prepare_lines()
-        yield
-        if self._original_texts:
-            yield
-        source = self.source
-        yield
-        # A repair takes at most half of what the model's summary leaves of the budget, so at most this.
-        most = self._made.summary_budget // RECORD_DIVISOR
-        found = source.record(most, self._count, lead="", layout=self._layout)
-        yield
-        self._search.with_summary(found.text)
-        yield
+    def __init__(self, given: SummaryInput) -> None:
+        self._given, self._plan = given, given.plan
+        self._count, self._layout = given.count, given.layout
 
     def check_extract(self, text: str) -> CheckedSummary:
         """Return the checked text of the strategy `extract`, with lost facts added. It already contains the
         constraints."""
-        lines = self._supplement(text, self._made.summary_budget - self._count(text))
+        lines = self._supplement(text, self._plan.summary_budget - self._count(text))
         text = self._fit_lines(
             lines, text, lambda lines: add_under_heading(text, lines, self._layout.context, self._end)
         )
-        return CheckedSummary(text=text, retention=self._search.with_summary(text))
+        return CheckedSummary(text=text, retention=self._given.search.with_summary(text))
 
     def check_truncated(self, extra: str) -> CheckedSummary:
         """Return the checked summary of the strategy `truncate`, which contains `extra` and the numbers of
         removed messages, with the constraints and the lost facts added."""
-        made, rules = self._made, self._work.inputs.settings.rules
+        plan, rules = self._plan, self._plan.inputs.settings.rules
 
         def text_of(*parts: str) -> str:
             return truncated_summary(
                 rules,
-                self._material.gone,
-                messages=made.messages_removed,
+                self._given.gone,
+                messages=plan.messages_removed,
                 extra="\n\n".join(part for part in parts if part),
-                read=self._material.read,
-                modified=self._material.modified,
-                budget_tokens=made.summary_budget,
-                counter=self._work.inputs.counter,
+                read=self._given.files.read,
+                modified=self._given.files.modified,
+                budget_tokens=plan.summary_budget,
+                counter=self._plan.inputs.counter,
             )
 
-        pinned = "\n".join((CONSTRAINTS, *bullets(made.constraints))) if made.constraints else ""
+        pinned = "\n".join((CONSTRAINTS, *bullets(plan.constraints))) if plan.constraints else ""
         text = text_of(extra, pinned)
-        room = made.summary_budget - self._count(text) - self._count(self._layout.context + "\n\n")
+        room = plan.summary_budget - self._count(text) - self._count(self._layout.context + "\n\n")
         text = self._fit_lines(
             self._supplement(text, room),
             text,
             lambda lines: text_of(extra, pinned, f"{self._layout.context}\n{lines}"),
         )
-        return CheckedSummary(text=text, retention=self._search.with_summary(text))
+        return CheckedSummary(text=text, retention=self._given.search.with_summary(text))
 
     def check_answer(self, body: str) -> CheckedSummary:
         """Check `body`, the summary that a model wrote. If it kept too few facts, repair it or, if there is
         no room for that, return a result with `why`."""
-        made = self._made
-        own = frame_summary(self._work, made, self._material, body)
-        before = self._search.with_summary(own).score
+        budget = self._plan.summary_budget
+        own = self._given.frame(body)
+        before = self._given.search.with_summary(own).score
         strange = self._find_unfounded(body)
         found = self._attribute(body)
         body = self._with_constraints(found.text)
         note = ""
-        if before < self._work.inputs.settings.retention_floor:
+        if before < self._plan.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
-            room = made.summary_budget - self._count(own)
-            if room < made.summary_budget // CROWDED or room < MIN_RECORD_TOKENS:
+            room = budget - self._count(own)
+            if room < budget // CROWDED or room < MIN_RECORD_TOKENS:
                 return CheckedSummary(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
             body = self._repair(body)
             note = f"{kept}; the summary of the strategy extract was added"
-        text = frame_summary(self._work, made, self._material, body)
-        lines = self._supplement(text, made.summary_budget - self._count(text))
+        text = self._given.frame(body)
+        lines = self._supplement(text, budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
-
-        def text_of(body: str) -> str:
-            return frame_summary(self._work, made, self._material, body + told)
 
         text = self._fit_lines(
             lines,
-            text_of(body) if told else text,
-            lambda lines: text_of(add_under_heading(body, lines, self._layout.context)),
+            self._given.frame(body + told) if told else text,
+            lambda lines: self._given.frame(add_under_heading(body, lines, self._layout.context) + told),
         )
-        retention = replace(self._search.with_summary(text), before=before)
+        retention = replace(self._given.search.with_summary(text), before=before)
         return CheckedSummary(
             text=text, retention=retention, note=note, unfounded=strange, remarks=found.remarks
         )
@@ -207,7 +137,7 @@ class SummaryCheck:
         """Return `text` with as many lines of `supplement` as the budget has room for. `text_of` writes the
         text with the lines that it gets. Each attempt is counted as a whole, because joined lines can take a
         token more than the sum of the single ones."""
-        most = max(self._made.summary_budget, self._count(text))
+        most = max(self._plan.summary_budget, self._count(text))
         lines = supplement.splitlines()
         while lines:
             fuller = text_of("\n".join(lines))
@@ -219,19 +149,19 @@ class SummaryCheck:
     @property
     def _end(self) -> str:
         """The beginning of the profile's end line, up to the number of messages."""
-        return self._work.inputs.settings.rules.end.partition("{")[0]
+        return self._plan.inputs.settings.rules.end.partition("{")[0]
 
     def _supplement(self, text: str, room: int) -> str:
         """Return lines that name facts which `text` lost, in at most `room` tokens."""
-        most = min(room, self._made.summary_budget // SUPPLEMENT_DIVISOR)
-        return self._search.supplement(text, most, self._count) if most > 0 else ""
+        most = min(room, self._plan.summary_budget // SUPPLEMENT_DIVISOR)
+        return self._given.search.supplement(text, most, self._count) if most > 0 else ""
 
     def _with_constraints(self, body: str) -> str:
         """Return `body` with the constraints that it lacks."""
         heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
         words = heading_of(heading)
         lacking = missing_constraints(
-            self._made.constraints, lines_under(body, lambda line: heading_of(line) == words)
+            self._plan.constraints, lines_under(body, lambda line: heading_of(line) == words)
         )
         if not lacking:
             return body
@@ -243,7 +173,7 @@ class SummaryCheck:
         sections = self._layout.sections
         constraints = next(heading for heading, parts in sections if CONSTRAINTS in parts)
         is_mixed = constraints != CONSTRAINTS
-        most = self._made.summary_budget
+        most = self._plan.summary_budget
         return attribute(
             body,
             self._typed_words,
@@ -251,32 +181,27 @@ class SummaryCheck:
             rules=() if is_mixed else (heading_of(constraints),),
             mixed=(heading_of(constraints),) if is_mixed else (),
             remarks_under=self._layout.context,
-            fits=lambda text: (
-                self._count(frame_summary(self._work, self._made, self._material, text)) <= most
-            ),
+            fits=lambda text: self._count(self._given.frame(text)) <= most,
         )
 
     @cached_property
     def _typed_words(self) -> TypedWords:
         """The words that the user typed in this conversation. O(their characters)."""
-        return TypedWords(item for item, _ in conversation_order(self._material.gone, self._material.stays))
+        return TypedWords(item for item, _ in conversation_order(self._given.gone, self._given.stays))
 
     @cached_property
     def _foreign(self) -> ForeignWords:
         """The words of this conversation that neither the user nor the model wrote."""
-        return ForeignWords(
-            [item for item, _ in conversation_order(self._material.gone, self._material.stays)]
-        )
+        return ForeignWords([item for item, _ in conversation_order(self._given.gone, self._given.stays)])
 
     def _repair(self, body: str) -> str:
         """Return `body` with lines of `extract` under the same headings, as many as the budget has room
         for."""
-        work, made, layout = self._work, self._made, self._layout
-        left = made.summary_budget - self._count(frame_summary(work, made, self._material, body))
-        room = left // RECORD_DIVISOR
+        layout = self._layout
+        room = (self._plan.summary_budget - self._count(self._given.frame(body))) // RECORD_DIVISOR
         if room < MIN_RECORD_TOKENS:
             return body
-        found = self.source.record(room, self._count, lead="", layout=layout)
+        found = self._given.source.record(room, self._count, lead="", layout=layout)
         for heading, lines in _sections(found.text, layout).items():
             fresh = "\n".join(line for line in lines if line not in body)
             if fresh.strip():
@@ -286,17 +211,10 @@ class SummaryCheck:
     def _find_unfounded(self, body: str) -> tuple[str, ...]:
         """Return what `body` states but neither the conversation nor the summariser's instructions
         contain."""
-        work, material = self._work, self._material
-        request = work.inputs.request
+        merged, request = self._given.merged, self._plan.inputs.request
         told = (request.instructions or "", *request.context)
-        known = () if material.merged is None else tuple(item_texts(material.merged))
-        return find_unfounded(body, (*told, *known), self._original_texts, self._search.programs)
-
-    @cached_property
-    def _original_texts(self) -> tuple[str, ...]:
-        """The texts of all originals, removed ones and those that stay."""
-        past = (*self._material.gone, *self._material.stays)
-        return tuple([text for item in past for text in item_texts(item)])
+        known = () if merged is None else tuple(item_texts(merged))
+        return find_unfounded(body, (*told, *known), self._given.texts, self._given.search.programs)
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from compactd.core.history.entries import EntryId, Item, Stub, with_stub
+from compactd.core.history.entries import EntryId, Item, Stub
 from compactd.core.history.projection import project
 from compactd.core.planning.candidates import constraint_tokens
 from compactd.core.planning.plan import NotCompacted, Plan, without_room
@@ -21,9 +21,8 @@ from compactd.core.summary.answers import ModelReply as ModelReply
 from compactd.core.summary.answers import NoModel as NoModel
 from compactd.core.summary.answers import SummaryAnswer as SummaryAnswer
 from compactd.core.summary.answers import SummaryFailed as SummaryFailed
-from compactd.core.summary.check import CheckedSummary, SummaryCheck
-from compactd.core.summary.input import CompactionWork as CompactionWork
-from compactd.core.summary.input import Material, layout_of, material_of
+from compactd.core.summary.check import RECORD_DIVISOR, CheckedSummary, SummaryCheck
+from compactd.core.summary.input import SummaryInput as SummaryInput
 from compactd.core.summary.message import before_files
 from compactd.core.summary.questions import Ask as Ask
 from compactd.core.summary.questions import item_text, previous_summary, summarise
@@ -83,104 +82,76 @@ SummarySteps = Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], _Summary]
 """A generator of questions that returns the summary of one strategy."""
 
 
-def _not_yet() -> bool:
-    return False
+def read_ahead(given: SummaryInput, is_answered: Callable[[], bool]) -> None:
+    """Compute what the check and the repair of a model's summary will need, until `is_answered` returns true.
+    Less is then left to do after the model's answer.
 
-
-class LazyCheck:
-    """The part of checking and repairing a summary that does not depend on its text. It can be done ahead,
-    while a model writes; otherwise it is done at the first use."""
-
-    def __init__(self) -> None:
-        self._guard: SummaryCheck | None = None
-        self._material: Material | None = None
-
-    def material(self, work: CompactionWork, made: Plan) -> Material:
-        """Return the messages of the compaction, sorted into those that are removed and those that stay.
-        Computed at the first call."""
-        if self._material is None:
-            self._material = material_of(work, made)
-        return self._material
-
-    def guard(self, work: CompactionWork, made: Plan, material: Material) -> SummaryCheck:
-        """Return the object that checks the summaries of this compaction. Created at the first call."""
-        if self._guard is None:
-            self._guard = SummaryCheck(work, made, material)
-        return self._guard
-
-    def release(self) -> None:
-        """Free the messages and the checks, piece by piece. O(features)."""
-        guard, self._guard, self._material = self._guard, None, None
-        if guard is not None:
-            guard.release()
-
-    def read(self, work: CompactionWork, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
-        """Do as much of the work as possible until `is_answered` returns true. Less is then left to do after
-        the model's answer.
-
-        O(text) at the first call. Raise what `work.check` raises. Must not run at the same time as `compact`.
-        """
-        for _ in self._steps(work, made):
-            work.at("summarize", 0.1)
-            if is_answered():
-                return
-
-    def _steps(self, work: CompactionWork, made: Plan) -> Iterator[None]:
-        """Do what can be done before the model answers: compute the facts of the messages, and prepare the
-        checks of the summary. Yield after each step."""
-        material = self.material(work, made)
-        if work.cache is not None:
-            for item in material.gone:
-                work.cache.learn(item)
-                yield
-        if material.files:
-            yield
-        yield from self.guard(work, made, material).prepare()
-
-
-def compact(
-    work: CompactionWork, made: Plan, ahead: LazyCheck | None = None
-) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
-    """Carry out the plan `made`. Yield questions that may be asked at the same time, take their answers in
-    the same order, and return what to journal or why there is nothing to journal.
-
-    With `extract` and `truncate` there are no questions. Raise what `work.check` raises; in that case nothing
-    has changed.
+    O(text) at the first call. Raise what `given.check` raises. Must not run at the same time as `compact`.
     """
-    work.at("prepare", 0.0)
-    ahead = ahead or LazyCheck()
-    material = ahead.material(work, made)
-    if not made.summary_budget:
-        return _prune_only(work, made, material)
+    for _ in _parts_to_check(given):
+        given.at("summarize", 0.1)
+        if is_answered():
+            return
+
+
+def _parts_to_check(given: SummaryInput) -> Iterator[object]:
+    """Compute, one after the other, the parts of `given` that do not depend on the model's answer, and yield
+    each."""
+    for item in given.gone:
+        yield given.facts.learn(item)
+    yield given.files
+    given.search.prepare_lines()
+    yield given.search
+    yield given.texts
+    yield given.source
+    # A repair takes at most this share of what the model's summary leaves of the budget.
+    most = given.plan.summary_budget // RECORD_DIVISOR
+    extract = given.source.record(most, given.count, lead="", layout=given.layout)
+    yield extract
+    yield given.search.with_summary(extract.text)
+
+
+def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
+    """Carry out the plan `given.plan`. Yield questions that may be asked at the same time, take their answers
+    in the same order, and return what to journal or why there is nothing to journal.
+
+    With `extract` and `truncate` there are no questions. Raise what `given.check` raises; in that case
+    nothing has changed.
+    """
+    plan = given.plan
+    given.at("prepare", 0.0)
+    if not plan.summary_budget:
+        return _prune_only(given)
     whys: list[str] = []
     usage: Usage | None = None
-    for strategy in made.strategies:
-        work.at(strategy, 0.1)
-        summary = yield from _run_strategy(strategy, work, made, material, ahead)
+    check = SummaryCheck(given)
+    for strategy in plan.strategies:
+        given.at(strategy, 0.1)
+        summary = yield from _run_strategy(strategy, given)
         usage = summary.usage or usage
         if summary.why:
             whys.append(f"{strategy}: {summary.why}")
             continue
-        work.at("check", 0.8)
-        checked = _check_summary(strategy, ahead.guard(work, made, material), summary)
+        given.at("check", 0.8)
+        checked = _check_summary(strategy, check, summary)
         if checked.why:
             whys.append(f"{strategy}: {checked.why}")
             continue
-        view = (_summary_item(work, material, checked.text), *material.stays)
-        after = _request_tokens(work, view)
-        if not _is_better(made, after):
+        view = (_summary_item(given, checked.text), *given.stays)
+        after = _request_tokens(plan, view)
+        if not _is_better(plan, after):
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
             continue
-        work.at("done", 1.0)
-        told = (made.note, without_room(made, checked.text), *whys, checked.note)
+        given.at("done", 1.0)
+        told = (plan.note, without_room(plan, checked.text), *whys, checked.note)
         reason = "; ".join(part for part in told if part)
-        result = _result(made, material, strategy, after, reason)
+        result = _result(given, strategy, after, reason)
         return Draft(
             summary=checked.text,
             summary_tokens=view[0].tokens,
-            first_kept=made.first_kept,
-            pinned=made.pinned,
-            stubs=made.stubs,
+            first_kept=plan.first_kept,
+            pinned=plan.pinned,
+            stubs=plan.stubs,
             result=replace(
                 result,
                 retention=checked.retention,
@@ -190,128 +161,124 @@ def compact(
             ),
         )
     reason = f"compacting would not make it smaller ({'; '.join(whys)})"
-    return NotCompacted(reason=reason, tokens=made.tokens_before, messages=made.messages_before)
+    return NotCompacted(reason=reason, tokens=plan.tokens_before, messages=plan.messages_before)
 
 
-def _run_strategy(
-    strategy: Strategy, work: CompactionWork, made: Plan, material: Material, ahead: LazyCheck
-) -> SummarySteps:
+def _run_strategy(strategy: Strategy, given: SummaryInput) -> SummarySteps:
     """Write the summary of one strategy and return it. Yield the questions that the strategy asks a model."""
     match strategy:
         case "summarize":
-            return (yield from _summarise(work, made, material))
+            return (yield from _summarise(given))
         case "extract":
-            return _extract(work, made, material, ahead.guard(work, made, material))
+            return _extract(given)
         case "truncate":
-            count = work.inputs.counter.count
-            return _Summary(text=list_steps(material.prefix, 0, count) if material.prefix else "")
+            return _Summary(text=list_steps(given.prefix, 0, given.count) if given.prefix else "")
 
 
-def _check_summary(strategy: Strategy, guard: SummaryCheck, summary: _Summary) -> CheckedSummary:
+def _check_summary(strategy: Strategy, check: SummaryCheck, summary: _Summary) -> CheckedSummary:
     """Return the summary of one strategy after the checks that the strategy needs."""
     match strategy:
         case "summarize":
-            return guard.check_answer(summary.text)
+            return check.check_answer(summary.text)
         case "extract":
-            return guard.check_extract(summary.text)
+            return check.check_extract(summary.text)
         case "truncate":
-            return guard.check_truncated(summary.text)
+            return check.check_truncated(summary.text)
 
 
-def _summarise(work: CompactionWork, made: Plan, material: Material) -> SummarySteps:
+def _summarise(given: SummaryInput) -> SummarySteps:
     """Ask a model for the summary. Yield the questions, and return the summary or why there is none."""
-    inputs, rules = work.inputs, work.inputs.settings.rules
+    plan, inputs, rules = given.plan, given.plan.inputs, given.plan.inputs.settings.rules
     previous = None
-    if material.merged is not None:
-        previous = previous_summary(item_text(material.merged), rules.lead, rules.end)
+    if given.merged is not None:
+        previous = previous_summary(item_text(given.merged), rules.lead, rules.end)
     asked = yield from summarise(
         inputs,
-        material.history,
-        material.prefix,
+        given.history,
+        given.prefix,
         previous or None,
-        budget_tokens=made.summary_budget - constraint_tokens(made.constraints, inputs.counter),
-        window=work.summariser_window,
+        budget_tokens=plan.summary_budget - constraint_tokens(plan.constraints, inputs.counter),
+        window=given.summariser_window,
     )
     if asked.why:
         return _Summary(why=asked.why, usage=asked.usage)
     return _Summary(text=asked.text, usage=asked.usage)
 
 
-def _extract(work: CompactionWork, made: Plan, material: Material, guard: SummaryCheck) -> _Summary:
+def _extract(given: SummaryInput) -> _Summary:
     """Write and return the summary without a model: the extract, the beginning of a split turn, and the end
     line."""
-    inputs, counter = work.inputs, work.inputs.counter
-    rules = inputs.settings.rules
-    budget = made.summary_budget
-    end = rules.end.format(n=made.messages_removed)
+    plan, count, rules = given.plan, given.count, given.plan.inputs.settings.rules
+    budget = plan.summary_budget
+    end = rules.end.format(n=plan.messages_removed)
     begun = ""
-    if material.prefix:
+    if given.prefix:
         most = min(MAX_STEPS_TOKENS, max(MIN_STEPS_TOKENS, budget // STEPS_DIVISOR))
-        begun = list_steps(material.prefix, most, counter.count)
-    around = sum(counter.count(part) + 1 for part in (begun, end) if part)
-    found = guard.source.record(budget - around, counter.count, lead=rules.lead, layout=layout_of(work))
+        begun = list_steps(given.prefix, most, count)
+    around = sum(count(part) + 1 for part in (begun, end) if part)
+    found = given.source.record(budget - around, count, lead=rules.lead, layout=given.layout)
     text = before_files(found.text, begun)
     return _Summary(text=f"{text}\n\n{end}" if end else text)
 
 
-def _prune_only(work: CompactionWork, made: Plan, material: Material) -> PruneOnly | NotCompacted:
+def _prune_only(given: SummaryInput) -> PruneOnly | NotCompacted:
     """Return the result of a plan that removes no message, only shortens tool results."""
-    stubs = {stub.entry_id: stub for stub in made.stubs}
-    items = work.inputs.view.items
-    view = tuple(with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items)
-    after = _request_tokens(work, view)
-    if not _is_better(made, after):
+    plan = given.plan
+    after = _request_tokens(plan, given.stays if given.merged is None else (given.merged, *given.stays))
+    if not _is_better(plan, after):
         return NotCompacted(
             reason="nothing to compact: nothing can be removed",
-            tokens=made.tokens_before,
-            messages=made.messages_before,
+            tokens=plan.tokens_before,
+            messages=plan.messages_before,
         )
-    result = _result(made, material, made.strategies[-1], after, "only tool results were shortened")
-    return PruneOnly(stubs=made.stubs, tokens_saved=made.tokens_before - after, result=result)
+    result = _result(given, plan.strategies[-1], after, "only tool results were shortened")
+    return PruneOnly(stubs=plan.stubs, tokens_saved=plan.tokens_before - after, result=result)
 
 
-def _is_better(made: Plan, after: int) -> bool:
+def _is_better(plan: Plan, after: int) -> bool:
     """Return whether a request of `after` tokens is smaller than before and within the limit."""
-    return after < made.tokens_before and (made.limit is None or after <= made.limit)
+    return after < plan.tokens_before and (plan.limit is None or after <= plan.limit)
 
 
-def _request_tokens(work: CompactionWork, view: Sequence[Item]) -> int:
+def _request_tokens(plan: Plan, view: Sequence[Item]) -> int:
     """Return the tokens of the whole request with this view: system prompt, tools, messages, and what the
     projection adds to make them valid."""
-    fixed = work.inputs.fixed
-    return fixed.system + fixed.tools + project(view, work.inputs.counter).tokens
+    fixed = plan.inputs.fixed
+    return fixed.system + fixed.tools + project(view, plan.inputs.counter).tokens
 
 
-def _result(made: Plan, material: Material, strategy: Strategy, after: int, reason: str) -> CompactionResult:
+def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) -> CompactionResult:
     """Return the result for the client."""
+    plan = given.plan
     return CompactionResult(
         compacted=True,
         reason=reason,
-        trigger=made.trigger,
+        trigger=plan.trigger,
         strategy=strategy,
-        messages_before=made.messages_before,
-        messages_after=made.messages_after,
-        messages_removed=made.messages_removed,
-        tokens_before=made.tokens_before,
+        messages_before=plan.messages_before,
+        messages_after=plan.messages_after,
+        messages_removed=plan.messages_removed,
+        tokens_before=plan.tokens_before,
         tokens_after=after,
-        tokens_saved=made.tokens_before - after,
-        first_kept_entry_id=made.first_kept,
-        kept_messages=len(made.kept),
-        pinned_entry_ids=made.pinned,
-        pinned=made.pin_reasons,
-        split_turn=made.is_split,
-        read_files=material.read,
-        modified_files=material.modified,
-        pruned_tool_results=made.shortened,
+        tokens_saved=plan.tokens_before - after,
+        first_kept_entry_id=plan.first_kept,
+        kept_messages=len(plan.kept),
+        pinned_entry_ids=plan.pinned,
+        pinned=plan.pin_reasons,
+        split_turn=plan.is_split,
+        read_files=given.files.read,
+        modified_files=given.files.modified,
+        pruned_tool_results=plan.shortened,
     )
 
 
-def _summary_item(work: CompactionWork, material: Material, text: str) -> Item:
+def _summary_item(given: SummaryInput, text: str) -> Item:
     """Return the summary as an item of a view."""
-    meta = Meta(type="compaction_summary", read_files=material.read, modified_files=material.modified)
+    files = given.files
+    meta = Meta(type="compaction_summary", read_files=files.read, modified_files=files.modified)
     return Item(
         entry_id=SUMMARY_ID,
         body=Message(role="user", content=(Text(text=text),), meta=meta),
-        tokens=work.inputs.counter.count(text),
+        tokens=given.count(text),
         kind="summary",
     )

@@ -1,38 +1,44 @@
-"""Collect what a compaction works with: its inputs (`CompactionWork`), and the messages sorted into those
-that are removed and those that stay (`Material`)."""
+"""Collect what the summary of a compaction is made from (`SummaryInput`): the plan, the messages that it
+removes and keeps, and what is known about them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import takewhile
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from compactd._runtime.yield_gil import yield_gil
+from compactd.core.constraints.constraints import Constraints
+from compactd.core.extract.conversation import conversation_order
+from compactd.core.extract.extract import AtomFacts, ExtractSource, learn_facts
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.file_operations import FileLedger, FileUse, ledger_of, reported_use, use_of
+from compactd.core.extract.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.history.entries import Item, with_stub
 from compactd.core.history.message_kinds import newest_request
 from compactd.core.planning.plan import Plan
-from compactd.core.planning.request import Inputs
 from compactd.core.summary.message import frame_body
+from compactd.core.summary.retention import FactSearch
+from compactd.core.text.slices import clear
 from compactd.core.text.summary_format import LAYOUTS, SECTIONS, Layout
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import compact_arguments
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 
-class CompactionWork(Struct, frozen=True, kw_only=True):
-    """Everything except the plan that is needed to carry the plan out."""
+class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
+    """What a compaction's summary is made from and checked against.
 
-    inputs: Inputs
-    originals: tuple[Item, ...]
-    """Every message of the session's current branch as it was appended, oldest first, compacted or not.
-    Summaries are made from these, so that repeated compactions lose nothing."""
+    Each part is computed at its first use, and then kept until `release`. So parts can be computed ahead,
+    while a model writes.
+    """
+
+    plan: Plan
+    facts: FactCache = field(default_factory=FactCache)
+    """The session's cache of facts about its messages."""
     working_dir: str | None = None
     """The session's working folder; None if the client named none."""
-    cache: FactCache | None = None
-    """The session's cache of facts about its messages."""
     summariser_window: int | None = None
     """The context window of the model that summarises, in tokens; None if it is not known."""
     check: Callable[[str, float], None] | None = None
@@ -44,23 +50,54 @@ class CompactionWork(Struct, frozen=True, kw_only=True):
         if self.check is not None:
             self.check(phase, fraction)
 
+    @property
+    def count(self) -> Callable[[str], int]:
+        """A function that returns the tokens of a text."""
+        return self.plan.inputs.counter.count
 
-class Material(Struct, frozen=True, kw_only=True, dict=True):
-    """The messages of a compaction: those that are removed, and those that stay."""
+    @cached_property
+    def stays(self) -> tuple[Item, ...]:
+        """The items of the new view, without the new summary. O(messages)."""
+        plan = self.plan
+        stubs = {stub.entry_id: stub for stub in plan.stubs}
+        # Sets are built entry by entry, because one set operation for all entries would hold the interpreter
+        # lock (50 ms for 200,000 messages, 2026-11).
+        stays = {entry for part in (plan.pinned, plan.kept) for entry in part}
+        return tuple(
+            with_stub(item, stubs[item.entry_id]) if item.entry_id in stubs else item
+            for item in plan.inputs.view.items
+            if item.entry_id in stays
+        )
 
-    gone: tuple[Item, ...]
-    """The removed messages: originals that the new view does not show word for word."""
-    history: tuple[Item, ...]
-    """The messages that a summariser reads: those before the tail, without the prefix, as originals in order.
-    Pinned messages are included, because a summary of work needs the request that the work was done for."""
-    prefix: tuple[Item, ...]
-    """The beginning of the split turn, which gets a summary of its own; empty if no turn is split."""
-    stays: tuple[Item, ...]
-    """The items of the new view, without the new summary."""
-    merged: Item | None
-    """The earlier summary that is merged into the new one; None if there is none."""
-    use_of: Callable[[Item], FileUse]
-    """A function that finds which files a message reads and modifies."""
+    @cached_property
+    def gone(self) -> tuple[Item, ...]:
+        """The removed messages: originals that the new view does not show word for word. O(messages)."""
+        verbatim = {item.entry_id for item in self.stays if item.kind == "message"}
+        return tuple(item for item in self.plan.inputs.originals if item.entry_id not in verbatim)
+
+    @cached_property
+    def history(self) -> tuple[Item, ...]:
+        """The messages that a summariser reads: those before the tail, without the prefix, as originals in
+        order. Pinned messages are included, because a summary of work needs the request that the work was
+        done for. O(messages)."""
+        plan, prefix = self.plan, frozenset(self.plan.prefix)
+        if prefix.issuperset(plan.removed):
+            # If only the turn's beginning is removed, the pinned messages before it need no summary.
+            return ()
+        older = takewhile(lambda item: item.entry_id != plan.first_kept, plan.inputs.view.items)
+        ids = {i.entry_id for i in older if i.entry_id != plan.merged and i.entry_id not in prefix}
+        return tuple(item for item in plan.inputs.originals if item.entry_id in ids)
+
+    @cached_property
+    def prefix(self) -> tuple[Item, ...]:
+        """The beginning of the split turn, which gets a summary of its own; empty if no turn is split."""
+        prefix = frozenset(self.plan.prefix)
+        return tuple(item for item in self.plan.inputs.originals if item.entry_id in prefix) if prefix else ()
+
+    @property
+    def merged(self) -> Item | None:
+        """The earlier summary that is merged into the new one; None if there is none."""
+        return None if self.plan.merged is None else self.plan.inputs.view.items[0]
 
     @cached_property
     def files(self) -> FileLedger:
@@ -68,74 +105,73 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
         reported with any message. The client's reports count for the whole session (docs/specs.md,
         "klaude-code.md", `file_tracker`). O(messages)."""
         gone = self.gone if self.merged is None else (self.merged, *self.gone)
-        return ledger_of((*map(self.use_of, gone), *map(reported_use, self.stays)))
+        return ledger_of((*map(self.facts.files, gone), *map(reported_use, self.stays)))
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of all originals, removed ones and those that stay."""
+        return tuple([text for item in (*self.gone, *self.stays) for text in item_texts(item)])
+
+    @cached_property
+    def search(self) -> FactSearch:
+        """The facts of the removed messages, looked up in those that stay. O(features of the removed messages
+        + length of those that stay)."""
+        facts = AtomFacts(self.facts) if self.plan.strategies == ("truncate",) else self.facts
+        # Compute the facts in the order of the conversation, so that the names in them do not depend on
+        # whether the search or the extract is made first.
+        learn_facts(conversation_order(self.gone, self.stays), facts, self.working_dir)
+        yield_gil()
+        stays = tuple(text for item in self.stays for text in item_texts(item))
+        found = FactSearch(self.gone, stays, cache=facts, demands=self.demands)
+        yield_gil()
+        return found
+
+    @cached_property
+    def source(self) -> ExtractSource:
+        """The scored conversation that extracts are written from. O(features)."""
+        _ = self.search  # first, because writing an extract may empty a full cache of facts
+        at = newest_request(self.stays)
+        return ExtractSource(
+            self.gone,
+            self.stays,
+            request=None if at is None else self.stays[at],
+            budget_tokens=self.plan.summary_budget,
+            working_dir=self.working_dir,
+            cache=self.facts,
+            demands=self.demands,
+        )
+
+    @cached_property
+    def demands(self) -> Constraints:
+        """The user's constraints that the summary contains, and those that no longer apply."""
+        return Constraints(self.plan.constraints, self.plan.superseded)
 
     @property
-    def read(self) -> tuple[str, ...]:
-        """The files of `files` that were read but not changed."""
-        return self.files.read
+    def layout(self) -> Layout:
+        """The headings that the profile's prompt asks a model to use."""
+        return LAYOUTS.get(self.plan.inputs.settings.rules.prompt, SECTIONS)
 
-    @property
-    def modified(self) -> tuple[str, ...]:
-        """The files of `files` that were changed."""
-        return self.files.modified
+    def frame(self, body: str) -> str:
+        """Return the whole summary message: `body` with the lead, the file lists and the end line around it.
+        O(text + files)."""
+        return frame_body(
+            self.plan.inputs.settings.rules,
+            body,
+            messages=self.plan.messages_removed,
+            read=self.files.read,
+            modified=self.files.modified,
+            budget_tokens=self.plan.summary_budget,
+            counter=self.plan.inputs.counter,
+        )
 
-
-def material_of(work: CompactionWork, made: Plan) -> Material:
-    """Return the messages of `work`, divided into those that the plan `made` removes and those that stay.
-    O(messages)."""
-    view = {item.entry_id: item for item in work.inputs.view.items}
-    originals = work.originals or work.inputs.view.items
-    whole = {item.entry_id: item for item in originals}
-    stubs = {stub.entry_id: stub for stub in made.stubs}
-    stays = tuple(
-        with_stub(view[entry], stubs[entry]) if entry in stubs else view[entry]
-        for entry in (*made.pinned, *made.kept)
-    )
-    verbatim = {item.entry_id for item in stays if item.kind == "message"}
-    # Messages that were appended after the plan was made follow the tail. They are not removed, and this
-    # compaction does not count them. The sets are built entry by entry, because one set operation for all
-    # entries would hold the interpreter lock (50 ms for 200,000 messages, 2026-11).
-    planned = {entry for part in (made.removed, made.pinned, made.kept) for entry in part}
-    later = {entry for entry in view if entry not in planned and entry != made.merged}
-    gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
-    merged = None if made.merged is None else view[made.merged]
-    prefix = frozenset(made.prefix)
-    # If only the turn's beginning is removed, the pinned messages before it need no summary.
-    older = () if prefix.issuperset(made.removed) else takewhile(lambda entry: entry != made.first_kept, view)
-    return Material(
-        gone=gone,
-        history=tuple(whole.get(e, view[e]) for e in older if e in planned and e not in prefix),
-        prefix=tuple(whole.get(entry, view[entry]) for entry in made.prefix),
-        stays=stays,
-        merged=merged,
-        use_of=use_of if work.cache is None else work.cache.files,
-    )
-
-
-def layout_of(work: CompactionWork) -> Layout:
-    """Return the headings that the profile's prompt asks a model to use."""
-    return LAYOUTS.get(work.inputs.settings.rules.prompt, SECTIONS)
-
-
-def frame_summary(work: CompactionWork, made: Plan, material: Material, body: str) -> str:
-    """Return the whole summary message: `body` with the lead, the file lists and the end line around it.
-    O(text + files)."""
-    return frame_body(
-        work.inputs.settings.rules,
-        body,
-        messages=made.messages_removed,
-        read=material.read,
-        modified=material.modified,
-        budget_tokens=made.summary_budget,
-        counter=work.inputs.counter,
-    )
-
-
-def request_of(stays: Sequence[Item]) -> Item | None:
-    """Return the newest request among the messages that stay; None if there is none."""
-    at = newest_request(stays)
-    return None if at is None else stays[at]
+    def release(self) -> None:
+        """Free everything that was computed, piece by piece. O(features)."""
+        computed = vars(self)
+        if "source" in computed:
+            self.source.release()
+        if "search" in computed:
+            clear(vars(self.search))
+        computed.clear()
 
 
 def item_texts(item: Item) -> Iterator[str]:

@@ -28,7 +28,7 @@ from compactd.core.extract.line_roles import ASSISTANT, RESULT, USER
 from compactd.core.extract.markers import MARKS, Mark
 from compactd.core.history.entries import Item
 from compactd.core.planning.plan import CompactRequest, Plan, plan
-from compactd.core.summary.compaction import CompactionWork, Draft, compact
+from compactd.core.summary.compaction import Draft, SummaryInput, compact
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR, atoms_of_chunk, signs_of_chunk, words_of_chunk
 from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 from tests.support.dialogue import drive, inputs_of, view_of
@@ -149,7 +149,7 @@ def test_dropping_the_oldest_names_the_same_whatever_was_read_ahead(items, ahead
         cache = FactCache()
         for one in items[:count]:
             cache.learn(one)
-        _, end = drive(compact(CompactionWork(inputs=inputs, originals=items, cache=cache), made))
+        _, end = drive(compact(SummaryInput(plan=made, facts=cache)))
         texts.append((end.summary, end.result) if isinstance(end, Draft) else end)
 
     assert texts[0] == texts[1] == texts[2]

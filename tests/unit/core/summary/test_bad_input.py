@@ -17,10 +17,10 @@ from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.compaction import (
     CompactionOutcome,
-    CompactionWork,
     Draft,
     NoModel,
     PruneOnly,
+    SummaryInput,
     compact,
 )
 from compactd.core.tokens.counting import message_tokens
@@ -120,7 +120,7 @@ def outcome(items: Sequence[Item], request: CompactRequest) -> CompactionOutcome
         return error
     if not isinstance(made, Plan):
         return made
-    running = compact(CompactionWork(inputs=inputs, originals=tuple(items)), made)
+    running = compact(SummaryInput(plan=made))
     try:
         asks = next(running)
         while True:

@@ -14,11 +14,11 @@ from compactd.core.planning.plan import NotCompacted, Plan, plan, without_room
 from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.compaction import (
     CompactionOutcome,
-    CompactionWork,
     Draft,
-    LazyCheck,
     ModelReply,
+    SummaryInput,
     compact,
+    read_ahead,
 )
 from compactd.core.summary.message import add_under_heading
 from compactd.core.summary.prompts import HEADINGS
@@ -84,13 +84,13 @@ def done(
     made = plan(inputs)
     if not isinstance(made, Plan):
         return made
-    ahead, work = LazyCheck(), CompactionWork(inputs=inputs, originals=tuple(items))
-    running = compact(work, made, ahead)
+    summary_input = SummaryInput(plan=made)
+    running = compact(summary_input)
     try:
         asks = next(running)
         if steps:
             looks = iter(range(steps))
-            ahead.read(work, made, lambda: next(looks, None) is None)
+            read_ahead(summary_input, lambda: next(looks, None) is None)
         while True:
             asks = running.send(
                 tuple(ModelReply(text=body if a.purpose != "prefix" else "So.") for a in asks)

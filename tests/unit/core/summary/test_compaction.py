@@ -19,14 +19,13 @@ from compactd.core.summary.answers import summary_in
 from compactd.core.summary.compaction import (
     Ask,
     CompactionOutcome,
-    CompactionWork,
     Draft,
-    LazyCheck,
     ModelReply,
     NoModel,
     PruneOnly,
     SummaryAnswer,
     SummaryFailed,
+    SummaryInput,
     compact,
 )
 from compactd.core.summary.prompts import HEADINGS, PLACEHOLDERS
@@ -53,11 +52,16 @@ def run(
     **given: object,
 ) -> tuple[list[tuple[Ask, ...]], CompactionOutcome]:
     items = dialogue(notation_or_items) if isinstance(notation_or_items, str) else notation_or_items
-    inputs = inputs_of(view_of(items), request=request, fixed=fixed, **given)  # type: ignore[arg-type]
+    inputs = inputs_of(
+        view_of(items),
+        originals=originals,
+        request=request,
+        fixed=fixed,
+        **given,  # type: ignore[arg-type]
+    )
     made = plan(inputs)
     assert isinstance(made, Plan), made
-    work = CompactionWork(inputs=inputs, originals=originals or items, summariser_window=window)
-    return drive(compact(work, made), script)
+    return drive(compact(SummaryInput(plan=made, summariser_window=window)), script)
 
 
 def drafted(*args: object, **given: object) -> Draft:
@@ -160,13 +164,14 @@ def test_an_earlier_summary_goes_in_once_as_previous_summary_and_is_merged() -> 
     view = after(items, first)
     more = (*view.items, *dialogue("U90 A90 U90 A90", first=9))
     inputs = inputs_of(
-        replace(view_of(more), tail_from=view.tail_from), request=replace(ASKED, keep_recent=150)
+        replace(view_of(more), tail_from=view.tail_from),
+        originals=(*items, *more[view.tail_from + 2 :]),
+        request=replace(ASKED, keep_recent=150),
     )
     made = plan(inputs)
     assert isinstance(made, Plan)
 
-    work = CompactionWork(inputs=inputs, originals=(*items, *more[view.tail_from + 2 :]))
-    asked, end = drive(compact(work, made), [said(GOOD)])
+    asked, end = drive(compact(SummaryInput(plan=made)), [said(GOOD)])
 
     prompt = asked[0][0].prompt
     assert asked[0][0].purpose == "merge"
@@ -442,11 +447,11 @@ def test_files_accumulate_and_one_read_then_modified_is_modified_only() -> None:
     edit = b'{"path": "src/cache.py", "content": "x"}'
     more = with_call(dialogue("A90 T90 U90 A90", first=9), 0, "Write", edit)
     items = (*after(first, draft).items, *more)
-    inputs = inputs_of(replace(view_of(items), tail_from=1), request=CompactRequest(keep_messages=2))
-    made = plan(inputs)
+    view = replace(view_of(items), tail_from=1)
+    made = plan(inputs_of(view, originals=(*first, *more), request=CompactRequest(keep_messages=2)))
     assert isinstance(made, Plan)
 
-    end = drive(compact(CompactionWork(inputs=inputs, originals=(*first, *more)), made))[1]
+    end = drive(compact(SummaryInput(plan=made)))[1]
 
     assert draft.result.read_files == ("src/cache.py",)
     assert isinstance(end, Draft)
@@ -552,10 +557,10 @@ def test_nothing_that_can_be_made_smaller_is_no_compaction() -> None:
     made = plan(inputs)
     assert isinstance(made, Plan)
 
-    work = CompactionWork(inputs=inputs, originals=items)
-    done = drive(compact(work, made))[1]
+    done = drive(compact(SummaryInput(plan=made)))[1]
     assert isinstance(done, Draft)
-    end = drive(compact(work, replace(made, tokens_before=done.result.tokens_after)))[1]
+    smaller = replace(made, tokens_before=done.result.tokens_after)
+    end = drive(compact(SummaryInput(plan=smaller)))[1]
 
     assert isinstance(end, NotCompacted)
     assert end.reason.startswith("compacting would not make it smaller (extract: ")
@@ -579,7 +584,7 @@ def test_a_check_that_raises_ends_the_work_at_once() -> None:
     assert isinstance(made, Plan)
 
     with pytest.raises(Stop):
-        drive(compact(CompactionWork(inputs=inputs, originals=items, check=check), made))
+        drive(compact(SummaryInput(plan=made, check=check)))
     assert phases == ["prepare", "extract"]
 
 
@@ -590,8 +595,8 @@ def test_progress_rises_to_the_end() -> None:
     made = plan(inputs)
     assert isinstance(made, Plan)
 
-    work = CompactionWork(inputs=inputs, originals=items, check=lambda _, fraction: told.append(fraction))
-    drive(compact(work, made), [said(GOOD)])
+    given = SummaryInput(plan=made, check=lambda _, fraction: told.append(fraction))
+    drive(compact(given), [said(GOOD)])
 
     assert told == sorted(told)
     assert told[-1] == 1.0
@@ -602,12 +607,12 @@ def test_what_a_compaction_looked_at_is_held_by_nobody_behind_it() -> None:
     inputs = inputs_of(view_of(items), request=replace(ASKED, strategy="extract", keep_recent=100))
     made = plan(inputs)
     assert isinstance(made, Plan)
-    work, ahead = CompactionWork(inputs=inputs, originals=items), LazyCheck()
+    given = SummaryInput(plan=made)
     before = [sys.getrefcount(item) for item in items]
 
-    _, outcome = drive(compact(work, made, ahead), ())
+    _, outcome = drive(compact(given), ())
     during = [sys.getrefcount(item) for item in items]
-    ahead.release()
+    given.release()
 
     assert isinstance(outcome, Draft)
     assert during != before

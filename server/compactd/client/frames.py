@@ -4,8 +4,7 @@ or one message per line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -61,28 +60,32 @@ def encode_frame(message: Outgoing, is_lsp: bool) -> bytes:
     return body.replace(b"\n", b" ") + b"\n"
 
 
-def read_incoming(pipe: IO[bytes], is_lsp: bool) -> Iterator[Incoming]:
-    """Yield the messages that the daemon writes, until the pipe ends. Raise `ValueError` or
-    `msgspec.MsgspecError` for bytes that are no message.
+class Pipe(Protocol):
+    """An output of the daemon. `asyncio.StreamReader` is one."""
+
+    async def read(self, n: int, /) -> bytes:
+        """Read at most `n` bytes; none at the end."""
+
+    async def readline(self) -> bytes:
+        """Read a line with its end; nothing at the end of the output."""
+
+    async def readexactly(self, n: int, /) -> bytes:
+        """Read `n` bytes."""
+
+
+async def read_incoming(pipe: Pipe, is_lsp: bool) -> Incoming | None:
+    """Read the next message that the daemon writes; None at the end of the pipe. Raise `ValueError`,
+    `EOFError` or `msgspec.MsgspecError` for bytes that are no message.
     """
-    for body in _bodies(pipe, is_lsp):
-        yield decoded(body)
-
-
-def _bodies(pipe: IO[bytes], is_lsp: bool) -> Iterator[bytes]:
-    while True:
-        line = pipe.readline()
-        if not line:
-            return
+    length: int | None = None
+    while line := await pipe.readline():
         if not is_lsp:
-            yield line
-            continue
-        length: int | None = None
-        while line.strip():
-            name, _, value = line.partition(b":")
-            if name.strip().lower() == b"content-length":
-                length = int(value)
-            line = pipe.readline()
-        if length is None:
-            raise ValueError("a header has no Content-Length")
-        yield pipe.read(length)
+            return decoded(line)
+        if not line.strip():
+            if length is None:
+                raise ValueError("a header has no Content-Length")
+            return decoded(await pipe.readexactly(length))
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            length = int(value)
+    return None

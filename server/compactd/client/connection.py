@@ -1,0 +1,372 @@
+"""What both Python clients do: requests, answers, restarts, the end of the daemon.
+
+It is written once, as coroutines. They wait only by abstract methods of `Connection` and `DaemonClient`. In
+the asyncio client, these suspend. In the blocking client, they block, so a coroutine ends at its first step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from time import monotonic
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from compactd.client.events import (
+    EVENTS_KEPT,
+    HANDLER_FAILED,
+    HURRY_S,
+    STDERR_LINE_BYTES,
+    STDERR_LINES,
+    TIMEOUT_S,
+    DaemonGone,
+    Event,
+    Interrupted,
+    Params,
+    RpcError,
+    as_raw,
+    event_of,
+    own_command,
+    refusal,
+    result_of,
+    resumed_event,
+)
+from compactd.client.frames import (
+    ErrorObject,
+    Incoming,
+    Json,
+    Outgoing,
+    Pipe,
+    encode_frame,
+    json_object,
+    read_incoming,
+)
+from compactd.client.restart import RestartState, is_repeatable
+
+OutputName = Literal["stdout", "stderr"]
+
+_LOG_LINE = re.compile(rb"[^\n]{%d}|[^\n]*\n" % STDERR_LINE_BYTES)
+"""A line of the daemon's log. A longer one counts as several."""
+
+
+class Waiter(Protocol):
+    """A place for the answer to one request."""
+
+    def put(self, answer: Incoming | None) -> None:
+        """Store the answer; None if the daemon ended. Called by whoever reads from the daemon."""
+
+    async def get(self, timeout_s: float) -> Incoming | None:
+        """Wait for the answer. Raise `TimeoutError` if it does not come in time."""
+
+
+class Connection(ABC):
+    """A connection to one daemon process, with the requests that are not answered yet."""
+
+    given_up: tuple[type[BaseException], ...] = (TimeoutError,)
+    """Exceptions of a wait after which the request is cancelled at the daemon."""
+
+    pid: int
+    kill: Callable[[], None]
+
+    def __init__(
+        self, is_lsp: bool, take: Callable[[Connection, Incoming], None], ended: Callable[[], None]
+    ) -> None:
+        """`take` gets notifications and requests of the daemon; `ended` is called when its output ends."""
+        self._is_lsp = is_lsp
+        self._take = take
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._waiting: dict[int, Waiter] = {}
+        self._last_id = 0
+        self._log: deque[str] = deque(maxlen=STDERR_LINES)
+        self._begun_line = b""
+        self.is_ended = False
+
+    # --- how a client waits ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def spawn(self, command: Sequence[str], env: Mapping[str, str] | None) -> None:
+        """Start the process, and `read_messages` and `read_log` beside everything else. Raise `OSError` if
+        that fails.
+
+        The process gets a group of its own, so that Ctrl-C goes to the client only. The daemon then sees the
+        end of its stdin and finishes its work.
+        """
+
+    @abstractmethod
+    def waiter(self) -> Waiter:
+        """Return a place for an answer."""
+
+    @abstractmethod
+    async def write(self, frame: bytes) -> None:
+        """Write to the daemon's stdin. Raise `OSError`, `ValueError` or `RuntimeError` if it is closed."""
+
+    @abstractmethod
+    def close_input(self) -> None:
+        """Close the daemon's stdin."""
+
+    @abstractmethod
+    async def output_end(self, name: OutputName, timeout_s: float) -> None:
+        """Wait at most `timeout_s` for the end of an output."""
+
+    @abstractmethod
+    async def exit_code(self, timeout_s: float | None) -> int | None:
+        """Wait for the process, at most `timeout_s`. Return its exit code; None if it still runs."""
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
+        """Send a request and return the undecoded result. Raise the errors of `Client.call`."""
+        waiter = self.waiter()
+        with self._lock:
+            self._last_id += 1
+            request_id = self._last_id
+            if not self.is_ended:
+                self._waiting[request_id] = waiter
+        if request_id not in self._waiting:
+            raise await self.gone_error(method)
+        try:
+            await self.send(
+                Outgoing("2.0", id=request_id, method=method, params={} if params is None else params)
+            )
+            answer = await waiter.get(timeout_s)
+        except self.given_up as end:
+            with contextlib.suppress(DaemonGone):
+                await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
+            if isinstance(end, TimeoutError):
+                raise TimeoutError(f"{method}: no answer within {timeout_s:g} s") from None
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+        if answer is None:
+            raise await self.gone_error(method)
+        return result_of(answer, self.stderr)
+
+    async def answer(self, asked: Incoming, said: Raw | ErrorObject) -> None:
+        """Answer the request `asked` of the daemon with a result or an error. Do nothing if the daemon
+        ended.
+        """
+        outgoing = (
+            Outgoing("2.0", id=asked.id or 0, error=said)
+            if isinstance(said, ErrorObject)
+            else Outgoing("2.0", id=asked.id or 0, result=said)
+        )
+        with contextlib.suppress(DaemonGone):
+            await self.send(outgoing)
+
+    async def send(self, message: Outgoing) -> None:
+        """Write one message. Wait while the daemon does not read. Raise `DaemonGone` if it ended."""
+        frame = encode_frame(message, self._is_lsp)
+        try:
+            await self.write(frame)
+        except (OSError, ValueError, RuntimeError):
+            name = "an answer" if message.method is UNSET else message.method
+            raise await self.gone_error(name) from None
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    @property
+    def stderr(self) -> str:
+        """The last `STDERR_LINES` lines of the daemon's log."""
+        return "".join(tuple(self._log)) + self._begun_line.decode("utf-8", "replace")
+
+    async def gone_error(self, doing: str) -> DaemonGone:
+        """Return the error for a daemon that ended, after waiting up to 2 s for its log and its exit code.
+        `doing`: the method that failed.
+        """
+        # The daemon has closed its stdout; the end of its log and its exit code follow shortly.
+        await self.output_end("stderr", 1.0)
+        code = await self.exit_code(1.0)
+        ended = "closed its output" if code is None else f"ended with code {code}"
+        return DaemonGone(f"{doing}: the daemon {ended}", self.stderr)
+
+    async def close(self, timeout_s: float) -> int:
+        """Stop the process: close its input, and kill it after `timeout_s`. Return its exit code."""
+        self.close_input()
+        if await self.exit_code(timeout_s) is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.kill()
+        code = await self.exit_code(None)
+        # A process that the daemon started may still have its outputs open.
+        await self.output_end("stdout", timeout_s)
+        await self.output_end("stderr", timeout_s)
+        return code or 0
+
+    # --- what comes -----------------------------------------------------------------------------------
+
+    async def read_messages(self, stdout: Pipe) -> None:
+        """Handle the daemon's messages until its output ends or is not the protocol."""
+        try:
+            while (message := await read_incoming(stdout, self._is_lsp)) is not None:
+                self._handle(message)
+        except (msgspec.MsgspecError, ValueError, EOFError) as error:
+            self._log.append(f"the daemon's stdout does not follow the protocol: {error}\n")
+        finally:
+            with self._lock:
+                self.is_ended = True
+                waiting = tuple(self._waiting.values())
+            for waiter in waiting:
+                waiter.put(None)
+            self._ended()
+
+    async def read_log(self, stderr: Pipe) -> None:
+        """Keep the end of the daemon's log."""
+        while data := await stderr.read(STDERR_LINE_BYTES):
+            unread = self._begun_line + data
+            lines = _LOG_LINE.findall(unread)
+            self._begun_line = unread[sum(map(len, lines)) :]
+            self._log.extend(line.decode("utf-8", "replace") for line in lines)
+
+    def _handle(self, message: Incoming) -> None:
+        match message:
+            case Incoming(method=None, id=int(number)) if waiter := self._waiting.get(number):
+                waiter.put(message)
+            case Incoming(method=None, error=ErrorObject(code=code, message=text)):
+                self._log.append(
+                    f"the daemon reported an error that belongs to no request: {text} ({code})\n"
+                )
+            case _:
+                self._take(self, message)
+
+
+class DaemonClient(ABC):
+    """The state of a client: its connection, its events, and what it needs to start the daemon again."""
+
+    _connection_type: type[Connection]
+    _starting: AbstractAsyncContextManager[object]
+    """A lock: only one caller starts the daemon again."""
+
+    def __init__(
+        self,
+        command: Sequence[str] | None,
+        env: Mapping[str, str] | None,
+        is_lsp: bool,
+        answers: Mapping[str, Callable[[dict[str, Json]], object]] | None,
+        restarts: bool,
+    ) -> None:
+        self._command = tuple(command or own_command())
+        self._env = None if env is None else dict(env)
+        self._is_lsp = is_lsp
+        self._answers = answers or {}
+        self._remembered = RestartState() if restarts else None
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._link: Connection | None = None
+
+    @property
+    def stderr(self) -> str:
+        """The last `STDERR_LINES` lines of the daemon's log."""
+        return self._running().stderr
+
+    @property
+    def pid(self) -> int:
+        """The process id of the daemon."""
+        return self._running().pid
+
+    @abstractmethod
+    def _begin(self, work: Coroutine[object, None, None]) -> None:
+        """Run `work` beside everything else."""
+
+    @abstractmethod
+    async def _value(self, answered: object) -> object:
+        """Return the value of what a function of `answers` returned."""
+
+    @abstractmethod
+    def _take_event(self, event: Event) -> None:
+        """Pass an event on."""
+
+    @abstractmethod
+    def _notify_ended(self) -> None:
+        """Wake those who wait for events, because the daemon ended."""
+
+    def _running(self) -> Connection:
+        if self._link is None:
+            raise DaemonGone("the client was not started; use `await client.start()` or `async with`")
+        return self._link
+
+    async def _start_link(self) -> Connection:
+        link = self._connection_type(self._is_lsp, self._take, self._notify_ended)
+        try:
+            await link.spawn(self._command, self._env)
+        except OSError as error:
+            raise DaemonGone(f"the daemon could not be started: {error}") from error
+        return link
+
+    async def _notify(self, method: str, params: Params) -> None:
+        message = Outgoing("2.0", method=method, params={} if params is None else params)
+        await self._running().send(message)
+
+    async def _request(self, method: str, params: Params, timeout_s: float) -> Raw:
+        remembered = self._remembered
+        if remembered is None:
+            return await self._running().ask(method, params, timeout_s)
+        params = remembered.with_ids(method, params)
+        link = await self._ensure_running(self._running())
+        try:
+            result = await link.ask(method, params, timeout_s)
+        except DaemonGone as gone:
+            link = await self._ensure_running(link, gone)
+            if not is_repeatable(method, params):
+                raise Interrupted(
+                    f"{gone}; the daemon was restarted: check whether the request was carried out",
+                    gone.stderr,
+                ) from gone
+            result = await link.ask(method, params, timeout_s)
+        remembered.note(method, params, result)
+        return result
+
+    async def _ensure_running(self, link: Connection, gone: DaemonGone | None = None) -> Connection:
+        """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with
+        the same sessions open. Raise `DaemonGone` if no restart is allowed. `gone`: the error with which
+        `link` failed.
+        """
+        if not link.is_ended and gone is None:
+            return link
+        async with self._starting:
+            running, remembered = self._running(), self._remembered
+            if running is not link:
+                return running
+            if remembered is None or not remembered.may_restart(monotonic()):
+                raise gone or await link.gone_error("the next request")
+            await link.close(HURRY_S)
+            new = await self._start_link()
+            for params in remembered.to_resume():
+                session_id = str(params["session_id"])
+                try:
+                    result = await new.ask("session/start", params, TIMEOUT_S)
+                except RpcError:
+                    remembered.forget_session(session_id)
+                    continue
+                self._take_event(resumed_event(session_id, result))
+            self._link = new
+            return new
+
+    def _take(self, link: Connection, message: Incoming) -> None:
+        """Handle a notification or a request of the daemon."""
+        match message:
+            case Incoming(method="agent/event"):
+                event = event_of(message.params)
+                if event is not None:
+                    self._take_event(event)
+            case Incoming(method=str(), id=int() | str()):
+                self._begin(self._answer(link, message))
+            case _:
+                pass
+
+    async def _answer(self, link: Connection, message: Incoming) -> None:
+        method = str(message.method)
+        if method not in self._answers:
+            await link.answer(message, refusal(f"this client has no function that answers {method}"))
+            return
+        try:
+            value = self._answers[method](json_object(message.params))
+            said: ErrorObject | Raw = as_raw(await self._value(value))
+        except Exception as error:
+            said = refusal(f"{method}: {error}", HANDLER_FAILED)
+        await link.answer(message, said)

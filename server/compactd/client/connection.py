@@ -60,7 +60,7 @@ class Waiter(Protocol):
     """A place for the answer to one request."""
 
     def put(self, answer: Incoming | None) -> None:
-        """Store the answer; None if the daemon ended. Called by whoever reads from the daemon."""
+        """Store the answer; None if the daemon ended. The code that reads from the daemon calls this."""
 
     async def get(self, timeout_s: float) -> Incoming | None:
         """Wait for the answer. Raise `TimeoutError` if it does not come in time."""

@@ -77,6 +77,9 @@ dist:  ## build wheel and source archive in build/dist, with the pinned backend 
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
 
+schema: $(STAMP)  ## write protocol.md, the protocol's schemas, the Python client's calls and the editors' types
+	@$(BIN)/python -m tools.codegen --write
+
 docs: $(STAMP)  ## build the site of docs/ in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from compactd.cli.codegen import KINDS
 from tests.support.client import Daemon
+from tools.codegen.json_schema import json_schema
 
-SCHEMA: dict[str, Any] = json.loads(KINDS["json"]())["$defs"]
+SCHEMA: dict[str, Any] = json.loads(json_schema())["$defs"]
 ALIASES = {"auto": "enabled", "preserve_count": "keep_messages"}
 BUDGETS = ("keep_recent", "keep_messages", "preserve_count", "target_tokens")
 

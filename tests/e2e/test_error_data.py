@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from compactd.cli.codegen import KINDS
 from compactd.daemon.rpc.outgoing import error_object
 from compactd.protocol.errors import ProviderFailed
 from compactd.storage.hook_files import HookFiles
@@ -19,8 +18,9 @@ from tests.e2e.test_disk import limited_to, stored
 from tests.support.client import SERVE, Daemon, Refused
 from tests.support.loopback import Answer, Call, Loopback
 from tests.support.talk import CHARS4, turns, user
+from tools.codegen.json_schema import json_schema, open_rpc
 
-SCHEMA: dict[str, Any] = json.loads(KINDS["json"]())
+SCHEMA: dict[str, Any] = json.loads(json_schema())
 BY_CODE = {one["properties"]["code"]["const"]: one for one in SCHEMA["properties"]["error"]["anyOf"]}
 NO_KEYS = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": "", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
@@ -50,7 +50,7 @@ def test_every_error_of_the_daemon_has_a_schema_of_its_data() -> None:
 
     assert without == {-32800}
     assert set(BY_CODE) == {-32800, -32603, -32602, *range(1001, 1012)}
-    documented = json.loads(KINDS["openrpc"]())["components"]["errors"]
+    documented = json.loads(open_rpc())["components"]["errors"]
     assert {one["code"] for one in documented.values() if "data" not in one} == {-32800}
 
 

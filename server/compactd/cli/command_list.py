@@ -25,7 +25,7 @@ COMMANDS = {
     "sessions": CommandSummary("", "list stored sessions; `sessions delete ID` removes one"),
     "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
     "classify": CommandSummary("FILE", "say if a provider's error is a context overflow, and what to do"),
-    "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema, OpenRPC or types"),
+    "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema or OpenRPC"),
     "completion": CommandSummary("", "print the completion script for bash, zsh or fish"),
     "conformance": CommandSummary("", "test if a program implements the protocol correctly"),
     "install": CommandSummary("AGENT", "add hooks to Claude Code, Codex or Gemini CLI"),

@@ -1,6 +1,6 @@
 """Uses every method and event of the protocol once with the real daemon, and records all messages.
 
-`python tests/unit/protocol/record_examples.py` writes `server/compactd/cli/codegen/examples.json`, the
+`python tests/unit/protocol/record_examples.py` writes `tools/codegen/examples.json`, the
 examples in protocol.md and the OpenRPC document. A test records them again and compares.
 """
 
@@ -20,7 +20,7 @@ from tests.support.client import Daemon
 from tests.support.loopback import Answer, Call, Fail, Loopback, Stall
 from tests.support.own_loop import environment
 
-FILE = Path(__file__).parents[3] / "server/compactd/cli/codegen/examples.json"
+FILE = Path(__file__).parents[3] / "tools/codegen/examples.json"
 
 CLOCK = 1_763_750_000.0
 HOME = "/home/me"

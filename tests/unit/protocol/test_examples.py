@@ -13,11 +13,11 @@ def test_each_method_and_event_is_answered_as_its_example_says(tmp_path: Path) -
 
     wanted = json.loads(FILE.read_text("utf-8"))
 
-    assert seen == wanted, "`python tests/unit/protocol/record_examples.py`, then `compactd schema --write`"
+    assert seen == wanted, "`python tests/unit/protocol/record_examples.py`, then `make schema`"
 
 
 def test_each_method_and_event_has_an_example() -> None:
-    from compactd.cli.codegen.protocol_model import CLIENT_REQUESTS, EVENTS, REQUESTS
+    from tools.codegen.protocol_model import CLIENT_REQUESTS, EVENTS, REQUESTS
 
     recorded = json.loads(FILE.read_text("utf-8"))
 

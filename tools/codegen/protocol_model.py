@@ -17,7 +17,13 @@ import msgspec
 from msgspec import Struct
 
 from compactd.agent import tool_calls
-from compactd.cli.codegen.shapes import (
+from compactd.compaction import client_hook
+from compactd.protocol import error_data, errors, messages, settings, wire
+from compactd.protocol.error_data import DATA
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Event
+from compactd.protocol.methods import METHODS
+from tools.codegen.shapes import (
     ListOf,
     NamedType,
     OneOf,
@@ -27,12 +33,6 @@ from compactd.cli.codegen.shapes import (
     shape_of_annotation,
     structs_in,
 )
-from compactd.compaction import client_hook
-from compactd.protocol import error_data, errors, messages, settings, wire
-from compactd.protocol.error_data import DATA
-from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Event
-from compactd.protocol.methods import METHODS
 
 Docs = dict[tuple[str, str], str]
 """(class, field) -> the field's documentation."""

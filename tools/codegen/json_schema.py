@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from compactd import PROTOCOL_VERSION
-from compactd.cli.codegen.examples import Tree, examples
-from compactd.cli.codegen.protocol_model import (
+from compactd.protocol.error_data import DATA
+from compactd.protocol.errors import CompactdError
+from tools.codegen.examples import Tree, examples
+from tools.codegen.protocol_model import (
     CLIENT_REQUESTS,
     EVENT_FIELDS,
     EVENTS,
@@ -23,7 +25,7 @@ from compactd.cli.codegen.protocol_model import (
     class_doc,
     client_errors,
 )
-from compactd.cli.codegen.shapes import (
+from tools.codegen.shapes import (
     AnyJson,
     ListOf,
     MapOf,
@@ -33,8 +35,6 @@ from compactd.cli.codegen.shapes import (
     StringChoice,
     TypeShape,
 )
-from compactd.protocol.error_data import DATA
-from compactd.protocol.errors import CompactdError
 
 DEFS = "#/$defs/"
 COMPONENTS = "#/components/schemas/"

@@ -12,13 +12,13 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## create a virtual environment in .venv with all dependencies
 
-$(STAMP): pyproject.toml examples/node/package-lock.json
+$(STAMP): pyproject.toml conformance/pyproject.toml examples/node/package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./conformance
 	@BIN=$(BIN) sh examples/node/setup.sh
-	@$(BIN)/python -m compileall -q server/compactd || true
+	@$(BIN)/python -m compileall -q server/compactd conformance || true
 	@touch $@
 
 demo: $(STAMP)  ## compact a real session: no key, no network
@@ -71,10 +71,11 @@ proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, a
 breaks: $(STAMP)  ## break the daemon on purpose, and print which test finds each break
 	@$(BIN)/python -m tests.faults.breaks
 
-dist:  ## build wheel and source archive in build/dist, with the pinned backend only
+dist:  ## build the wheels and source archives in build/dist, with the pinned backend only
 	@$(PYTHON) -m venv --clear build/backend
 	@build/backend/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
-	@build/backend/bin/python -m build --no-isolation --outdir build/dist
+	@build/backend/bin/python -m build --no-isolation --outdir build/dist .
+	@build/backend/bin/python -m build --no-isolation --outdir build/dist conformance
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
 
 schema: $(STAMP)  ## write protocol.md, the protocol's schemas, the Python client's calls and the editors' types

@@ -2,8 +2,9 @@
 
 `requirements.lock` contains what the daemon needs to run, including the full-screen chat.
 `requirements-dev.lock` adds what tests and checks need. `requirements-build.lock` contains what builds the
-wheel: the build backend, and `build`, which calls it. Each is valid for every platform and every Python from
-3.11 on. `pip install --require-hashes -r requirements.lock` installs exactly these files.
+wheels: the build backend, and `build`, which calls it. Each is valid for every platform and every Python from
+3.11 on. `pip install --require-hashes -r requirements.lock` installs exactly these files. The conformance
+suite (`conformance/pyproject.toml`) needs only compactd, so no lock is needed for it.
 
 pip downloads its own backend for each build, without hashes. `make dist` builds with the locked one
 (`--no-isolation`), so that the same sources give the same wheel, byte for byte.

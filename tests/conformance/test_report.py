@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -141,6 +143,26 @@ def test_what_cannot_be_started_ends_with_2_and_says_why(
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_the_suite_the_command_says_how_to_install_it(tmp_path: Path) -> None:
+    # Without the module `site` (-S), Python does not read the .pth file that leads to the suite.
+    folders = (str(ROOT / "server"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "compactd", "conformance", "--only", "one-answer", "--", "my-daemon"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": os.pathsep.join(folders), "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        timeout=100,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "the conformance suite is not installed.",
+        "Install it with `pip install compactd-conformance`.",
+    ]
 
 
 def test_the_list_of_the_document_is_what_the_suite_has(tmp_path: Path) -> None:

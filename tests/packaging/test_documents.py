@@ -7,10 +7,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import compactd
 from tools import codegen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,16 @@ def test_protocol_md_and_the_types_are_what_the_table_says() -> None:
     stale = [file.name for file in codegen.stale_files()]
 
     assert stale == [], f"stale: run `{codegen.COMMAND}`"
+
+
+def test_compactd_and_its_conformance_suite_have_the_same_version() -> None:
+    server, suite = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text("utf-8"))["project"]
+        for folder in ("", "conformance")
+    )
+
+    assert server["version"] == suite["version"] == compactd.__version__
+    assert suite["dependencies"] == [f"compactd=={compactd.__version__}"]
 
 
 def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The built wheel, installed alone in a fresh environment, with each Python version on this machine."""
+"""The built wheels, installed in a fresh environment, with each Python version on this machine."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def _works(python: Path) -> bool:
 THERE = pythons()
 
 
-def built(folder: Path) -> Path:
-    """The wheel of this checkout; its sdist lies beside."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def built(folder: Path, project: Path) -> Path:
+    """The wheel of a project of this checkout; its sdist lies beside."""
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(project)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     [wheel] = folder.glob("*.whl")
     return wheel
@@ -57,7 +57,12 @@ def built(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("dist"))
+    return built(tmp_path_factory.mktemp("dist"), ROOT)
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("suite"), ROOT / "conformance")
 
 
 class Installed:
@@ -67,13 +72,24 @@ class Installed:
         self.folder = folder
         subprocess.run([str(python), "-m", "venv", str(folder / "venv")], check=True, timeout=120)
         self.bin = folder / "venv" / "bin"
+        self.install(package)
+
+    def install(self, package: Path) -> None:
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package)]
         subprocess.run([str(self.bin / "python"), *install], check=True, timeout=300)
 
     def compactd(self, *arguments: str, told: str = "", home: Path | None = None) -> str:
         """Run the installed command. Return what it prints."""
+        done = self.ended(*arguments, told=told, home=home)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ended(
+        self, *arguments: str, told: str = "", home: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the installed command. Return how it ended."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        done = subprocess.run(
+        return subprocess.run(
             [str(self.bin / "compactd"), *arguments],
             input=told,
             capture_output=True,
@@ -81,9 +97,8 @@ class Installed:
             env={**env, "COMPACTD_HOME": str(home or self.folder / "data")},
             cwd=self.folder,
             timeout=120,
-            check=True,
+            check=False,
         )
-        return done.stdout
 
     def asked(self, home: Path, *requests: tuple[str, dict[str, object]]) -> list[dict[str, object]]:
         """The answers of a daemon that is asked all at once and told to go."""
@@ -100,11 +115,35 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
-def test_what_is_built_is_small_and_the_same_each_time(wheel: Path, tmp_path: Path) -> None:
-    built(tmp_path)
+def test_what_is_built_is_small_and_the_same_each_time(wheel: Path, suite: Path, tmp_path: Path) -> None:
+    again = built(tmp_path / "dist", ROOT), built(tmp_path / "suite", ROOT / "conformance")
 
-    assert wheel.stat().st_size <= MOST_BYTES
-    assert digests(wheel.parent) == digests(tmp_path)
+    assert wheel.stat().st_size + suite.stat().st_size <= MOST_BYTES
+    assert [digests(one.parent) for one in (wheel, suite)] == [digests(one.parent) for one in again]
+
+
+def test_the_commands_work_without_the_suite_and_conformance_works_with_it(
+    wheel: Path, suite: Path, tmp_path: Path
+) -> None:
+    here = Installed(Path(sys.executable), wheel, tmp_path)
+    session = str(shutil.copy(ROOT / "examples" / "session.jsonl", tmp_path))
+
+    anatomy = json.loads(here.compactd("inspect", session, "--json"))
+    compacted = json.loads(here.compactd("compact", session, "--target", "8k", "--json"))
+    chat = here.compactd("chat", "--echo", told="Hello, who is there?\n")
+    [pong] = here.asked(tmp_path / "pinged", ("daemon/ping", {}))
+    refused = here.ended("conformance", "--only", "one-answer")
+    here.install(next(suite.parent.glob("*.tar.gz")))
+    tested = here.ended("conformance", "--only", "one-answer")
+
+    assert anatomy["used"]["tokens"] > 8_000
+    assert compacted["tokens_after"] <= 8_000
+    assert chat.endswith("\nHello, who is there?\n")
+    assert pong == {}
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "pip install compactd-conformance" in refused.stderr
+    assert (tested.returncode, tested.stderr) == (0, "")
+    assert "one-answer" in tested.stdout
 
 
 def test_it_is_enough_on_each_python_and_each_compacts_a_journal_to_the_same_bytes(

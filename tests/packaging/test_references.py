@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("server", "tests", "tools", "benchmarks")
+FOLDERS = ("server", "conformance", "tests", "tools", "benchmarks")
 BEHAVIOUR = "docs/dev/behaviour.md"
 
 ELSEWHERE = frozenset(

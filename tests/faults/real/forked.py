@@ -25,7 +25,6 @@ from tests.support.client import PATIENCE_S, Refused, environment
 LEFT_OUT = (
     "compactd.cli",
     "compactd.integrations",
-    "compactd_conformance",
     "compactd.client",
     "compactd.__main__",
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,10 +15,10 @@ from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
 from compactd.cli.framework.output import FORCE, refuse_links, refuse_to_overwrite
 from compactd.cli.framework.page import Page
 from compactd.client.events import own_command
-from compactd_conformance import report, suite
-from compactd_conformance.bench import Check
-from compactd_conformance.frames import NotStarted
-from compactd_conformance.suite import CHECKS, MAX_ANSWER_WAIT_S, Verdict
+
+if TYPE_CHECKING:
+    from compactd_conformance.bench import Check
+    from compactd_conformance.suite import Verdict
 
 ABOUT = """\
 Tests whether COMMAND implements the protocol. Starts it many times, sends requests,
@@ -25,8 +27,17 @@ violates. COMMAND must read requests on stdin, answer on stdout, and store its d
 below COMPACTD_HOME, which is a temporary folder during the test. Without COMMAND,
 this compactd is tested.
 
+Needs the suite: pip install compactd-conformance
+
 exit codes: 0 all passed, 1 some failed, 2 the command cannot be started
 """
+
+
+SUITE = "compactd_conformance"
+"""The suite's package, which is a distribution of its own. Only functions import it."""
+
+PATIENCE_S = 20.0
+"""How long to wait for an answer, in seconds. A working program needs far less."""
 
 
 def _seconds(text: str) -> float:
@@ -52,11 +63,25 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def _checks(begin: str) -> list[tuple[str, str]]:
+    if find_spec(SUITE) is None:
+        return []
+    from compactd_conformance.suite import CHECKS
+
     return [(check.name, check.says) for check in CHECKS if check.name.startswith(begin)]
 
 
 def run(options: Options, page: Page) -> int:
     """Run the checks, or list them."""
+    if find_spec(SUITE) is None:
+        raise CommandError(
+            "the conformance suite is not installed.",
+            hint="Install it with `pip install compactd-conformance`.",
+            exit_code=USAGE,
+        )
+    from compactd_conformance import report, suite
+    from compactd_conformance.frames import NotStarted
+    from compactd_conformance.suite import CHECKS
+
     names = {check.name for check in CHECKS}
     if unknown := [name for name in options.only if name not in names]:
         raise CommandError(
@@ -92,6 +117,8 @@ def run(options: Options, page: Page) -> int:
 
 
 def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
+    from compactd_conformance import report
+
     if options.into is not None:
         path = Path(options.into)
         refuse_links(path)
@@ -108,6 +135,8 @@ def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
 
 
 def _print_verdict(page: Page, verdict: Verdict) -> None:
+    from compactd_conformance import report
+
     page.line(report.line_of(verdict), "bad" if verdict.outcome == "failed" else "")
     for line in report.lines_below(verdict):
         page.line(line)
@@ -134,10 +163,10 @@ COMMAND = Command(
         FORCE,
         Option(
             "--patience",
-            f"seconds to wait for an answer ({MAX_ANSWER_WAIT_S:g})",
+            f"seconds to wait for an answer ({PATIENCE_S:g})",
             metavar="S",
             read=_seconds,
-            default=MAX_ANSWER_WAIT_S,
+            default=PATIENCE_S,
         ),
         Flag("--list", "list the checks and what they test; start nothing"),
         Option(

@@ -65,12 +65,15 @@ class Pipe(Protocol):
 
     async def read(self, n: int, /) -> bytes:
         """Read at most `n` bytes; none at the end."""
+        ...
 
     async def readline(self) -> bytes:
         """Read a line with its end; nothing at the end of the output."""
+        ...
 
     async def readexactly(self, n: int, /) -> bytes:
         """Read `n` bytes."""
+        ...
 
 
 async def read_incoming(pipe: Pipe, is_lsp: bool) -> Incoming | None:

@@ -78,8 +78,11 @@ dist:  ## build the wheels and source archives in build/dist, with the pinned ba
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist conformance
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
 
-schema: $(STAMP)  ## write protocol.md, the protocol's schemas, the Python client's calls and the editors' types
+schema: $(STAMP)  ## write what is generated from the code: protocol.md, schemas, types, man page, tables in docs
+	@$(BIN)/python tests/unit/protocol/record_examples.py
 	@$(BIN)/python -m tools.codegen --write
+	@for page in man_page settings_page reference_pages; do $(BIN)/python tools/$$page.py --write || exit 1; done
+	@$(BIN)/compactd conformance --list --into docs/conformance.md
 
 docs: $(STAMP)  ## build the site of docs/ in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build

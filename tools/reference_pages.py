@@ -1,8 +1,10 @@
-"""Tables and examples in docs/profiles and docs/providers, generated from the tables that the daemon uses.
+"""Tables and examples in docs/profiles, docs/providers and docs/formats.md, generated from the tables that
+the daemon uses.
 
-A page marks the place with `<!-- profile: opal -->`, `<!-- provider: openai -->` or
-`<!-- request: anthropic -->`, and `<!-- end -->` after it. `python tools/reference_pages.py --write`
-updates the text in between; `--check` lists stale pages, and a test fails if there are any.
+A page marks the place with `<!-- profile: opal -->`, `<!-- provider: openai -->`,
+`<!-- request: anthropic -->` or `<!-- formats: session -->`, and `<!-- end -->` after it.
+`python tools/reference_pages.py --write` updates the text in between; `--check` lists stale pages, and a
+test fails if there are any.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from compactd.core.budget.rules import (
     UnknownWindow,
     Usable,
 )
+from compactd.formats.files.session_formats import SESSION_FORMATS, SessionFormat
 from compactd.models.providers.factory import KNOWN_PROVIDERS, WireName
 from compactd.models.providers.provider import ModelRequest
 from compactd.models.providers.response import ProviderApi
@@ -39,7 +42,7 @@ from compactd.models.providers.response import ProviderApi
 DOCS = Path(__file__).parents[1] / "docs"
 COMMAND = "python tools/reference_pages.py --write"
 MARK = re.compile(
-    r"(?P<start><!-- (?P<kind>profile|provider|request): (?P<name>[a-z_-]+) -->\n)"
+    r"(?P<start><!-- (?P<kind>profile|provider|request|formats): (?P<name>[a-z_-]+) -->\n)"
     r"(?:(?!<!-- ).)*(?P<end><!-- end -->)",
     re.DOTALL,
 )
@@ -68,6 +71,7 @@ def stale_pages(changed: Tables | None = None) -> dict[Path, str]:
     use instead of those of the same kind in `TABLES`."""
     tables = {**TABLES, **(changed or {})}
     pages = [page for folder in ("profiles", "providers") for page in sorted((DOCS / folder).glob("*.md"))]
+    pages.append(DOCS / "formats.md")
     new = {page: filled(page.read_text("utf-8"), tables) for page in pages}
     return {page: text for page, text in new.items() if text != page.read_text("utf-8")}
 
@@ -134,7 +138,23 @@ def request(wire: str) -> str:
     return f"```text\nPOST {made.path(shown)}\n\n{body}\n```"
 
 
-TABLES: Tables = {"profile": profile, "provider": provider, "request": request}
+def formats(_: str) -> str:
+    """The formats of session files."""
+    head = ("format", "what it is", "written", "what a file in this format cannot contain")
+    return table(
+        head,
+        [
+            (f"`{row.name}`", row.what, f"yes ({row.written_as})" if row.written_as else _yes(row), row.lost)
+            for row in SESSION_FORMATS
+        ],
+    )
+
+
+def _yes(row: SessionFormat) -> str:
+    return "no" if row.reader.startswith("agents.") and not row.writer else "yes"
+
+
+TABLES: Tables = {"profile": profile, "provider": provider, "request": request, "formats": formats}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -293,7 +293,7 @@ export interface ImportParams {
   path?: string | null;
   /** The content of such a file: a text, or the JSON itself. */
   content?: Json;
-  /** `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
+  /** `auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for example `claude-code`. The error for another name lists all names (`supported`). */
   format?: string | null;
   /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;

@@ -616,9 +616,8 @@ class ImportParams(Wire, frozen=True, kw_only=True):
     content: Raw = NULL
     """The content of such a file: a text, or the JSON itself."""
     format: str | None = None
-    """`auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`,
-    `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`,
-    `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`."""
+    """`auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for
+    example `claude-code`. The error for another name lists all names (`supported`)."""
 
 
 class ImportResult(Wire, frozen=True, kw_only=True):

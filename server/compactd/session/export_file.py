@@ -18,7 +18,8 @@ from compactd.core.history.projection import Repair, project
 from compactd.core.history.state import SessionState
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.files.session_file import MessageLine, SessionFile
-from compactd.formats.files.write import WRITABLE, describe_losses
+from compactd.formats.files.session_formats import WRITABLE
+from compactd.formats.files.write import describe_losses
 from compactd.formats.files.write import write as write_file
 from compactd.formats.messages.base import RENDERABLE, render
 from compactd.formats.messages.neutral_out import encode_message

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.formats.files.detect import SUPPORTED, detect, read
+from compactd.formats.files.detect import detect, read
 from compactd.formats.files.json_lines import repair_surrogates
+from compactd.formats.files.session_formats import SUPPORTED
 from compactd.protocol.errors import FormatNotSupported, InvalidParams
 from compactd.protocol.messages import Text
 from tests.unit.formats.written import HEADER, USE, claude, lines, messages, pi

@@ -11,7 +11,7 @@ import pytest
 
 from compactd.client import Client
 from compactd.formats.files.detect import read
-from compactd.formats.files.write import WRITABLE
+from compactd.formats.files.session_formats import WRITABLE
 from tests.unit.formats.outlined import FIXTURES
 
 FILES = {

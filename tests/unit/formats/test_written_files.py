@@ -12,7 +12,8 @@ from msgspec import Raw
 
 from compactd.formats.files.detect import detect, read
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.write import WRITABLE, write
+from compactd.formats.files.session_formats import WRITABLE
+from compactd.formats.files.write import write
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import Block, Image, Message, Meta, Text, Thinking, ToolCall, ToolResult
 from tests.support import recorded

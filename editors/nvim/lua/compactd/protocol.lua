@@ -166,7 +166,7 @@
 ---@class compactd.ImportParams
 ---@field path? string|nil Absolute path of a file of at most 256 MiB.
 ---@field content? any The content of such a file: a text, or the JSON itself.
----@field format? string|nil `auto` (the default) detects it by content. Otherwise `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
+---@field format? string|nil `auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for example `claude-code`. The error for another name lists all names (`supported`).
 ---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/export`.

@@ -11,7 +11,8 @@ from msgspec import Struct
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.client import Client
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.write import WRITABLE, write
+from compactd.formats.files.session_formats import WRITABLE
+from compactd.formats.files.write import write
 from compactd.protocol.wire import ExportResult, ImportResult
 from compactd.session.export_file import FORMATS
 

@@ -13,7 +13,7 @@ from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, p
 from compactd.cli.framework.output import FORCE, check_writable, write_atomically
 from compactd.cli.framework.page import Page, one_line, plural, without_controls
 from compactd.core.text.escape_invisible import visible_json
-from compactd.formats.files.detect import NAMES, SUPPORTED
+from compactd.formats.files.session_formats import SUPPORTED, title_of
 
 ABOUT = f"""\
 Converts the session in IN to another program's format and writes it to OUT: messages,
@@ -60,8 +60,8 @@ def run(options: Options, page: Page) -> int:
             }
         )
         return DONE
-    what = f"{plural(len(file.messages), 'message')} of {NAMES.get(file.format, file.format)}"
-    page.line(f"wrote {target}: {what} as {NAMES.get(options.to, options.to)}")
+    what = f"{plural(len(file.messages), 'message')} of {title_of(file.format)}"
+    page.line(f"wrote {target}: {what} as {title_of(options.to)}")
     for warning in made.warnings:
         page.line(f"  {warning}", "due")
     return DONE

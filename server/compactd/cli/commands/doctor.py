@@ -14,10 +14,10 @@ from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE
 from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
 from compactd.cli.framework.output import FORCE, check_writable, refuse_to_overwrite, write_atomically
 from compactd.cli.framework.page import Page, plural
-from compactd.formats.files.detect import NAMES
 from compactd.formats.files.diagnosis import Diagnosis, Finding, diagnose
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.write import WRITABLE, neutral_document, write
+from compactd.formats.files.session_formats import WRITABLE, title_of
+from compactd.formats.files.write import neutral_document, write
 from compactd.storage.journal_records import scan
 
 ABOUT = f"""\
@@ -142,7 +142,7 @@ def _repair(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tu
 
 def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...]) -> None:
     count = plural(len(file.messages), "message")
-    page.line(f"{name} · {NAMES.get(file.format, file.format)} · {count}")
+    page.line(f"{name} · {title_of(file.format)} · {count}")
     if not findings:
         page.line("no problems were found")
         return

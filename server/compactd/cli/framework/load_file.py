@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -22,10 +23,11 @@ from compactd.core.budget.recorded_window import (
     accepted_sizes,
     window_by_file,
 )
-from compactd.formats.files.detect import NAMES, read
+from compactd.formats.files.detect import read
 from compactd.formats.files.directory_session import gather
 from compactd.formats.files.repair import repair, split_prompt
 from compactd.formats.files.session_file import MessageLine, SessionFile, live_places
+from compactd.formats.files.session_formats import SESSION_FORMATS, title_of
 from compactd.formats.files.source import FILE_BYTES, read_source, too_large
 from compactd.protocol.errors import CompactdError, FormatNotSupported, LimitExceeded
 from compactd.protocol.wire import AppendResult, LookupResult, StartResult
@@ -38,11 +40,12 @@ for a frame.
 TIMEOUT_S = 600.0
 """Timeout of one request, in seconds. A session file may be very large."""
 
-SUPPORTED_FILES_HINT = """\
-compactd reads session files of Claude Code, pi, Codex CLI, Gemini CLI, Cline,
-OpenCode, SWE-agent, mini-swe-agent, OpenHands, aider, klaude, Opal and compactd. It
-also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's
-neutral format, as a JSON list or as one message per line."""
+SUPPORTED_FILES_HINT = fill(
+    f"compactd reads session files of {', '.join(row.title for row in SESSION_FORMATS[1:] if row.reader)} "
+    "and compactd. It also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's "
+    "neutral format, as a JSON list or as one message per line.",
+    84,
+)
 
 
 class LoadedConversation(Struct, frozen=True, kw_only=True):
@@ -358,7 +361,7 @@ def describe(conversation: LoadedConversation, *, in_context: bool = False) -> s
     count = plural(len(conversation.messages), "message")
     if in_context and len(conversation.live) != len(conversation.messages):
         count = f"{count}, {len(conversation.live):,} in context"
-    parts = [conversation.name, NAMES.get(conversation.format, conversation.format), count]
+    parts = [conversation.name, title_of(conversation.format), count]
     if conversation.compactions:
         parts.append(plural(conversation.compactions, "earlier compaction"))
     return " · ".join(parts)

@@ -8,55 +8,21 @@ from itertools import islice
 from pathlib import Path
 
 from compactd.formats.files import messages_file
-from compactd.formats.files.detect_program import MAX_EXAMINED_RECORDS, of_document, of_list, of_record
 from compactd.formats.files.directory_session import gather
 from compactd.formats.files.documents import document, is_complete
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.session_formats import (
+    BY_NAME,
+    MAX_EXAMINED_RECORDS,
+    SUPPORTED,
+    of_document,
+    of_list,
+    of_record,
+)
 from compactd.formats.files.source import read_source
 from compactd.formats.messages.json_parts import first_byte
 from compactd.protocol.errors import CompactdError, FormatNotSupported, InvalidParams
-
-_MODULES = {
-    "compactd": "files.compactd_file",
-    "claude-code": "agents.claude_code",
-    "pi": "agents.pi",
-    "codex": "agents.codex",
-    "gemini-cli": "agents.gemini_cli",
-    "cline": "agents.cline",
-    "opencode": "agents.opencode",
-    "swe-agent": "agents.swe_agent",
-    "mini-swe-agent": "agents.mini_swe_agent",
-    "openhands": "agents.openhands",
-    "aider": "agents.aider",
-    "klaude": "agents.klaude",
-    "opal": "agents.opal",
-}
-
-SUPPORTED = (*_MODULES, *messages_file.SHAPES)
-"""Names of the session file formats that can be read."""
-
-NAMES = {
-    "compactd": "compactd",
-    "claude-code": "Claude Code",
-    "pi": "pi",
-    "codex": "Codex CLI",
-    "gemini-cli": "Gemini CLI",
-    "cline": "Cline",
-    "opencode": "OpenCode",
-    "swe-agent": "SWE-agent",
-    "mini-swe-agent": "mini-swe-agent",
-    "openhands": "OpenHands",
-    "aider": "aider",
-    "klaude": "klaude",
-    "opal": "Opal",
-    "openai": "OpenAI messages",
-    "anthropic": "Anthropic messages",
-    "gemini": "Gemini contents",
-    "openai_responses": "OpenAI Responses items",
-    "neutral": "neutral messages",
-}
-"""The name of each format for people."""
 
 _STARTS = {
     b"SQLite format 3\0": (
@@ -136,12 +102,13 @@ def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
 
 def reader_of(name: str) -> Callable[[bytes], SessionFile] | None:
     """Return the function that reads the format `name`; None if it is unknown."""
-    if name in messages_file.SHAPES:
-        return lambda data: messages_file.read(data, name)
-    if name not in _MODULES:
+    row = BY_NAME.get(name)
+    if row is None:
         return None
+    if not row.reader:
+        return lambda data: messages_file.read(data, name)
     # Readers are imported on first use, because most daemons never import a session.
-    reader: Callable[[bytes], SessionFile] = import_module(f"compactd.formats.{_MODULES[name]}").read
+    reader: Callable[[bytes], SessionFile] = import_module(f"compactd.formats.{row.reader}").read
     return reader
 
 
@@ -167,4 +134,4 @@ def _unknown_format(what: str, format: str | None = None) -> FormatNotSupported:
     )
 
 
-__all__ = ["NAMES", "SUPPORTED", "InvalidParams", "detect", "read", "reader_of"]
+__all__ = ["InvalidParams", "detect", "read", "reader_of"]

@@ -14,41 +14,9 @@ from compactd.formats.files.detect import reader_of
 from compactd.formats.files.losses import Loss, losses
 from compactd.formats.files.repair import split_prompt
 from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.session_formats import BY_NAME, WRITABLE
 from compactd.formats.files.writer_parts import split_messages
 from compactd.protocol.errors import FormatNotSupported
-
-_WRITERS = {
-    "claude-code": ("claude_code_out", "write"),
-    "pi": ("pi_out", "write"),
-    "codex": ("codex_out", "write"),
-    "gemini-cli": ("gemini_cli_out", "write"),
-    "cline": ("cline_out", "write"),
-    "opencode": ("opencode_out", "write"),
-    "swe-agent": ("swe_agent_out", "write"),
-    "mini-swe-agent": ("swe_agent_out", "write_mini"),
-    "openhands": ("openhands_out", "write"),
-    "aider": ("aider_out", "write"),
-    "klaude": ("klaude_out", "write"),
-    "opal": ("opal_out", "write"),
-}
-
-WRITABLE = tuple(_WRITERS)
-"""Names of the other programs' formats that can be written."""
-
-_MARK_MESSAGES = (
-    "claude-code",
-    "pi",
-    "klaude",
-    "opal",
-    "cline",
-    "openhands",
-    "swe-agent",
-    "mini-swe-agent",
-    "aider",
-)
-"""Formats that can mark a whole user message as not written by a person, but no part of it."""
-_JOIN_TEXTS = ("opal", "aider")
-"""Formats of `_MARK_MESSAGES` that join the texts of a message."""
 
 _NAMED = 12
 """How many ranges of messages one warning names. Of the other messages, it gives only the number."""
@@ -69,18 +37,21 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
     again to find what is lost, so everything that no warning names is preserved. Raise `FormatNotSupported`
     for an unknown format.
     """
-    writer, reader = _writer(format), reader_of(format)
-    if writer is None or reader is None:
+    reader = reader_of(format)
+    if format not in WRITABLE or reader is None:
         raise FormatNotSupported(
             f"the format {format!r} cannot be written; use one of {', '.join(WRITABLE)}",
             format=format,
             supported=list(WRITABLE),
         )
+    row = BY_NAME[format]
+    module, _, function = row.writer.partition(":")
+    writer: Callable[[SessionFile], bytes] = getattr(import_module(f"compactd.formats.{module}"), function)
     prompt, messages = split_prompt(file)
     lifted = len(file.messages) - len(messages)
     called = (names or [str(at + 1) for at in range(len(file.messages))])[lifted:]
     pieces, origins = split_messages(
-        _without_first(file, lifted, prompt), by_author=format in _MARK_MESSAGES, joined=format in _JOIN_TEXTS
+        _without_first(file, lifted, prompt), by_author=row.marks != "parts", joined=row.marks == "joined"
     )
     data = writer(pieces)
     warnings = describe_losses(losses(pieces, reader(data)), origins, called)
@@ -117,14 +88,6 @@ def neutral_document(file: SessionFile) -> bytes:
     head = msgspec.json.encode({name: value for name, value in about.items() if value is not None})
     rows = b",\n".join(bytes(raw).strip() for _, raw in file.messages)
     return head[:-1] + b',"messages":[\n' + rows + b"\n]}\n"
-
-
-def _writer(format: str) -> Callable[[SessionFile], bytes] | None:
-    if format not in _WRITERS:
-        return None
-    module, name = _WRITERS[format]
-    writer: Callable[[SessionFile], bytes] = getattr(import_module(f"compactd.formats.agents.{module}"), name)
-    return writer
 
 
 def describe_losses(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:

@@ -14,13 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.overflow.codes import EXACT_CODES, REFUSED, VAGUE, find_status, without_statuses
-from compactd.core.overflow.log_refusals import refusal_in_log
 from compactd.core.overflow.meaning import UNSERVED, FailureKind, Meaning, read_meaning
 from compactd.core.overflow.number_roles import MIN_ROLE_TOKENS
 from compactd.core.overflow.numbers import Figures
 from compactd.core.overflow.provider_sentence import is_stated_by_provider
-from compactd.core.overflow.quotation import quotes, without_quotations
-from compactd.core.overflow.strip_log_marks import bare, without_service
+from compactd.core.overflow.quotation import is_about_errors, without_quotations
 from compactd.core.overflow.unwrap import Unwrapped, unwrap
 
 __all__ = ["FailureKind", "FailureReport", "Fix", "Verdict", "classify"]
@@ -56,17 +54,15 @@ LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
 NAMES = r"(?:[`'\"][\w.-]{1,40}[`'\"](?:, (?:or |and )?|(?= at | or | and |[.)]|$)(?: or | and )?)){5,}"
 """Matches a list of at least five quoted names, as in `expected one of …`."""
 CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
-
-
-ABORTED = (
-    r"(?m)^(?:\w{2,10}:\s)?(?:terminate called after|libc\+\+abi: terminating"
-    r"|zsh: (?:abort|killed|segmentation)"
-    r"|Aborted\b|Abort trap|Segmentation fault|Killed\b|[A-Z]{3,8}_ASSERT\b)"
+PROSE_CHARS = 4000
+"""How many characters outside of structured data are read for their meaning."""
+LOG_MARKS = re.compile(
+    r"(?:\d{4}-\d\d-\d\d[T ])?\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
+    r"|(?<![\w./\\-])[\w./\\-]{1,120}:\w{1,60}:\d{1,6}\b|(?<![\w./\\-])[\w./\\-]{0,120}\.[a-z]{1,5}:\d{1,6}\b"
+    r"|=\d{9,20}\b|\btruncated = 0\b|\btask (?:id = )?\d{1,9}\b"
 )
-"""Matches the line that a runtime prints last when it is aborted or killed, for example because memory ran
-out."""
-LAST = 1200
-"""How many characters at the end of a text are searched for `ABORTED`."""
+"""Matches what a log or a stack trace prints next to an error and what says nothing about it: a time, a place
+in a source file, a long id, fields of llama.cpp's server (tools/server, seen 2026-11)."""
 MEASURED = "a cap in bytes or characters"
 """The reason given for a message that says that something is too large in bytes or characters."""
 LENGTHY = "the error's code: a length"
@@ -160,18 +156,13 @@ def _classify(failure: FailureReport) -> Verdict:
         return _verdict_without_words(
             failure, failure.status, code_verdict=_by_codes(failure, (failure.code,) if failure.code else ())
         )
-    answered = failure.status is not None and failure.status >= 400
-    text = without_service(text) if answered else text
-    told, text = text, refusal_in_log(text)
     body = unwrap(text)
-    status = failure.status if failure.status is not None else _status(told, body)
+    status = failure.status if failure.status is not None else _status(text, body)
     embeds = "embed" in (failure.provider or "").lower() or "rerank" in (failure.provider or "").lower()
 
-    quoted = quotes(text, body, answered=answered, coded=bool(failure.code))
     said = _first_meaning(body, embeds=embeds)
-    if quoted and (said.kind in (None, "overflow") or quoted == "surely"):
-        if said.kind == "server" and re.search(ABORTED, text[-LAST:]) is not None:
-            return _verdict(failure, said)
+    reported = bool(failure.code) or (failure.status is not None and failure.status >= 400)
+    if not reported and said.kind in (None, "overflow") and is_about_errors(body):
         return _verdict_without_words(failure, failure.status, code_verdict=_by_codes(failure, known))
     if said.needs_refusal and (status is None or status < 400) and not failure.code:
         said = Meaning(kind=None)
@@ -240,7 +231,7 @@ def _first_meaning(body: Unwrapped, *, embeds: bool) -> Meaning:
             weak = weak or found
             continue
         return _add_body_figures(found, body)
-    prose = bare(body.prose)
+    prose = LOG_MARKS.sub(" ", body.prose[:PROSE_CHARS])
     prose = without_statuses(re.sub(WRAPPED, " ", prose) if "\n" in prose else prose)
     if any(name in prose for name in ("Error", "Exception", "Fault")):
         prose = CLASS_NAME.sub(" . ", prose)

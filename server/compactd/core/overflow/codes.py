@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 
 from compactd.core.overflow.meaning import FailureKind
-from compactd.core.overflow.prose_words import word_set
+from compactd.core.overflow.vocabulary import word_set
 
 EXACT_CODES: dict[str, FailureKind] = {
     "resource_exhausted": "rate_limit",

@@ -11,7 +11,6 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.translations import LETTERS, WORDS_OF
 from compactd.core.overflow.vocabulary import (
     BYTES,
@@ -28,6 +27,7 @@ from compactd.core.overflow.vocabulary import (
     PLUS,
     WITHIN,
     WORDS,
+    word_set,
 )
 
 WIDE = str.maketrans("：，。；！？（）【】［］「」＞＜≥≤＝／　\u00a0\u202f’`", ':,.;!?()[][]""><><=/   \' ')

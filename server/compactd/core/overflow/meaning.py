@@ -328,6 +328,7 @@ def _kind(
         passed
         and about_prompt
         and not words & ALREADY_CUT_WORDS
+        and "->" not in words
         and not everywhere & {BYTES, MEDIA, COUNTED}
         and (
             everywhere & {TOKENS, SHORTEN}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactd.core.overflow.lexer import Lexeme
-from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.vocabulary import (
     END,
     GIVEN,
@@ -25,6 +24,7 @@ from compactd.core.overflow.vocabulary import (
     TOTAL,
     WINDOW,
     WITHIN,
+    word_set,
 )
 
 MIN_ROLE_TOKENS = 64

@@ -21,7 +21,6 @@ from compactd.core.overflow.number_roles import (
     role_before,
     value_is_odd,
 )
-from compactd.core.overflow.prose_words import word_set
 from compactd.core.overflow.vocabulary import (
     BY,
     BYTES,
@@ -43,6 +42,7 @@ from compactd.core.overflow.vocabulary import (
     TOTAL,
     WINDOW,
     WITHIN,
+    word_set,
 )
 
 MAX_WORDS_BEFORE = 12

@@ -4,16 +4,15 @@ An error can quote a file, a URL or a tool's output, and that text can look like
 classification costs one session one compaction, but a wrong window makes every later session too small. So
 this rule is stricter than the classification. Every message of the error must begin with a provider's
 sentence; only prefixes that SDKs and gateways are known to add may precede it. Up to its numbers, the
-sentence may contain only words that providers use.
+sentence may contain only words that providers use. Outside of structured data there may be one line only.
 """
 
 from __future__ import annotations
 
 import re
 
-from compactd.core.overflow.prose_words import word_set
-from compactd.core.overflow.strip_log_marks import bare
 from compactd.core.overflow.unwrap import unwrap
+from compactd.core.overflow.vocabulary import word_set
 
 REPORTING = (None, 200, 400, 413, 422)
 """Statuses with which providers report an overflow and name their window (seen 2026-11). 401, 403 and 404
@@ -30,15 +29,15 @@ GATEWAYS = (
 )
 """Matches the names that LiteLLM gives to errors that it passes on, one per provider."""
 PREFIX = re.compile(
-    rf"[\s\[.:–-]*(?i:{CLASSES}|{GATEWAYS}|api error occurred(?=: status [45])|<?[45]\d\d>?(?!\d)"
-    r"|(?:openai |api )*error(?: code)?(?=[\s:])|api(?= [45]\d\d:)|b(?=\W*$)|request failed(?=: [45])"
+    rf"[\s\[\].:–-]*(?i:{CLASSES}|{GATEWAYS}|api error occurred(?=: status [45])|<?[45]\d\d>?(?!\d)"
+    r"|(?:openai |api )*error(?: code)?(?=[\s:\]])|api(?= [45]\d\d:)|b(?=\W*$)|request failed(?=: [45])"
     r"|bad request(?=[:.])|input validation error(?=: `inputs`)|internalerror\.algo\.invalidparameter"
     r"|provider returned error|the model returned the following errors|status(?= [45]\d\d\b)"
     r"|content-type application/json body|invalid request(?=: your request exceeded )"
     r"|invalid request\. please check the parameters and try again\. details"
     r"|troubleshooting url: https://docs\.langchain\.com/\S{0,90}"
     r"|an error occurred \(validationexception\) when calling the \w{4,40} operation"
-    r"|keyerror: 'choices', got unexpected response from openrouter)[\s:.–-]*"
+    r"|keyerror: 'choices', got unexpected response from openrouter)[\s\]:.–-]*"
 )
 """Matches one prefix before a provider's sentence. Each prefix occurs in a recorded error (2026-11:
 LiteLLM, OpenRouter, Bedrock, DashScope, TGI, Together, LangChain, the SDKs of OpenAI, Anthropic, Mistral
@@ -64,11 +63,14 @@ SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[;,](?=\s+(?i:please|try|decrease|redu
 """Matches the end of a sentence, or the comma before a provider's advice."""
 NUMBER = re.compile(r"\d+(?:[,_']\d{3})*")
 FOREIGN_SIGNS = re.compile(
-    r"[\"“”«»{}|\\@#*~]|</?\w|://|\w[./]\w|(?<![\w'])'(?!\w+'\W)|```|[a-z,] [A-Z][a-z]"
+    r"^[\d>]|[\"“”«»{}|\\@#*~]|</?\w|://|\w[./]\w|(?<![\w'])'(?!\w+'\W)|```|[a-z,] [A-Z][a-z]"
     r"|:(?!\s*\d| total number)"
 )
 """Matches what a provider's sentence about its window never contains: quotation marks, addresses, file
-names, markup, the beginning of another sentence, a colon without a number after it."""
+names, markup, the beginning of another sentence, a colon without a number after it, a number or `>` before
+its first word."""
+WORDED_LINE = r"(?m)^.*[^\W\d_]{2}.*$"
+"""Matches a line that contains a word."""
 MAX_SENTENCE = 400
 """The maximum number of characters from the beginning of a message to the end of the sentence that names
 the numbers."""
@@ -83,7 +85,9 @@ def is_stated_by_provider(text: str, status: int | None, limit: int, requested: 
     if status not in REPORTING:
         return False
     body = unwrap(text)
-    texts = [_without_prefixes(" ".join(said.split())) for said in (*body.messages, bare(body.prose))]
+    if len(re.findall(WORDED_LINE, body.prose)) > 1:
+        return False
+    texts = [_without_prefixes(" ".join(said.split())) for said in (*body.messages, body.prose)]
     stated = [said for said in texts if said]
     fields = {value for _, value in body.figures}
     return bool(stated) and all(_begins_with(said, limit, requested, fields) for said in stated)

@@ -12,7 +12,7 @@ import re
 
 from msgspec import Struct
 
-from compactd.core.overflow.prose_words import word_set
+from compactd.core.overflow.vocabulary import word_set
 
 HEAD_CHARS = 8_000
 """How many characters are read from the beginning of a text. Errors are short; what follows is an echo."""

@@ -7,6 +7,12 @@ apart are in `PAIRED`. Words of other languages are first translated, one by one
 
 from __future__ import annotations
 
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(words.split())
+
+
 PROMPT = "I"
 """Words for the prompt and its parts: what a compaction can shorten."""
 REQUEST = "R"

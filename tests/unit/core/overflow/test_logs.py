@@ -1,13 +1,10 @@
-"""A program's log of one refusal counts as the refusal; a source listing that quotes one does not."""
+"""A program's log of one refusal counts as the refusal."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compactd.core.overflow.classify import FailureReport, Verdict, classify
-from compactd.core.overflow.log_refusals import refusal_in_log
 
 SAID = "the prompt of 9001 tokens exceeds the context window of 8192"
 BODY = (
@@ -29,28 +26,6 @@ PLACED = (
     f"[server.cpp:88] {SAID}",
     "stream.rs:19: provider refused (context_length_exceeded): input exceeds the context window",
     "handler.go:88: upstream error for account 11736: context_length_exceeded",
-)
-LISTED = (
-    "overflow.go:12: prompt is too long: 213462 tokens > 200000 maximum",
-    "overflow.go:12: classify context_length_exceeded as a context window that is exceeded by the input",
-    'overflow.go:12: "context_length_exceeded": "the input exceeds the context window of the model",',
-    'overflow.py:12: code == "context_length_exceeded" # the input exceeds the context window of this model',
-    'errors.ts:41: const body = {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}',
-    'errors_test.go:41: {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}',
-    'tests/errors.py:41: {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}',
-    'errors.py:41:    {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}',
-    'errors.py:41: {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}},',
-    'errors.py:41: {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}\n'
-    'errors.py:44: {"error": {"message": "input is too long for the context window of the model"}}',
-    "docs/errors.md:12: context_length_exceeded - your input exceeds the context window of this model",
-    "a.go:3: context_length_exceeded - your input exceeds the context window of this model\n"
-    "b.go:9: model_context_window_exceeded - your input exceeds the context window of this model",
-    "overflow.py:22: error: Name `context_length_exceeded` is not defined  [name-defined]",
-    "handler.go:12: // context_length_exceeded: your input exceeds the context window of this model",
-    "handler.py:12: # context_length_exceeded: your input exceeds the context window of this model",
-    "handler.py:12: - context_length_exceeded: your input exceeds the context window of this model",
-    f"samples.py:12: {BODY}",
-    "handler.go:12: counted context_length_exceeded 4 times",
 )
 
 SERVER_LOG = (
@@ -80,11 +55,6 @@ def test_a_loggers_line_with_a_providers_error_is_the_refusal(text: str) -> None
 
     assert seen.overflow
     assert (seen.limit, seen.requested) in ((8192, 9001), (None, None))
-
-
-@pytest.mark.parametrize("text", LISTED)
-def test_a_listing_of_source_stays_a_quotation(text: str) -> None:
-    assert not found(text).overflow
 
 
 def test_the_lines_of_a_model_server_are_the_answer_to_their_one_request() -> None:
@@ -118,20 +88,6 @@ def test_the_number_of_a_task_is_never_what_was_requested() -> None:
         seen = found(text, 500)
 
         assert (seen.overflow, seen.limit, seen.requested) == (True, None, None), text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        SERVER_LOG.format(TOO_LARGE) + "\nslot launch_slot_: id  0 | task 2120 | processing task",
-        SERVER_LOG.format(TOO_LARGE) + "\nWhy does it say that although the window is large enough?",
-        "I start it with -c 131072 and see this:\n" + SERVER_LOG.format(TOO_LARGE),
-        SERVER_LOG.format("failed to find a free slot"),
-        SERVER_LOG.format(TOO_LARGE).rpartition("\n")[0],
-    ],
-)
-def test_a_log_of_more_than_one_request_or_without_an_error_is_none(text: str) -> None:
-    assert not found(text).overflow
 
 
 @pytest.mark.parametrize(
@@ -169,24 +125,10 @@ def test_cards_of_other_agents_are_read_alike(card: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Yesterday I saw this:\n" + CARD.format(SAID) + "\nand then nothing happened any more",
+        SERVER_LOG.format(TOO_LARGE) + "\nWhy does it say that although the window is large enough?",
         CARD.format(SAID) + "\n   Expected: the session is compacted\n   Actual: the agent stops",
         CARD.format(SAID) + "\n\nHow do I get rid of this?",
-        "Test failed\n  Provider: mock\n  Expected: overflow\n  Error: " + SAID,
-        "Steps failed\n1. start\n2. wait\n  Error: " + SAID,
-        CARD.format("connection refused") + f"\n   Last message: {SAID}",
     ],
 )
-def test_a_card_that_somebody_tells_of_is_none(text: str) -> None:
+def test_a_log_or_card_that_somebody_asks_about_is_none(text: str) -> None:
     assert not found(text).overflow
-
-
-@given(st.text(alphabet="\n :|[]{}\"'=.,_-abcgoerslt0123456789", max_size=300))
-def test_nothing_makes_it_raise_and_nothing_grows_much(text: str) -> None:
-    for given_text in (
-        text,
-        f"a.go:1: {text}",
-        f"call failed\nModel: x\nError: {text}",
-        f"srv a: b\nslot c: {text}",
-    ):
-        assert len(refusal_in_log(given_text)) <= len(given_text) + 40

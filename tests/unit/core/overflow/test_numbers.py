@@ -62,10 +62,6 @@ def test_a_list_that_is_only_spoken_of_is_not_what_is_too_long() -> None:
     assert found("Your prompt is too long, see the list of models with more room", 400).overflow
 
 
-def test_failures_that_are_counted_are_no_report_of_one() -> None:
-    assert not found("Known failures: prompt is too long: 213462 tokens > 200000 maximum").overflow
-
-
 def test_a_value_of_the_request_beside_which_it_could_not_be_read_is_no_answer() -> None:
     text = 'Unexpected token near "message": "prompt is too long: 213462 tokens > 200000 maximum"'
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compactd.core.overflow.classify import FailureReport, classify
-from compactd.core.overflow.strip_log_marks import thrown_message
 
 SAID = "the prompt of 9001 tokens exceeds the context window of 8192"
 
@@ -69,19 +66,3 @@ def test_the_name_of_a_service_before_each_line_changes_nothing(service: str, ru
     found = classify(FailureReport(text="\n".join(SERVICES[service] + line for line in lines)))
 
     assert (found.kind, found.limit, found.requested) == ("overflow", 8192, 9001)
-
-
-@pytest.mark.parametrize("runtime", PRINTS)
-def test_a_stack_that_somebody_tells_of_is_quoted(runtime: str) -> None:
-    print_ = PRINTS[runtime].replace("{}", SAID)
-
-    assert not classify(
-        FailureReport(text=f"Since yesterday our agent prints this, any ideas?\n\n{print_}")
-    ).overflow
-
-
-@given(st.text(alphabet="\n |:()[]{}\"'#+-~^╭│atFileErrorpanic0123456789.", max_size=300))
-def test_nothing_makes_it_raise(text: str) -> None:
-    found = thrown_message(text)
-
-    assert found is None or found.strip()

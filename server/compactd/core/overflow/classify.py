@@ -153,9 +153,7 @@ def _classify(failure: FailureReport) -> Verdict:
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():
-        return _verdict_without_words(
-            failure, failure.status, code_verdict=_by_codes(failure, (failure.code,) if failure.code else ())
-        )
+        return _verdict_without_words(failure, failure.status, code_verdict=_by_codes(known))
     body = unwrap(text)
     status = failure.status if failure.status is not None else _status(text, body)
     embeds = "embed" in (failure.provider or "").lower() or "rerank" in (failure.provider or "").lower()
@@ -163,11 +161,11 @@ def _classify(failure: FailureReport) -> Verdict:
     said = _first_meaning(body, embeds=embeds)
     reported = bool(failure.code) or (failure.status is not None and failure.status >= 400)
     if not reported and said.kind in (None, "overflow") and is_about_errors(body):
-        return _verdict_without_words(failure, failure.status, code_verdict=_by_codes(failure, known))
+        return _verdict_without_words(failure, failure.status, code_verdict=_by_codes(known))
     if said.needs_refusal and (status is None or status < 400) and not failure.code:
         said = Meaning(kind=None)
     if status == 429 and said.kind not in ("quota", "rate_limit"):
-        coded = _by_codes(failure, known + body.codes)
+        coded = _by_codes(known + body.codes)
         if coded is not None and coded.kind == "quota":
             return _verdict(failure, coded)
         said = Meaning(kind="rate_limit", why="status 429", figures=Figures())
@@ -177,12 +175,10 @@ def _classify(failure: FailureReport) -> Verdict:
         said = Meaning(kind="rate_limit", why="Google's quota: a pace", figures=said.figures)
     if said.kind is not None and not (said.kind == "invalid_request" and said.curable):
         if said.kind == "auth" and failure.code is not None:
-            coded = _by_codes(failure, known)
+            coded = _by_codes(known)
             if coded is not None and coded.kind == "quota":
                 return _verdict(failure, coded)
-        coded = (
-            _by_codes(failure, body.codes) if said.kind in ("server", "payload_too_large", "auth") else None
-        )
+        coded = _by_codes(body.codes) if said.kind in ("server", "payload_too_large", "auth") else None
         if said.kind == "payload_too_large" and 413 in (status, *body.statuses):
             coded = None
         if said.why == MEASURED and coded is not None and coded.why == LENGTHY:
@@ -192,7 +188,7 @@ def _classify(failure: FailureReport) -> Verdict:
         return _verdict(failure, said)
 
     codes = ((failure.code,) if failure.code else ()) + body.codes + tuple(_classes(body.prose))
-    coded = _by_codes(failure, codes)
+    coded = _by_codes(codes)
     if coded is not None and (said.kind is None or coded.kind == "overflow"):
         if coded.kind == "overflow":
             coded = Meaning(
@@ -282,7 +278,7 @@ def _unitless_figures(body: Unwrapped) -> Figures:
     return Figures()
 
 
-def _by_codes(failure: FailureReport, codes: tuple[str, ...]) -> Meaning | None:
+def _by_codes(codes: tuple[str, ...]) -> Meaning | None:
     """Return the meaning of the first of `codes` that has one; None if none has."""
     for code in codes:
         low = code.strip().lower()

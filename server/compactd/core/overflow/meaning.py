@@ -46,7 +46,6 @@ from compactd.core.overflow.vocabulary import (
     TOOLED,
     TOTAL,
     WINDOW,
-    WITHIN,
 )
 
 FailureKind = Literal[
@@ -152,11 +151,6 @@ NOTHING = Meaning(kind=None)
 """The meaning of a message that says nothing about a failure."""
 NEGATIVE = re.compile(r"(?<![\w.\-\d])-\d{1,9}\b(?!-)")
 """Matches a negative integer."""
-LOOSE = frozenset({"body", "content", "text", "data", "string", "document", "documents", "file", "upload"})
-SPECIFIC = frozenset(
-    {"string", "array", "dict", "integer", "boolean", "object", "float", "str", "int", "bool"}
-)
-WINDOW_SIGNS = frozenset({OVER, LONG, WITHIN})
 
 
 def read_meaning(text: str, *, embeds: bool = False) -> Meaning:

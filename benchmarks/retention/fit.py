@@ -21,12 +21,13 @@ from pathlib import Path
 from benchmarks.retention import contexts, cuts
 from benchmarks.retention.aside import is_aside
 from benchmarks.retention.cuts import normalised
+from benchmarks.retention.reuse_inputs import INPUTS, inputs_of
 from compactd.core.extract import reuse_weights
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import KINDS
 from compactd.core.extract.recent_files import working_directory
-from compactd.core.extract.reuse_model import INPUTS, ReuseModel, Statistics
+from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.history.entries import Item
 
 SHARES = (0.25, 0.35, 0.5, 0.6, 0.75, 0.85)
@@ -88,7 +89,7 @@ def samples(job) -> tuple[bytes, bytes, bytes]:
         if used or draw.random() < SAMPLED:
             labels.append(2 * (feature % KINDS) + used)
             factors.append(1.0 if used else 1 / SAMPLED)
-            inputs.extend(chances.inputs(feature))
+            inputs.extend(inputs_of(chances, feature))
     return labels.tobytes(), factors.tobytes(), inputs.tobytes()
 
 

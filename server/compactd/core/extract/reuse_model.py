@@ -3,8 +3,8 @@ reads it again.
 
 The model is a logistic regression. Its inputs are how often, how recently and in which roles a feature occurs
 in the conversation. Its weights are learned from recorded sessions, for which the continuation is known
-(`reuse_weights.py`). The age of a message is the number of tokens from its end to the end of the
-conversation.
+(`reuse_weights.py`). `benchmarks/retention/reuse_inputs.py` lists the inputs in the order of the weights. The
+age of a message is the number of tokens from its end to the end of the conversation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 
 from compactd.core.extract.facts import FactPart
-from compactd.core.extract.features import ATOM, KINDS, LINE, RUN, SHAPES, WORD, feature_shape
+from compactd.core.extract.features import ATOM, KINDS, LINE, RUN, SHAPES, WORD
 from compactd.core.extract.line_roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 from compactd.core.text.slices import PIECE
@@ -29,35 +29,6 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.uint32]
     Weights = NDArray[np.float64]
     Number = TypeVar("Number", bound=np.generic)
-
-INPUTS: Final = (
-    "one",
-    "log of 1 + results that show it",
-    "log of messages that show it",
-    "freshness of the last mention",
-    "freshness of the agent's last mention",
-    "in a header",
-    "in a replaced text",
-    "in a command of several lines",
-    "in a search result",
-    "freshness of the newest edit of a file that shows it",
-    "log of 1 + units that show it",
-    "in the newest request",
-    "log of 1 + user turns since the last mention",
-    "written by the agent in the last 6,000 tokens",
-    "square of age by total",
-    "younger than 3,000 tokens",
-    "read, in files never edited",
-    "log of total by 50,000",
-    "read: age by total",
-    "read: last mention in the current turn",
-    "read: freshness of that file's last touch",
-    "only read, in files edited later",
-    "of shape 1",
-    "of shape 2",
-    "of shape 3",
-)
-"""The inputs of the model, in the order of the weights. `ReuseModel.inputs` computes them."""
 
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
     1 << n for n in range(8)
@@ -240,55 +211,13 @@ class ReuseModel:
         self._fresh = [freshness(age) for age in ages]
         self._ever_fresh = [freshness(age, math.inf) for age in ages]
 
-    def inputs(self, feature: int) -> tuple[float, ...]:
-        """Return the inputs of the logistic model for one feature, given by its number, in the order of
-        `INPUTS`. The weights were learned on these."""
-        s, scene, total = self.statistics, self.statistics.scene, self.total
-        shape = feature_shape(feature)
-        feature = s.place(feature)
-        last = int(s.last[feature])
-        age = self.ages[last]
-        flags = int(s.flags[feature])
-        read = bool(flags & IN_READ)
-        agent = s.last_agent[feature]
-        agent_age = self.ages[agent] if agent >= 0 else NEVER_TOKENS
-        edit_age = self.ages[s.edit[feature]] if s.edit[feature] >= 0 else NEVER_TOKENS
-        touch_age = self.ages[s.touch[feature]] if s.touch[feature] >= 0 else NEVER_TOKENS
-        return (
-            1.0,
-            math.log(1 + s.results[feature]),
-            math.log(max(1, s.messages[feature])),
-            freshness(age, math.inf),
-            freshness(agent_age),
-            float(bool(flags & IN_HEADER)),
-            float(bool(flags & IN_OLD)),
-            float(bool(flags & IN_COMMAND)),
-            float(bool(flags & IN_SEARCH)),
-            freshness(edit_age),
-            math.log(1 + s.units[feature]),
-            float(bool(flags & IN_REQUEST)),
-            math.log(1 + scene.turns[last]),
-            float(agent_age < RECENT_TOKENS),
-            (age / total) ** 2,
-            float(age < YOUNG_TOKENS),
-            float(read and not flags & IN_EDITED),
-            math.log(total / 50_000),
-            age / total if read else 0.0,
-            float(read and last >= scene.current_turn),
-            freshness(touch_age) if read else 0.0,
-            float(not flags & ELSEWHERE),
-            float(shape == 1),
-            float(shape == 2),
-            float(shape == 3),
-        )
-
     def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
         """Return `worth[kind][shape]` × chance of reuse for each feature, in the order of
         `Statistics.features`. (A feature's shape is what `feature_shape` returns.)
 
         The chance is `logistic(weights · inputs)`. It is computed from tables of the few values that each
-        input can have, not from `inputs`. The result is rounded so that sums are exact in any order and the
-        same on every machine. O(features).
+        input can have. The result is rounded so that sums are exact in any order and the same on every
+        machine. O(features).
         """
         import numpy as np
 

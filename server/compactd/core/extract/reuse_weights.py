@@ -1,6 +1,7 @@
 """The weights of the reuse model, learned from recorded sessions: one tuple for each kind of feature.
 
-Written by `benchmarks/retention/fit.py`. The order in each tuple is that of `INPUTS` in `reuse_model.py`.
+Written by `benchmarks/retention/fit.py`. The order in each tuple is that of `INPUTS` in
+`benchmarks/retention/reuse_inputs.py`.
 """
 
 from __future__ import annotations

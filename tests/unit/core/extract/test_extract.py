@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from benchmarks.retention.reuse_inputs import INPUTS
 from compactd.core.extract.extract import Extract, ExtractSource, FactCache, extract
-from compactd.core.extract.reuse_model import INPUTS
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from benchmarks.retention.reuse_inputs import INPUTS, inputs_of
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import ATOM, KINDS, feature_shape
 from compactd.core.extract.greedy_cover import Candidates, GreedyCover
-from compactd.core.extract.reuse_model import INPUTS, ReuseModel, Statistics
+from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 from compactd.core.extract.scoring import worth_in
 from compactd.core.history.entries import Item
@@ -66,7 +67,7 @@ def test_the_tables_give_the_logistic_of_weights_and_inputs() -> None:
 
     for feature, weight in zip(chances.statistics.features.tolist(), found, strict=True):
         kind = feature % KINDS
-        z = sum(b * x for b, x in zip(betas[kind], chances.inputs(feature), strict=True))
+        z = sum(b * x for b, x in zip(betas[kind], inputs_of(chances, feature), strict=True))
         assert weight == pytest.approx(WORTH[kind][feature_shape(feature)] / (1 + math.exp(-z)))
 
 
@@ -74,7 +75,7 @@ def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
     chances, cache = told()
 
     def of(name: str) -> dict[str, float]:
-        return dict(zip(INPUTS, chances.inputs(cache.lexicon.atoms["id", name]), strict=True))
+        return dict(zip(INPUTS, inputs_of(chances, cache.lexicon.atoms["id", name]), strict=True))
 
     entry = of("load_entry")
     assert entry["log of messages that show it"] == pytest.approx(math.log(5))

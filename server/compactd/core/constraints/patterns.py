@@ -13,6 +13,17 @@ import re
 from functools import cache
 from typing import Final
 
+_CHANGE: Final = r"""
+    touch(?:ed)? | chang(?:e|ed) | modif(?:y|ied) | edit(?:ed)? | renam(?:e|ed) | remov(?:e|ed)
+    | delet(?:e|ed) | drop(?:ped)? | add(?:ed)? | us(?:e|ed) | push(?:ed)? | merg(?:e|ed) | deploy(?:ed)?
+    | break | broken | commit(?:ted)? | install(?:ed)? | upgrad(?:e|ed) | skip(?:ped)? | rely | depend
+    | introduc(?:e|ed) | alter(?:ed)? | releas(?:e|ed) | publish(?:ed)? | import(?:ed)? | mov(?:e|ed)
+    | rewrit(?:e|ten) | writ(?:e|ten) | refactor(?:ed)? | reformat(?:ted)? | mock(?:ed)? | log(?:ged)?
+    | stor(?:e|ed) | shar(?:e|ed) | mention(?:ed)? | overwrit(?:e|ten) | bypass(?:ed)? | disabl(?:e|ed)
+    | do
+"""
+"""What an agent may do to a file, a branch or a dependency, as the verbs of a limit."""
+
 STRONG: Final = r"""
 \b(?=\w)(?:
     must(?:n(?:['’`]t|\s+not))?\b | never\b(?!\s+mind\b) | always\b | under\s+no\s+circumstances\b
@@ -29,53 +40,13 @@ STRONG: Final = r"""
   | (?:not|n['’]t)\s+(?:be\s+)?(?:allowed|permitted|acceptable|negotiable|an\s+option)\b
   | (?:non-negotiable|forbidden|prohibited|disallowed|mandatory|off[ -]limits|hands\s+off|no\s+exceptions?)\b
   | (?:under|in|on|at)\s+no\s+(?:circumstances?|conditions?|case|account|point|time)\b | not\s+under\s+any\b
-  | not\s+to\s+(?:be\s+)?(?:touch(?:ed)?|chang(?:e|ed)|modif(?:y|ied)|edit(?:ed)?|renam(?:e|ed)|remov(?:e
-  |ed)|delet(?:e|ed)|drop(?:ped)?
-    |add(?:ed)?|us(?:e|ed)|push(?:ed)?|merg(?:e|ed)|deploy(?:ed)?|break|broken|commit(?:ted)?
-    |install(?:ed)?|upgrad(?:e|ed)|skip(?:ped)?
-    |rely|depend|introduc(?:e|ed)|alter(?:ed)?|releas(?:e|ed)|publish(?:ed)?|import(?:ed)?|mov(?:e|ed)
-    |rewrit(?:e|ten)|writ(?:e|ten)
-    |refactor(?:ed)?|reformat(?:ted)?|mock(?:ed)?|log(?:ged)?|stor(?:e|ed)|shar(?:e|ed)|mention(?:ed)?
-    |overwrit(?:e|ten)|bypass(?:ed)?
-    |disabl(?:e|ed)|do)\b | (?:and|but|please|you|simply|just|,)\s+not\s+(?:touch(?:ed)?|chang(?:e|ed)
-    |modif(?:y|ied)|edit(?:ed)?|renam(?:e|ed)|remov(?:e|ed)|delet(?:e|ed)|drop(?:ped)?
-    |add(?:ed)?|us(?:e|ed)|push(?:ed)?|merg(?:e|ed)|deploy(?:ed)?|break|broken|commit(?:ted)?
-    |install(?:ed)?|upgrad(?:e|ed)|skip(?:ped)?
-    |rely|depend|introduc(?:e|ed)|alter(?:ed)?|releas(?:e|ed)|publish(?:ed)?|import(?:ed)?|mov(?:e|ed)
-    |rewrit(?:e|ten)|writ(?:e|ten)
-    |refactor(?:ed)?|reformat(?:ted)?|mock(?:ed)?|log(?:ged)?|stor(?:e|ed)|shar(?:e|ed)|mention(?:ed)?
-    |overwrit(?:e|ten)|bypass(?:ed)?
-    |disabl(?:e|ed)|do)\b
+  | not\s+to\s+(?:be\s+)?(?:<CHANGE>)\b | (?:and|but|please|you|simply|just|,)\s+not\s+(?:<CHANGE>)\b
   | (?:we|you|it|this|that|agents?|nobody|code|tests?)\s+(?:can(?:not|['’`]t|\s+not)|may\s+not|(?:are
   |is)\s+not\s+to
-    |(?:are|is)n['’`]t\s+to|wo(?:n['’`]t|\s+not))\s+(?:be\s+)?(?:touch(?:ed)?|chang(?:e|ed)|modif(?:y
-    |ied)|edit(?:ed)?|renam(?:e|ed)|remov(?:e|ed)|delet(?:e|ed)|drop(?:ped)?
-    |add(?:ed)?|us(?:e|ed)|push(?:ed)?|merg(?:e|ed)|deploy(?:ed)?|break|broken|commit(?:ted)?
-    |install(?:ed)?|upgrad(?:e|ed)|skip(?:ped)?
-    |rely|depend|introduc(?:e|ed)|alter(?:ed)?|releas(?:e|ed)|publish(?:ed)?|import(?:ed)?|mov(?:e|ed)
-    |rewrit(?:e|ten)|writ(?:e|ten)
-    |refactor(?:ed)?|reformat(?:ted)?|mock(?:ed)?|log(?:ged)?|stor(?:e|ed)|shar(?:e|ed)|mention(?:ed)?
-    |overwrit(?:e|ten)|bypass(?:ed)?
-    |disabl(?:e|ed)|do)\b
-  | (?:cannot|can['’`]t|may\s+not|(?:is|are)\s+not\s+to)\s+be\s+(?:touch(?:ed)?|chang(?:e|ed)|modif(?:y
-  |ied)|edit(?:ed)?|renam(?:e|ed)|remov(?:e|ed)|delet(?:e|ed)|drop(?:ped)?
-    |add(?:ed)?|us(?:e|ed)|push(?:ed)?|merg(?:e|ed)|deploy(?:ed)?|break|broken|commit(?:ted)?
-    |install(?:ed)?|upgrad(?:e|ed)|skip(?:ped)?
-    |rely|depend|introduc(?:e|ed)|alter(?:ed)?|releas(?:e|ed)|publish(?:ed)?|import(?:ed)?|mov(?:e|ed)
-    |rewrit(?:e|ten)|writ(?:e|ten)
-    |refactor(?:ed)?|reformat(?:ted)?|mock(?:ed)?|log(?:ged)?|stor(?:e|ed)|shar(?:e|ed)|mention(?:ed)?
-    |overwrit(?:e|ten)|bypass(?:ed)?
-    |disabl(?:e|ed)|do)\b
+    |(?:are|is)n['’`]t\s+to|wo(?:n['’`]t|\s+not))\s+(?:be\s+)?(?:<CHANGE>)\b
+  | (?:cannot|can['’`]t|may\s+not|(?:is|are)\s+not\s+to)\s+be\s+(?:<CHANGE>)\b
   | (?:nothing|no\s*body|no[ -]one|none\s+of)\b[^?!\n]{0,80}?\b(?:may|must|should|shall|(?:is|are|gets?)\s+to
-    |(?:is|are)\s+allowed|can\s+(?:be\s+)?(?:touch(?:ed)?|chang(?:e|ed)|modif(?:y|ied)|edit(?:ed)?
-    |renam(?:e|ed)|remov(?:e|ed)|delet(?:e|ed)|drop(?:ped)?
-    |add(?:ed)?|us(?:e|ed)|push(?:ed)?|merg(?:e|ed)|deploy(?:ed)?|break|broken|commit(?:ted)?
-    |install(?:ed)?|upgrad(?:e|ed)|skip(?:ped)?
-    |rely|depend|introduc(?:e|ed)|alter(?:ed)?|releas(?:e|ed)|publish(?:ed)?|import(?:ed)?|mov(?:e|ed)
-    |rewrit(?:e|ten)|writ(?:e|ten)
-    |refactor(?:ed)?|reformat(?:ted)?|mock(?:ed)?|log(?:ged)?|stor(?:e|ed)|shar(?:e|ed)|mention(?:ed)?
-    |overwrit(?:e|ten)|bypass(?:ed)?
-    |disabl(?:e|ed)|do))\b
+    |(?:is|are)\s+allowed|can\s+(?:be\s+)?(?:<CHANGE>))\b
   | (?:all|every|each)\s+(?!of\s+(?:a|this)\b|I\b|you\b|we\b|time\b)(?:(?!\b(?:I|you|we
   |they)\b)[^?!\n]){0,60}?\b(?:needs?|ha(?:s|ve))\s+to\b
   | (?:needs?|ha(?:s|ve))\s+to\s+(?:stay|remain|be\s+kept|go\s+through)\b
@@ -103,7 +74,7 @@ STRONG: Final = r"""
 | ^no\s+(?!problem|worries|idea|need|luck|one\b|doubt|way\b|rush|hurry|wait\b|thanks|that|it\b|its\b|i\b
   |this|you|we\b|matter|there|but\b|because|more\s+questions?)\w
 | [,;:]\s+no\s+(?:new|more|other|extra|additional|external|third|network|global|further|changes?)\b
-"""
+""".replace("<CHANGE>", _CHANGE)
 
 LIMIT: Final = r"""
 \b(?=\w)(?:

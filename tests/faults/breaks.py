@@ -781,8 +781,8 @@ BREAKS = (
     Break(
         "the beginning of a split turn is sent without tags",
         "core/summary/questions.py",
-        "                prompts.prefix,\n                conversation(part),",
-        '                prompts.prefix,\n                "\\n\\n".join(part),',
+        "                task,\n                conversation(part),",
+        '                task,\n                "\\n\\n".join(part) if is_prefix else conversation(part),',
         "parity/test_opal.py",
     ),
     Break(
@@ -795,8 +795,8 @@ BREAKS = (
     Break(
         "a hook's context counts for the first summary alone",
         "core/summary/questions.py",
-        "context=request.context,",
-        "context=request.context if previous is None else (),",
+        "context=() if is_prefix else request.context,",
+        "context=() if is_prefix or previous is not None else request.context,",
         "parity/test_opencode_summary.py",
         is_slow=True,
     ),

@@ -109,11 +109,11 @@ def summarise(
     history_output = max(MIN_OUTPUT_TOKENS, output - prefix_output) if prefix else output
     threads: list[Thread] = []
     if history:
-        threads.append(_history(inputs, history, previous, history_output, window))
+        threads.append(_thread(inputs, history, previous, history_output, window))
     elif previous is not None:
         threads.append(_as_it_is(previous))
     if prefix:
-        threads.append(_prefix(inputs, prefix, prefix_output, window))
+        threads.append(_thread(inputs, prefix, None, prefix_output, window, is_prefix=True))
     if not threads:
         return SummaryParts(text="", why="there is nothing to summarise", usage=None)
     ends, usage = yield from _run_together(threads)
@@ -141,31 +141,39 @@ def item_text(item: Item) -> str:
     return join_text_blocks(item.message.content)
 
 
-def _history(
-    inputs: Inputs, items: Sequence[Item], previous: str | None, output: int, window: int | None
+def _thread(
+    inputs: Inputs,
+    items: Sequence[Item],
+    previous: str | None,
+    output: int,
+    window: int | None,
+    *,
+    is_prefix: bool = False,
 ) -> Thread:
-    """Ask for the summary of the history, part by part. Yield the questions; return (summary, the reason why
-    there is none)."""
+    """Ask for the summary of `items` (the history or, with `is_prefix`, the beginning of a split turn), part
+    by part. Yield the questions; return (summary, the reason why there is none)."""
     settings, request = inputs.settings, inputs.request
     prompts = PROMPTS[settings.rules.prompt]
-    own = request.prompt or settings.compact_prompt
-    headings = prompts.headings if own is None else ()
-    placeholders = prompts.placeholders if own is None else ()
+    own = None if is_prefix else request.prompt or settings.compact_prompt
+    has_form = not is_prefix and own is None
+    headings = prompts.headings if has_form else ()
+    placeholders = prompts.placeholders if has_form else ()
     parts = _parts(inputs, items, prompts, output, window, previous)
     if not parts:
-        return "", "the summariser's window is too small for this conversation"
+        return "", f"the summariser's window is too small for this {'turn' if is_prefix else 'conversation'}"
     waiting, halved = deque(parts), 0
     while waiting:
         part = waiting.popleft()
+        task = prompts.prefix if is_prefix else prompts.summary if previous is None else prompts.update
         ask = Ask(
-            purpose="history" if previous is None else "merge",
+            purpose="prefix" if is_prefix else "history" if previous is None else "merge",
             system=prompts.system,
             prompt=write(
-                prompts.summary if previous is None else prompts.update,
+                task,
                 conversation(part),
                 previous=previous,
                 instructions=request.instructions,
-                context=request.context,
+                context=() if is_prefix else request.context,
                 compact_prompt=own,
             ),
             max_tokens=output,
@@ -176,40 +184,6 @@ def _history(
             waiting.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
             continue
         summary, why = summary_in(answer, headings, placeholders)
-        if why:
-            return "", why
-        previous = without_rules(summary, RULES, "\n".join((*part, previous or "")))
-    return previous or "", ""
-
-
-def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | None) -> Thread:
-    """Ask for the summary of a split turn's beginning, part by part. Yield the questions; return (summary,
-    the reason why there is none)."""
-    prompts = PROMPTS[inputs.settings.rules.prompt]
-    previous: str | None = None
-    parts = _parts(inputs, items, prompts, output, window, None)
-    if not parts:
-        return "", "the summariser's window is too small for this turn"
-    waiting, halved = deque(parts), 0
-    while waiting:
-        part = waiting.popleft()
-        ask = Ask(
-            purpose="prefix",
-            system=prompts.system,
-            prompt=write(
-                prompts.prefix,
-                conversation(part),
-                previous=previous,
-                instructions=inputs.request.instructions,
-            ),
-            max_tokens=output,
-        )
-        answer = yield from _ask_until_whole(ask)
-        if is_cut_off(answer) and halved < MAX_HALVINGS and len(part) > 1:
-            halved += 1
-            waiting.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
-            continue
-        summary, why = summary_in(answer)
         if why:
             return "", why
         previous = without_rules(summary, RULES, "\n".join((*part, previous or "")))

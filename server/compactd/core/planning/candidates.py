@@ -226,7 +226,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             pinned=tuple(sorted(pinned)),
             removed=removed,
             stubs=shown,
-            shortened=sum(self._saved_tokens(i, stub) for i, stub in shown.items()),
+            shortened=sum(self._shortened_results(i, stub) for i, stub in shown.items()),
             kept_tokens=kept,
             removed_tokens=whole - left,
             freed_tokens=whole - kept,
@@ -360,7 +360,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
                 unpinned += len(older)
         return chosen, unpinned
 
-    def _saved_tokens(self, index: int, stub: Stub) -> int:
+    def _shortened_results(self, index: int, stub: Stub) -> int:
         """Return how many tool results the stub shortens. Results that the view already shows in the stub's
         form are not counted."""
         content = self.items[index].message.content

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from compactd.core.history.entries import EntryId, Item, Stub
-from compactd.core.planning.prune import first_error, restate_stub
+from compactd.core.history.entries import EntryId, Item
+from compactd.core.planning.prune import Pruning, first_error, pruning_of
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import Counter, block_tokens
@@ -34,19 +32,9 @@ TRIES = 12
 """The most attempts to shorten the kept text until it fits."""
 
 
-class Clipping(Struct, frozen=True, kw_only=True):
-    """The clipped results of a batch, as stubs, and how many tokens they save."""
-
-    stubs: tuple[Stub, ...] = ()
-    """The stubs that contain the clipped results, one for each message."""
-    results: int = 0
-    """How many tool results are shortened."""
-    tokens_saved: int = 0
-
-
 def clip(
     items: Sequence[Item], places: Sequence[tuple[int, int]], most_tokens: int, counter: Counter
-) -> Clipping | None:
+) -> Pruning | None:
     """Shorten tool results, the largest first, until all of them together take at most `most_tokens`.
 
     `places` are pairs of (message index, block index). Return None if the results would have to be shorter
@@ -60,25 +48,15 @@ def clip(
             sizes.append((index, at, block, block_tokens(block, counter)))
     level = _level([size for *_, size in sizes], most_tokens)
     if level is None:
-        return Clipping()
+        return Pruning()
     if level < MIN_CLIP:
         return None
-    texts: dict[int, list[tuple[int, str]]] = {}
-    saved: dict[int, int] = {}
+    shown: list[tuple[int, int, str, int]] = []
     for index, at, block, size in sizes:
         if size > level:
             text = clip_text(text_of_result(block), level, size, items[index].entry_id, counter)
-            texts.setdefault(index, []).append((at, text))
-            saved[index] = saved.get(index, 0) + size - counter.count(text)
-    stubs = tuple(
-        Stub(
-            items[index].entry_id,
-            restate_stub(items[index], found),
-            max(0, items[index].tokens - saved[index]),
-        )
-        for index, found in texts.items()
-    )
-    return Clipping(stubs=stubs, results=sum(map(len, texts.values())), tokens_saved=sum(saved.values()))
+            shown.append((index, at, text, size - counter.count(text)))
+    return pruning_of(items, shown)
 
 
 def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter: Counter) -> str:

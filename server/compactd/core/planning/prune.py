@@ -9,6 +9,7 @@ this module follows the source.)
 from __future__ import annotations
 
 import re
+from collections import Counter as Counts
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
@@ -48,12 +49,12 @@ TARGET_ARGUMENTS = ("command", "cmd", *PATH_ARGUMENTS, "pattern", "query", "url"
 
 
 class Pruning(Struct, frozen=True, kw_only=True):
-    """A planned prune: the stubs and how many tokens they save."""
+    """Tool results to show shortened: the stubs and how many tokens they save."""
 
     stubs: tuple[Stub, ...] = ()
     """The stubs, in the order of the messages."""
     results: int = 0
-    """How many tool results the stubs replace."""
+    """How many tool results the stubs shorten."""
     tokens_saved: int = 0
 
     @property
@@ -103,8 +104,7 @@ def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter:
     exactly `tokens_saved`."""
     matched = match(items)
     calls = _calls(items, matched)
-    texts: dict[int, list[tuple[int, str]]] = {}
-    saved: dict[int, int] = {}
+    shown: list[tuple[int, int, str, int]] = []
     for index, at in sorted(places):
         item = items[index]
         block = item.message.content[at]
@@ -114,19 +114,29 @@ def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter:
         text = stub_text(block, calls.get((index, at)), tokens, item.entry_id)
         gain = tokens - counter.count(text)
         if gain > 0:
-            texts.setdefault(index, []).append((at, text))
-            saved[index] = saved.get(index, 0) + gain
+            shown.append((index, at, text, gain))
+    return pruning_of(items, shown)
+
+
+def pruning_of(items: Sequence[Item], shown: Iterable[tuple[int, int, str, int]]) -> Pruning:
+    """Return the stubs that show these texts, each given as (message index, block index, text, tokens that
+    the text saves)."""
+    texts: dict[int, list[tuple[int, str]]] = {}
+    saved: Counts[int] = Counts()
+    for index, at, text, gain in shown:
+        texts.setdefault(index, []).append((at, text))
+        saved[index] += gain
     return Pruning(
         stubs=tuple(
             Stub(
                 items[index].entry_id,
-                restate_stub(items[index], found),
+                _restate_stub(items[index], found),
                 max(0, items[index].tokens - saved[index]),
             )
             for index, found in texts.items()
         ),
-        results=sum(len(found) for found in texts.values()),
-        tokens_saved=sum(saved.values()),
+        results=sum(map(len, texts.values())),
+        tokens_saved=saved.total(),
     )
 
 
@@ -141,7 +151,7 @@ def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[in
     ]
 
 
-def restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+def _restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     """Return the texts of a new stub of `item`, as pairs of (block index, text): the given ones and, for
     other blocks, those of the stub that the view already shows for `item`."""
     shown = dict(texts)

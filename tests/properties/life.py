@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from compactd.agent import model_switch, recovery, turns
 from compactd.agent.recovery import FailedRequest
 from compactd.compaction.run import compact, prune
-from compactd.core.extract.file_operations import files_of
+from compactd.core.extract.file_operations import ledger_of, use_of
 from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import Entry, Item, Opened, View
 from compactd.core.history.message_kinds import newest_request
@@ -267,8 +267,9 @@ class Life:
         if result.messages_removed:
             stays = {item.entry_id for item in self.session.state.items}
             gone = [item for item in self.session.state.path_items() if item.entry_id not in stays]
-            assert set(files_of(gone)[0]) <= read | modified
-            assert set(files_of(gone)[1]) <= modified
+            ledger = ledger_of(map(use_of, gone))
+            assert set(ledger.read) <= read | modified
+            assert set(ledger.modified) <= modified
 
 
 def newest_stays(session: Session) -> None:

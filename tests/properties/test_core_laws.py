@@ -10,12 +10,11 @@ from compactd.core.budget.settings import PROFILES
 from compactd.core.history.entries import Item, View, with_stub
 from compactd.core.history.message_kinds import kind_of, newest_request
 from compactd.core.history.projection import project
-from compactd.core.history.tool_pairs import open_calls, pairs
 from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
 from compactd.core.planning.prune import prune
 from compactd.core.summary.compaction import CompactionOutcome, Draft, PruneOnly, SummaryInput, compact
 from compactd.protocol.errors import CannotFit
-from tests.support.cut_laws import safe_cuts
+from tests.support.cut_laws import open_calls, pairs, safe_cuts
 from tests.support.dialogue import (
     CHARS4,
     after,

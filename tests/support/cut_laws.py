@@ -43,6 +43,16 @@ def safe_cuts(items: Sequence[Item]) -> tuple[int, ...]:
     return tuple(outline_of(items).safe(0, len(items)))
 
 
+def pairs(items: Sequence[Item]) -> tuple[tuple[int, int], ...]:
+    """(index of the call's message, index of its result's message) of each call that has a result."""
+    return tuple((call[0], result[0]) for call, result in sorted(match(items).result_of.items()))
+
+
+def open_calls(items: Sequence[Item]) -> tuple[int, ...]:
+    """The messages whose calls are still open after the last item."""
+    return tuple(sorted({place[0] for place in match(items).open}))
+
+
 def batches(items: Sequence[Item]) -> dict[int, frozenset[int]]:
     """For each message with a call or a result, all that belong to its calls."""
     group: dict[int, set[int]] = {}

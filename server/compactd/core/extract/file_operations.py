@@ -213,14 +213,3 @@ def ledger_of(uses: Iterable[FileUse]) -> FileLedger:
     for use, failed in zip(known, reversed(failures), strict=True):
         ledger.add(use, failed)
     return ledger
-
-
-def files_of(items: Iterable[Item]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (files that were read, files that were modified) by these messages, oldest first. Each file is
-    listed once, in order of first use.
-
-    A file that was read and modified counts as modified. The lists in an earlier summary's `meta` count too.
-    O(size of the messages).
-    """
-    ledger = ledger_of(use_of(item) for item in items)
-    return ledger.read, ledger.modified

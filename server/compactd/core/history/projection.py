@@ -17,36 +17,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.entries import EntryId, Item
-from compactd.core.history.tool_pairs import (
-    BlockPlace,
-    Pending,
-    is_blank,
-    match,
-    open_call_barriers,
-    open_calls,
-    pairs,
-    pending_calls,
-)
+from compactd.core.history.tool_pairs import BlockPlace, is_blank, match
+from compactd.core.history.tool_pairs import Pending as Pending
 from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.protocol.messages import Block, Message, Role, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from compactd.core.history.outline import Outline
     from compactd.core.history.view_cache import Costs
-
-__all__ = [
-    "INTERRUPTED",
-    "Pending",
-    "Projected",
-    "Projection",
-    "Repair",
-    "open_call_barriers",
-    "open_calls",
-    "pairs",
-    "pending_calls",
-    "project",
-    "projected_tokens",
-]
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 """The text of the error result that is added for a call without a result."""

@@ -1,4 +1,4 @@
-"""Match tool calls with their results. The projection, cut points and `pending_calls` use these rules:
+"""Match tool calls with their results. The projection, cut points and `Pending` use these rules:
 
 - A result belongs to the newest earlier message that contains a call with its id; of several calls with the
   same id in that message, to the first without a result. A `call_id` that occurs again later is a new call.
@@ -80,41 +80,6 @@ class Pending:
         left = self._open.pop(call_id, 0) - 1
         if left > 0:
             self._open[call_id] = left
-
-
-def pending_calls(items: Sequence[Item]) -> tuple[str, ...]:
-    """Return the ids of the calls that are open after the last item, in the order of the calls. O(blocks)."""
-    return Pending(items).call_ids
-
-
-def pairs(items: Sequence[Item]) -> tuple[tuple[int, int], ...]:
-    """Return (index of the call's message, index of its result's message) for each call that has a result.
-
-    The pairs are sorted by call. Late results, which came after the call was closed, are included. O(blocks).
-    """
-    return tuple((call[0], result[0]) for call, result in sorted(match(items).result_of.items()))
-
-
-def open_calls(items: Sequence[Item]) -> tuple[int, ...]:
-    """Return the indices of the messages whose calls are still open after the last item. O(blocks)."""
-    return tuple(sorted({place[0] for place in match(items).open}))
-
-
-def open_call_barriers(items: Sequence[Item]) -> tuple[bool, ...]:
-    """Return for each index whether a cut before this message would separate a call from its result, or an
-    open call from what follows it. The result is as long as `items`. O(blocks)."""
-    matched = match(items)
-    reach = [0] * (len(items) + 1)
-    spans = [(call[0], result[0]) for call, result in matched.result_of.items()]
-    spans += [(call[0], len(items) - 1) for call in matched.open]
-    for start, end in spans:
-        reach[start + 1] += 1
-        reach[end + 1] -= 1
-    barriers, depth = [], 0
-    for change in reach[: len(items)]:
-        depth += change
-        barriers.append(depth > 0)
-    return tuple(barriers)
 
 
 def match(items: Sequence[Item]) -> Matched:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.extract.file_operations import arguments_of, files_of
+from compactd.core.extract.file_operations import arguments_of, ledger_of, use_of
 from compactd.core.history.entries import Item
 from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 
 NAMES = st.sampled_from(["a.py", "b.py", "src/c.go", "d.md", "/abs/e.ts", "ünï.txt"])
+
+
+def files_of(items: Iterable[Item]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(files that were read, files that were modified) by these messages."""
+    ledger = ledger_of(use_of(item) for item in items)
+    return ledger.read, ledger.modified
 
 
 def call(number: int, name: str, *, failed: bool = False, **arguments: object) -> tuple[Item, Item]:

@@ -2,19 +2,11 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.core.history.projection import (
-    INTERRUPTED,
-    Projected,
-    Repair,
-    open_call_barriers,
-    open_calls,
-    pairs,
-    pending_calls,
-    project,
-)
+from compactd.core.history.projection import INTERRUPTED, Pending, Projected, Repair, project
 from compactd.core.tokens.counting import message_tokens
 from compactd.protocol.messages import Block, Document, Image, Message, Role, Text, ToolCall, ToolResult
 from tests.support.conversations import LETTERS, items_of
+from tests.support.cut_laws import open_calls, pairs
 
 
 def says(role: Role, text: str) -> Message:
@@ -146,7 +138,7 @@ def test_a_system_message_between_call_and_result_closes_nothing_but_stands_afte
     given = (calls("a"), says("system", "note"), result("a"))
 
     assert shown(*given)[0] == ["e1 assistant:a?", "e3 tool:a=of a", "e2 system:note"]
-    assert pending_calls(items_of(given[:2])) == ("a",)
+    assert Pending(items_of(given[:2])).call_ids == ("a",)
 
 
 # --- results without calls --------------------------------------------------------------------------
@@ -266,14 +258,14 @@ def test_an_empty_result_is_a_result() -> None:
     assert shown(calls("a"), empty)[0] == ["e1 assistant:a?", "e2 tool:a="]
 
 
-# --- pending, pairs, barriers -----------------------------------------------------------------------
+# --- pending, pairs -----------------------------------------------------------------------
 
 
 def test_pending_calls_are_those_of_the_batch_that_is_half_done() -> None:
-    assert pending_calls(items_of([calls("a", "b", "c"), result("b")])) == ("a", "c")
-    assert pending_calls(items_of([calls("a", "b"), result("a"), says("user", "stop")])) == ()
-    assert pending_calls(items_of([calls("a"), calls("b")])) == ("b",)
-    assert pending_calls(items_of([calls("a", "a"), result("a")])) == ("a",)
+    assert Pending(items_of([calls("a", "b", "c"), result("b")])).call_ids == ("a", "c")
+    assert Pending(items_of([calls("a", "b"), result("a"), says("user", "stop")])).call_ids == ()
+    assert Pending(items_of([calls("a"), calls("b")])).call_ids == ("b",)
+    assert Pending(items_of([calls("a", "a"), result("a")])).call_ids == ("a",)
 
 
 def test_pairs_and_open_calls_name_messages_by_index() -> None:
@@ -281,18 +273,3 @@ def test_pairs_and_open_calls_name_messages_by_index() -> None:
 
     assert pairs(items) == ((1, 2), (3, 4))
     assert open_calls(items) == (3,)
-
-
-def test_no_cut_may_stand_between_a_call_and_its_result_or_after_an_open_call() -> None:
-    items = items_of(
-        [
-            says("user", "go"),
-            calls("a"),
-            result("a"),
-            says("assistant", "ok"),
-            calls("b"),
-            says("system", "n"),
-        ]
-    )
-
-    assert open_call_barriers(items) == (False, False, True, False, False, True)

@@ -7,19 +7,12 @@ from msgspec import Raw
 
 from compactd.core.history.entries import Item
 from compactd.core.history.outline import outline_of
-from compactd.core.history.projection import (
-    INTERRUPTED,
-    Pending,
-    open_call_barriers,
-    open_calls,
-    pending_calls,
-    project,
-    projected_tokens,
-)
+from compactd.core.history.projection import INTERRUPTED, Pending, project, projected_tokens
 from compactd.core.history.view_cache import Costs
 from compactd.core.tokens.counting import message_tokens
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 from tests.support.conversations import LETTERS, again, conversations, items_of
+from tests.support.cut_laws import open_calls, safe_cuts
 
 PAIR = (
     Message(role="assistant", content=(ToolCall(call_id="a", name="read", arguments=Raw(b"{}")),)),
@@ -105,7 +98,7 @@ def test_pending_kept_up_message_by_message_equals_the_rescan(messages: list[Mes
     pending = Pending()
     for end, message in enumerate(messages, start=1):
         pending.add(message)
-        assert pending.call_ids == pending_calls(items[:end])
+        assert pending.call_ids == Pending(items[:end]).call_ids
         indices = set(open_calls(items[:end]))
         assert bool(indices) == bool(pending.call_ids)
         ids = [b.call_id for i in indices for b in messages[i].content if isinstance(b, ToolCall)]
@@ -113,16 +106,15 @@ def test_pending_kept_up_message_by_message_equals_the_rescan(messages: list[Mes
 
 
 @given(conversations())
-def test_a_cut_where_no_barrier_is_orphans_nothing(messages: list[Message]) -> None:
+def test_a_safe_cut_orphans_nothing(messages: list[Message]) -> None:
     items = items_of(messages)
     whole = project(items, LETTERS)
     orphans = {r.entry_id for r in whole.repairs if r.kind in ("orphan_result", "duplicate_result")}
 
-    for at, barred in enumerate(open_call_barriers(items)):
-        if not barred:
-            tail = project(items[at:], LETTERS)
-            cut_off = {r.entry_id for r in tail.repairs if r.kind in ("orphan_result", "duplicate_result")}
-            assert cut_off <= orphans
+    for at in safe_cuts(items):
+        tail = project(items[at:], LETTERS)
+        cut_off = {r.entry_id for r in tail.repairs if r.kind in ("orphan_result", "duplicate_result")}
+        assert cut_off <= orphans
 
 
 @given(conversations())

@@ -7,7 +7,8 @@ import json
 import msgspec
 from msgspec import Raw
 
-from compactd.core.extract.extract import FactCache, extract
+from compactd.core.extract.extract import ExtractSource
+from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import is_request
 from compactd.models.tokenizers.counters import counter_for
@@ -105,12 +106,12 @@ def compacted(items: list[Item], budget: int, count, cache: FactCache) -> tuple[
     removed = [item for i, item in enumerate(items) if i not in stays]
     tail = "\n".join(shown(item.message) for item in kept)
     left = budget - count(tail) - count("[user] \n")
-    made = extract(
+    source = ExtractSource(
         removed,
         kept,
         request=items[at] if at is not None else None,
         budget_tokens=left,
-        count=count,
         cache=cache,
     )
-    return f"[user] {made.text}\n{tail}", made.text
+    made = source.record(left, count)
+    return f"[user] {made}\n{tail}", made

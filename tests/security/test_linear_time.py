@@ -21,7 +21,7 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import spans
 from compactd.core.constraints.constraints import limits_in
-from compactd.core.extract.extract import extract
+from compactd.core.extract.extract import ExtractSource
 from compactd.core.extract.recent_files import last_files
 from compactd.core.history.entries import Appended, Compacted, Item
 from compactd.core.history.titles import title_of
@@ -76,7 +76,8 @@ ASKED = item(1, "user", Text(text="Mend the loader."))
 
 
 def recorded(*items: Item) -> None:
-    extract(items, (), request=None, budget_tokens=2000, count=lambda text: len(text) // 4 + 1)
+    source = ExtractSource(items, (), request=None, budget_tokens=2000)
+    source.record(2000, lambda text: len(text) // 4 + 1)
 
 
 def redacted(pasted: str, other: str) -> None:

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from compactd._runtime.yield_gil import yield_gil
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
 from compactd.core.extract.conversation import Conversation, conversation_order
@@ -27,7 +25,7 @@ from compactd.core.extract.recent_files import working_directory
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.scoring import candidates, worth_in
 from compactd.core.extract.sections import sections
-from compactd.core.history.entries import EntryId, Item
+from compactd.core.history.entries import Item
 from compactd.core.text.slices import clear
 from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
 
@@ -57,8 +55,6 @@ class AtomFacts:
         return self._cache.strip(working_dir)
 
 
-__all__ = ["Extract", "ExtractSource", "FactCache", "extract"]
-
 CountText = Callable[[str], int]
 
 OVERSHOOT: Final = 0.10
@@ -71,20 +67,6 @@ FILES_SHARE: Final = 0.04
 FILES_TOKENS: Final = 64
 """The lists of files take at most `FILES_SHARE` (4 %) of the budget or `FILES_TOKENS`, whichever is more, but
 never more than a quarter of the budget."""
-
-
-class Extract(Struct, frozen=True):
-    """A summary message written by code, with its size, its files and the entries that it quotes."""
-
-    text: str
-    tokens: int
-    """Tokens of the text, counted with the given counter."""
-    read_files: tuple[str, ...]
-    """All files that were read but not changed, including those that the text has no room to list."""
-    modified_files: tuple[str, ...]
-    """All files that were changed, including those that the text has no room to list."""
-    quoted: tuple[EntryId, ...]
-    """The ids of the entries that the summary quotes, oldest first."""
 
 
 def learn_facts(
@@ -119,8 +101,15 @@ class ExtractSource:
         cache: FactCache | None = None,
         demands: Constraints = NO_CONSTRAINTS,
     ) -> None:
-        """Analyse and score the conversation. The arguments are those of `extract`; `budget_tokens` is the
-        most likely size of the summary. O(size of the messages) the first time, then O(their features)."""
+        """Analyse and score the conversation.
+
+        `removed` are all originals, oldest first, that the new view does not show word for word, including
+        those of earlier compactions. `kept` are the messages that stay in the view; features that they show
+        are not quoted again. `request` is the newest user request. `budget_tokens` is the most likely size of
+        the summary. `demands` are the user's constraints. Those that still apply are included word for word;
+        those that a newer one contradicts are not quoted. O(size of the messages) the first time, then
+        O(their features).
+        """
         cache = cache if cache is not None else FactCache()
         order = conversation_order(removed, kept)
         facts, directory = learn_facts(order, cache, working_dir)
@@ -145,10 +134,11 @@ class ExtractSource:
 
     def record(
         self, budget_tokens: int, count: CountText, *, lead: str = LEAD, layout: Layout = SECTIONS
-    ) -> Extract:
-        """Write a summary message of at most `budget_tokens`, counted by `count`. The result does not depend
-        on earlier calls. O(picked units) the first time; a later call for the same or a smaller size costs
-        less."""
+    ) -> str:
+        """Return a summary message of at most `budget_tokens`, counted by `count`. If even the smallest one is
+        larger, it is returned anyway. `lead` is the first line of the message, and `layout` assigns content
+        to headings. The result does not depend on earlier calls. O(picked units) the first time; a later call
+        for the same or a smaller size costs less."""
         rate = self._rates.get(count)
         if rate is None:
             rate = self._rates[count] = _tokens_per_unit_token(self._conversation, count)
@@ -163,42 +153,6 @@ class ExtractSource:
         clear(vars(self._cover))
 
 
-def extract(
-    removed: Sequence[Item],
-    kept: Sequence[Item],
-    *,
-    request: Item | None,
-    budget_tokens: int,
-    count: CountText,
-    working_dir: str | None = None,
-    cache: FactCache | None = None,
-    lead: str = LEAD,
-    layout: Layout = SECTIONS,
-    demands: Constraints = NO_CONSTRAINTS,
-) -> Extract:
-    """Write the summary message that replaces `removed`, of at most `budget_tokens`, counted by `count`.
-
-    `removed` are all originals, oldest first, that the new view does not show word for word, including those
-    of earlier compactions. `kept` are the messages that stay in the view; features that they show are not
-    quoted again. `request` is the newest user request. `lead` is the first line of the message. `layout`
-    assigns content to headings. `demands` are the user's constraints. Those that still apply are included
-    word for word; those that a newer one contradicts are not quoted.
-
-    If even the smallest summary is larger than the budget, it is returned anyway; the caller compares
-    `tokens`. O(size of the messages) the first time, then O(their features).
-    """
-    source = ExtractSource(
-        removed,
-        kept,
-        request=request,
-        budget_tokens=budget_tokens,
-        working_dir=working_dir,
-        cache=cache,
-        demands=demands,
-    )
-    return source.record(budget_tokens, count, lead=lead, layout=layout)
-
-
 def _fill(
     conversation: Conversation,
     cover: GreedyCover,
@@ -208,7 +162,7 @@ def _fill(
     rate: float,
     lead: str,
     layout: Layout,
-) -> Extract:
+) -> str:
     """Return the summary of at most `budget` tokens by `count`, with as many of the picked lines (units) as
     fit. `rate` is the number of tokens by `count` per estimated token."""
 
@@ -242,15 +196,7 @@ def _fill(
         if exhausted or low < len(more):
             break
         wanted *= REACH
-    text = text_of(picks, files, full=full)
-    quoted = sorted({conversation.place(i).item for i in picks})
-    return Extract(
-        text=text,
-        tokens=count(text),
-        read_files=ledger.read,
-        modified_files=ledger.modified,
-        quoted=tuple(conversation.order[i][0].entry_id for i in quoted),
-    )
+    return text_of(picks, files, full=full)
 
 
 def _tokens_per_unit_token(conversation: Conversation, count: CountText) -> float:

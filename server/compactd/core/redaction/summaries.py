@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from compactd.core.constraints.constraints import constraints_of
-from compactd.core.extract.extract import FactCache, extract
+from compactd.core.extract.extract import ExtractSource
+from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Compacted, Entry, EntryId, Item, summary_message
 from compactd.core.history.message_kinds import newest_request
 from compactd.core.history.state import SessionState
@@ -85,16 +86,16 @@ class SummaryRewriter:
         if self._cache is None:
             self._cache = FactCache(working_dir)
         at = newest_request(stays)
-        return extract(
+        source = ExtractSource(
             gone,
             stays,
             request=None if at is None else stays[at],
             budget_tokens=budget,
-            count=self._size,
             working_dir=working_dir,
             cache=self._cache,
             demands=constraints_of([*gone, *stays]),
-        ).text
+        )
+        return source.record(budget, self._size)
 
     def _size(self, text: str) -> int:
         return self._count(Message(role="user", content=(Text(text=text),)))

@@ -202,7 +202,7 @@ class SummaryCheck:
         if room < MIN_RECORD_TOKENS:
             return body
         found = self._given.source.record(room, self._count, lead="", layout=layout)
-        for heading, lines in _sections(found.text, layout).items():
+        for heading, lines in _sections(found, layout).items():
             fresh = "\n".join(line for line in lines if line not in body)
             if fresh.strip():
                 body = add_under_heading(body, fresh, heading)

@@ -108,7 +108,7 @@ def _parts_to_check(given: SummaryInput) -> Iterator[object]:
     most = given.plan.summary_budget // RECORD_DIVISOR
     extract = given.source.record(most, given.count, lead="", layout=given.layout)
     yield extract
-    yield given.search.with_summary(extract.text)
+    yield given.search.with_summary(extract)
 
 
 def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
@@ -217,7 +217,7 @@ def _extract(given: SummaryInput) -> _Summary:
         begun = list_steps(given.prefix, most, count)
     around = sum(count(part) + 1 for part in (begun, end) if part)
     found = given.source.record(budget - around, count, lead=rules.lead, layout=given.layout)
-    text = before_files(found.text, begun)
+    text = before_files(found, begun)
     return _Summary(text=f"{text}\n\n{end}" if end else text)
 
 

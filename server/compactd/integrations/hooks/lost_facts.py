@@ -344,8 +344,8 @@ def _find_facts(
         sections are empty).
         """
         record = source.record(budget, count, lead="", layout=LAYOUT)
-        body = make_safe(_order_sections(record.text, known, dropped, left_out), named)
-        return body, record.tokens - count(body)
+        body = make_safe(_order_sections(record, known, dropped, left_out), named)
+        return body, count(record) - count(body)
 
     beside = sum(count(line) + 1 for line in dropped)
     # `make_safe` may lengthen a text beyond the room. Then a shorter text is tried.

@@ -12,7 +12,7 @@ from compactd.core.constraints.constraints import (
     stated_constraints,
     without_them,
 )
-from compactd.core.extract.extract import extract
+from compactd.core.extract.extract import ExtractSource
 from compactd.core.history.entries import Item
 from compactd.protocol.messages import Message, Text
 
@@ -42,7 +42,8 @@ def extracted(said: str) -> str:
     """The summary of a message of the user's."""
     items = (Item(entry_id="e1", body=Message(role="user", content=(Text(text=said),)), tokens=len(said)),)
     demands = constraints_of(items)
-    return extract(items, (), request=None, budget_tokens=3_000, count=len, demands=demands).text
+    source = ExtractSource(items, (), request=None, budget_tokens=3_000, demands=demands)
+    return source.record(3_000, len)
 
 
 def found(text: str) -> list[str]:

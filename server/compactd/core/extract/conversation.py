@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from sys import byteorder
 
 from msgspec import Struct
@@ -94,8 +94,9 @@ class Conversation:
         self._reading: tuple[int, UnitReader | None] = (-1, None)
         """The index of the message from which `unit_text` last read, and the reader for that message."""
         self._written: dict[tuple[str, str], bool] = {}
-        self._limits: dict[str, bool] = {}
-        self._quoted: dict[tuple[str, Author], str] = {}
+        self.sets_limit = cache(is_constraint)
+        """Return whether a text that a user wrote sets a limit. O(length) the first time."""
+        self._quote = cache(quote_line)
         self._typed: dict[int, str] = {}
         self._listed: dict[int, frozenset[str]] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
@@ -151,11 +152,7 @@ class Conversation:
     def quote(self, place: PlacedUnit, author: Author) -> str:
         """Return the text of the unit at `place` as a quotation on one line. If `author` is neither the user
         nor the assistant, the line is marked, for example with `(tool)`."""
-        text = self.text(place)
-        known = self._quoted.get((text, author))
-        if known is None:
-            known = self._quoted[text, author] = quote_line(text, author)
-        return known
+        return self._quote(self.text(place), author)
 
     def is_quotation(self, place: PlacedUnit) -> bool:
         """Return whether the assistant only quotes this unit of its message: the line begins with `>`, or it
@@ -268,13 +265,6 @@ class Conversation:
         """Return the header line of a group; None if the group has none."""
         head = self.header[group]
         return self.quotable[head].part.units[0].text if head >= 0 else None
-
-    def sets_limit(self, text: str) -> bool:
-        """Return whether a text that a user wrote sets a limit. O(length) the first time."""
-        known = self._limits.get(text)
-        if known is None:
-            known = self._limits[text] = is_constraint(text)
-        return known
 
     @cached_property
     def mended_calls(self) -> frozenset[str]:

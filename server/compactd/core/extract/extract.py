@@ -135,9 +135,9 @@ class ExtractSource:
     def record(
         self, budget_tokens: int, count: CountText, *, lead: str = LEAD, layout: Layout = SECTIONS
     ) -> str:
-        """Return a summary message of at most `budget_tokens`, counted by `count`. If even the smallest one is
-        larger, it is returned anyway. `lead` is the first line of the message, and `layout` assigns content
-        to headings. The result does not depend on earlier calls. O(picked units) the first time; a later call
+        """Return a summary message of at most `budget_tokens`, counted by `count`. If even the smallest one
+        is larger, it is returned anyway. `lead` is the first line of the message; `layout` assigns content to
+        headings. The result does not depend on earlier calls. O(picked units) the first time; a later call
         for the same or a smaller size costs less."""
         rate = self._rates.get(count)
         if rate is None:

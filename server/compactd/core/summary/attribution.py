@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 from unicodedata import normalize
 
@@ -244,16 +245,23 @@ def may_revoke(line: str) -> bool:
 class ForeignWords:
     """The texts of a conversation that neither the user nor the model wrote, with searches in them."""
 
-    def __init__(self, originals: Iterable[Item]) -> None:
+    def __init__(self, originals: Collection[Item]) -> None:
         self._originals = originals
-        self._texts: list[str] | None = None
-        self._models: list[str] | None = None
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The foreign texts, in lower case."""
+        return [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
+
+    @cached_property
+    def _models(self) -> list[str]:
+        """The texts that the model wrote, in lower case."""
+        answers = (item for item in self._originals if item.message.role == "assistant")
+        return [text.lower() for item in answers for text in item_texts(item)]
 
     def contains_words(self, line: str) -> bool:
         """Return whether foreign texts contain a third of the significant words of `line`. O(foreign text ×
         words)."""
-        if self._texts is None:
-            self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
         words = _telling_words(line)
         open_ = set(words)
         for text in self._texts:
@@ -265,10 +273,7 @@ class ForeignWords:
     def names(self, name: str) -> bool:
         """Return whether a foreign text contains this name (in lower case) and the model never wrote it.
         O(texts)."""
-        self.contains_words("")
-        return any(name in text for text in self._texts or ()) and not any(
-            name in text for text in self._of_models()
-        )
+        return any(name in text for text in self._texts) and not any(name in text for text in self._models)
 
     def repetitions(self, body: str) -> Repetitions:
         """Return an index for finding lines of `body` that repeat foreign sentences. O(characters of the
@@ -283,17 +288,6 @@ class ForeignWords:
             else:
                 yield from ((text, True) for text in _foreign_texts(item.message))
 
-    def _of_models(self) -> list[str]:
-        """Return the texts that the model wrote, in lower case."""
-        if self._models is None:
-            self._models = [
-                text.lower()
-                for item in self._originals
-                if item.message.role == "assistant"
-                for text in item_texts(item)
-            ]
-        return self._models
-
     def repeats(self, line: str) -> bool:
         """Return whether a line of a foreign text contains nearly all significant words of `line` and no text
         of the model does. O(foreign text × words)."""
@@ -305,11 +299,9 @@ class ForeignWords:
         def held(text: str) -> bool:
             return sum(word in text for word in words) >= most
 
-        self.contains_words("")
-        assert self._texts is not None
         if not any(held(text) and any(map(held, text.split("\n"))) for text in self._texts):
             return False
-        return not any(map(held, self._of_models()))
+        return not any(map(held, self._models))
 
 
 class TypedWords:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from heapq import nsmallest
 from itertools import chain
 from typing import Final
@@ -62,13 +63,13 @@ class Repetitions:
         """Build the index. `text` contains all lines that will be compared; sentences that have nothing in
         common with it are left out. `said` has the texts of the conversation, oldest first, each with whether
         it is foreign; the other texts are the model's. O(characters of both)."""
-        self._stems: dict[str, str] = {}
+        self._stem = cache(_stem)
         known = {stem for line in text.split("\n") for stem, _, _ in self._words(fold_line(line))}
-        self._sets: dict[str, frozenset[int]] = {}
         self._windows: list[tuple[int, bool]] = []
         """For each sentence, or piece of a long one: its number of words, and whether it is foreign. In the
         order of the conversation."""
-        self._where: defaultdict[str, list[int]] = defaultdict(list)
+        self._where: defaultdict[str, set[int]] = defaultdict(set)
+        """The sentences, or pieces of sentences, that contain a stem, as indices into `_windows`."""
         seen: set[tuple[frozenset[str], int]] = set()
         for sentence, is_foreign in self._sentences(said, known):
             stems = self._stems_of(sentence)
@@ -79,7 +80,7 @@ class Repetitions:
                     continue
                 seen.add((held, len(window)))
                 for stem in held:
-                    self._where[stem].append(len(self._windows))
+                    self._where[stem].add(len(self._windows))
                 self._windows.append((len(window), is_foreign))
 
     def find(self, line: str) -> RepeatedRun | None:
@@ -97,20 +98,12 @@ class Repetitions:
         best, most = None, 0
         for _, window in nsmallest(MAX_SENTENCES, likely):
             size, is_foreign = self._windows[window]
-            held = [window in self._sentences_with(stem) for stem, _, _ in words]
+            held = [window in self._where.get(stem, ()) for stem, _, _ in words]
             start, end = _longest_run(held)
             count = len({words[at][0] for at in range(start, end) if held[at]})
             if count > most and count >= max(MIN_WORDS, SHARE * min(len(distinct), size)):
                 best, most = RepeatedRun(words[start][1], words[end - 1][2]) if is_foreign else None, count
         return best
-
-    def _sentences_with(self, stem: str) -> frozenset[int]:
-        """Return the sentences, or pieces of sentences, that contain this stem, as indices into `_windows`.
-        Cached."""
-        known = self._sets.get(stem)
-        if known is None:
-            known = self._sets[stem] = frozenset(self._where.get(stem, ()))
-        return known
 
     def _sentences(
         self, said: Iterable[tuple[str, bool]], known: Collection[str]
@@ -132,22 +125,14 @@ class Repetitions:
         """Return the stems of a line, as `_words` yields them."""
         if not line.isascii():
             return [stem for stem, _, _ in self._words(line)]
-        stems, found = self._stems, _TOKEN.findall(line)
-        return [
-            stem
-            for word in found
-            if (stem := stems.get(word) if word in stems else stems.setdefault(word, _stem(word)))
-        ]
+        return [stem for word in _TOKEN.findall(line) if (stem := self._stem(word))]
 
     def _words(self, line: str) -> Iterator[tuple[str, int, int]]:
         """Yield (stem, start, end) for each word of a line (as `fold_line` returns it). Common words are left
         out."""
-        stems = self._stems
         for found in _TOKEN.finditer(line):
             word = found[0]
-            stem = stems.get(word)
-            if stem is None:
-                stem = stems[word] = _stem(word)
+            stem = self._stem(word)
             if stem and stem != _PAIRS:
                 yield stem, found.start(), found.end()
             elif stem:

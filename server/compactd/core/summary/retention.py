@@ -7,9 +7,9 @@ Facts are found by code, from what `FactCache` knows of each message, without a 
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -125,16 +125,6 @@ def facts(
     return tuple(sorted(found, key=lambda fact: (fact.kind != "limit", -fact.uses)))
 
 
-def retention(
-    removed: Sequence[Item], new_context: Iterable[str], *, cache: FactCache | None = None
-) -> Retention:
-    """Return how many facts of `removed` the texts of the new context still contain, and which are lost.
-
-    O(features of `removed` + length of the new context). At most `MAX_LOST` lost facts are listed.
-    """
-    return FactSearch(removed, new_context, cache=cache).with_summary("")
-
-
 class FactSearch:
     """The facts of removed messages, looked up once in the messages that stay and then in any number of
     summaries."""
@@ -150,7 +140,7 @@ class FactSearch:
         """Find the facts of `removed`, and among them those that the messages which stay do not contain.
         `stays` are the texts of these messages. O(features of `removed` + length of `stays`)."""
         self._removed, self._demands = removed, demands
-        self._shown = _ChunkCache(_Names(), _Words())
+        self._shown = _ChunkCache()
         self._wanted = facts(removed, cache=cache, demands=demands)
         self._lost = _lost_facts(self._wanted, "\n".join(stays), self._shown)
         self._stood: dict[str, str] = {}
@@ -231,7 +221,7 @@ class FactSearch:
         is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own_texts)
         return quote_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
 
-    @cached_property
+    @functools.cached_property
     def _own_texts(self) -> list[str]:
         """The texts in the removed messages that the user or the assistant wrote."""
         return [
@@ -241,48 +231,35 @@ class FactSearch:
             if part.author in UNMARKED_AUTHORS
         ]
 
-    @cached_property
+    @functools.cached_property
     def _texts(self) -> list[str]:
         return [text for item in self._removed for text in written_texts(item.message.content)]
 
 
-class _Names(dict[str, tuple[str, ...]]):
-    """The names of atoms in chunks (text without white space), by the chunk's text. Missing ones are computed
-    on access."""
+class _ChunkCache:
+    """Searches for facts in a text. It remembers the names and the words of chunks (text without white
+    space), because one summary is searched several times, each time a little longer."""
 
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        found = self[chunk] = tuple([value for _, value in atoms_of_chunk(chunk)])
-        return found
-
-
-class _Words(dict[str, tuple[str, ...]]):
-    """The words of chunks (text without white space), by the chunk's text. Missing ones are computed on
-    access."""
-
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        found = self[chunk] = words_of_chunk(chunk)
-        return found
-
-
-class _ChunkCache(Struct):
-    """Caches for searching facts in a text. One summary is searched several times, each time a little
-    longer."""
-
-    names: _Names
-    words: _Words
+    def __init__(self) -> None:
+        self._names = functools.cache(_names_of_chunk)
+        self._words = functools.cache(words_of_chunk)
 
     def names_in(self, text: str) -> set[str]:
         """Return the names of the atoms in a text. O(length)."""
-        return {name for chunk in set(text.split()) for name in self.names[chunk]}
+        return {name for chunk in set(text.split()) for name in self._names(chunk)}
 
     def lines_with(self, text: str) -> dict[str, set[int]]:
         """Return, for each word of a text, the numbers of the lines that contain it. O(length)."""
         found: dict[str, set[int]] = {}
         for number, line in enumerate(text.split("\n")):
             for chunk in line.split():
-                for word in self.words[chunk]:
+                for word in self._words(chunk):
                     found.setdefault(word, set()).add(number)
         return found
+
+
+def _names_of_chunk(chunk: str) -> tuple[str, ...]:
+    return tuple([value for _, value in atoms_of_chunk(chunk)])
 
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:

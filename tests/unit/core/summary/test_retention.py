@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from hypothesis import given
@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item
-from compactd.core.summary.retention import FactSearch, facts, retention
+from compactd.core.summary.retention import FactSearch, facts
 from compactd.protocol.messages import Block, Message, Retention, Role, Text, ToolCall, ToolResult
 
 
@@ -46,6 +46,10 @@ PAST = items(
     ("assistant", "token_loop is at fault."),
     ("assistant", shell("t2", "go test ./... -run TestAll && npm run once")),
 )
+
+
+def retention(removed: Sequence[Item], new_context: Iterable[str]) -> Retention:
+    return FactSearch(removed, new_context).with_summary("")
 
 
 def named(removed: Sequence[Item]) -> list[tuple[str, str]]:

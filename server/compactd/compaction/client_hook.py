@@ -8,7 +8,7 @@ import logging
 import msgspec
 from msgspec import Struct
 
-from compactd.core.planning.plan import Plan
+from compactd.core.planning.plan import NotCompacted, Plan
 from compactd.protocol.messages import Strategy, Trigger
 from compactd.session.host import ClientFailed
 from compactd.session.session import Session
@@ -68,13 +68,9 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     """A prompt that replaces the summary prompt."""
 
 
-class HookSkip(Struct, frozen=True):
-    """The client's answer that it does not want this compaction."""
-
-
-async def ask_client_hook(session: Session, plan: Plan) -> Plan | HookSkip:
+async def ask_client_hook(session: Session, plan: Plan) -> Plan | NotCompacted:
     """Ask the client, if it has a compaction hook, about the planned compaction. Return the plan with the
-    client's additions to its request, or `HookSkip` if the client does not want the compaction."""
+    client's additions to its request, or `NotCompacted` if the client does not want the compaction."""
     if not session.has_compaction_hook:
         return plan
     params = HookParams(
@@ -103,7 +99,11 @@ async def ask_client_hook(session: Session, plan: Plan) -> Plan | HookSkip:
         )
         return plan
     if answer.cancel:
-        return HookSkip()
+        return NotCompacted(
+            reason="the client cancelled it in its answer to session/compacting",
+            tokens=plan.tokens_before,
+            messages=plan.messages_before,
+        )
     asked = plan.inputs.request
     request = msgspec.structs.replace(
         asked,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from compactd.compaction.client_hook import HookSkip, ask_client_hook
+from compactd.compaction.client_hook import ask_client_hook
 from compactd.compaction.driver import add_cost, budget_of, planner, run_flow, summary_input
 from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
@@ -86,13 +86,8 @@ async def _run(session: Session, running: ExclusiveOperation, request: CompactRe
         if isinstance(made, NotCompacted):
             return expected_result(made, request.trigger)
         plan = await running.run_unless_stopped(ask_client_hook(session, made))
-        if isinstance(plan, HookSkip):
-            told = NotCompacted(
-                reason="the client cancelled it in its answer to session/compacting",
-                tokens=made.tokens_before,
-                messages=made.messages_before,
-            )
-            return expected_result(told, request.trigger)
+        if isinstance(plan, NotCompacted):
+            return expected_result(plan, request.trigger)
         try:
             return await _carry_out(session, running, plan, state)
         finally:
@@ -192,19 +187,7 @@ async def _commit(
         duration_ms=round(1000 * (asyncio.get_running_loop().time() - began)),
     )
     if isinstance(outcome, PruneOnly):
-        number = session.write(
-            Pruned(
-                id=state.next_id,
-                at=now,
-                epoch=state.epoch + 1,
-                stubs=outcome.stubs,
-                parent=state.leaf,
-                tokens_saved=outcome.tokens_saved,
-                compaction_id=running.compaction_id,
-                estimator=inputs.counter.name,
-            )
-        )
-        await session.wait_durable(number)
+        await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id)
         return result
     # If the tail is empty, it begins with the first message that was appended after the plan was made.
     first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
@@ -229,6 +212,30 @@ async def _commit(
     )
     await session.wait_durable(number)
     return msgspec.structs.replace(result, summary=outcome.summary)
+
+
+async def _write_prune(
+    session: Session,
+    pruning: Pruning | PruneOnly,
+    at: float,
+    estimator: str,
+    compaction_id: str | None = None,
+) -> None:
+    """Write a prune to the journal. When this returns, it is on disk."""
+    state = session.state
+    number = session.write(
+        Pruned(
+            id=state.next_id,
+            at=at,
+            epoch=state.epoch + 1,
+            stubs=pruning.stubs,
+            parent=state.leaf,
+            tokens_saved=pruning.tokens_saved,
+            compaction_id=compaction_id,
+            estimator=estimator,
+        )
+    )
+    await session.wait_durable(number)
 
 
 def _report_failure(session: Session, running: ExclusiveOperation, error: BaseException) -> None:
@@ -276,19 +283,7 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
         return pruning
     session.require_idle()
     require_stored(session, planned)
-    state = session.state
-    number = session.write(
-        Pruned(
-            id=state.next_id,
-            at=session.host.now(),
-            epoch=state.epoch + 1,
-            stubs=pruning.stubs,
-            parent=state.leaf,
-            tokens_saved=pruning.tokens_saved,
-            estimator=counter.name,
-        )
-    )
-    await session.wait_durable(number)
+    await _write_prune(session, pruning, session.host.now(), counter.name)
     session.emit(PruneEnd(pruned=pruning.results, tokens_saved=pruning.tokens_saved))
     session.emit_usage()
     return pruning

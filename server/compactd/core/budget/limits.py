@@ -144,7 +144,7 @@ def _window(
             warning = f"context_window is {says}, but the provider accepts at most {observed:,} tokens"
             return observed, "observed", window.observed_source, None, (warning,)
         if given == 0:
-            return _threshold_unlimited(settings, window, source)
+            return _unlimited_window(settings, window, source)
         return given, "override", source, None, ()
     if window.window is not None and window.confidence != "guess":
         if observed is not None and observed < window.window:
@@ -169,7 +169,7 @@ def _window(
     return None, "guess", f"none: {window.source}", None, ()
 
 
-def _threshold_unlimited(
+def _unlimited_window(
     settings: Settings, window: Window, source: str
 ) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
     """Return the result of `_window` if the user set the window to 0, which means no limit (docs/specs.md,

@@ -52,32 +52,19 @@ def window_of(fold: SessionState, known: Lookup | None, learned: Observed | None
     """Return the limits of the session's model. If the client named a window, it is used. Otherwise the
     limits come from `known`, the registry's, and `learned`, what the model's server said. A limit that a
     provider named in this session is added only if `known` is not used."""
-    given, reported = fold.model.context_window, fold.reported_window
-    refused = fold.rejected.limit if fold.rejected else None
-    is_refused = fold.rejected is not None and refused is None
-    source = "a rejected request of this session"
+    given, rejected = fold.model.context_window, fold.rejected
     if given is not None:
-        return Window(
-            window=given,
-            confidence="override",
-            source="session/start: context_window",
-            reported=reported,
-            observed=refused,
-            observed_source=source,
-            rejected=is_refused,
-        )
-    if known is None:
-        unknown = Window(
-            source="the session names no model",
-            reported=reported,
-            observed=refused,
-            observed_source=source,
-            rejected=is_refused,
-        )
-        return _recorded_window(fold, unknown)
-    return _recorded_window(
-        fold, replace(known_window(known, learned), reported=reported, rejected=is_refused)
-    )
+        window = Window(window=given, confidence="override", source="session/start: context_window")
+    elif known is None:
+        window = Window(source="the session names no model")
+    else:
+        window = known_window(known, learned)
+    if given is not None or known is None:
+        refused = rejected.limit if rejected else None
+        window = replace(window, observed=refused, observed_source="a rejected request of this session")
+    is_refused = rejected is not None and rejected.limit is None
+    window = replace(window, reported=fold.reported_window, rejected=is_refused)
+    return window if given is not None else _recorded_window(fold, window)
 
 
 def _recorded_window(fold: SessionState, known: Window) -> Window:

@@ -4,16 +4,12 @@ on the current branch)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
 
 from compactd.core.history.entries import Compacted, EntryId, Item, Pruned, Stub, summary_message, with_stub
 from compactd.protocol.messages import Message
-
-STEP = 10_000
-"""How many entries `entry_index` searches at once. Other threads can run between two such steps."""
 
 CountMessage = Callable[[Message], int]
 """A function that counts the tokens of a message with the session's estimator."""
@@ -73,16 +69,9 @@ def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, CountMessage |
 
 
 def entry_index(path: Sequence[EntryId], entry_id: EntryId) -> int:
-    """Return the index of an entry in `path`, searched from the end. Raise `ValueError` if `path` does not
-    contain it. O(entries after it), in steps of less than a millisecond, so that other threads can run in
-    between."""
-    end = len(path)
-    while end > 0:
-        start = max(0, end - STEP)
-        with suppress(ValueError):
-            return path.index(entry_id, start, end)
-        end = start
-    raise ValueError(f"the path does not contain the entry {entry_id!r}")
+    """Return the index of the last entry with this id in `path`. Raise `ValueError` if there is none.
+    O(path)."""
+    return len(path) - 1 - path[::-1].index(entry_id)
 
 
 def tokens_behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:

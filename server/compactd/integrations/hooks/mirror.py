@@ -52,7 +52,7 @@ HUGE = 4_000_000
 """If a transcript has more bytes than this when the hook first sees it, facts are collected only after the
 offset that `Mirror._worth_learning` returns.
 """
-MAX_CARRIED_CHARS = 65_536
+MAX_CARRIED_BYTES = 65_536
 """After a compaction, the new stretch begins with the newest messages that the user typed, up to this many
 bytes.
 """
@@ -334,7 +334,7 @@ class Mirror:
         state.turns = 0
         self._is_behind = False
         self._left = by_client_id(held)
-        left = MAX_CARRIED_CHARS
+        left = MAX_CARRIED_BYTES
         carried: list[MirroredMessage] = []
         for one in reversed(held):
             if one.is_typed and len(one.message) <= left:

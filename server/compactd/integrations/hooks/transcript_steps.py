@@ -19,7 +19,7 @@ from compactd.integrations.hooks.events import AgentName
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 
-MAX_KEPT_IDS: Final = 262_144
+MAX_KEPT_CHARS: Final = 262_144
 """The most characters that are used of the text that Codex keeps in addition to its summary."""
 
 MAX_NAMED_CALLS: Final = 256
@@ -230,7 +230,7 @@ def _histories(data: bytes) -> list[str]:
             ]
         except CompactdError:
             texts = []
-        found.append("\n".join(texts)[:MAX_KEPT_IDS])
+        found.append("\n".join(texts)[:MAX_KEPT_CHARS])
     return found
 
 

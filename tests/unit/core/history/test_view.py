@@ -10,21 +10,21 @@ from msgspec import Raw
 
 from compactd.core.history.entries import Appended, Branched
 from compactd.core.history.state import SessionState
-from compactd.core.history.view import STEP, entry_index
+from compactd.core.history.view import entry_index
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message
 
-PATH = [f"e{number}" for number in range(2 * STEP + 3)]
+PATH = [f"e{number}" for number in range(300)]
 
 
-@given(st.one_of(st.integers(0, len(PATH) - 1), st.sampled_from((STEP - 1, STEP, STEP + 2, STEP + 3))))
+@given(st.integers(0, len(PATH) - 1))
 def test_an_entry_is_found_where_it_stands(at: int) -> None:
     assert entry_index(PATH, PATH[at]) == at
 
 
 @pytest.mark.parametrize("path", [[], PATH])
 def test_an_entry_that_is_not_on_the_path_is_told(path: list[str]) -> None:
-    with pytest.raises(ValueError, match="does not contain the entry"):
+    with pytest.raises(ValueError, match="e-1"):
         entry_index(path, "e-1")
 
 

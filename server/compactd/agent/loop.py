@@ -88,7 +88,7 @@ class AgentLoop:
         self._session = session
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._turn_id: str | None = None
+        self.turn_id: str | None = None
         """The id of the prompt that is being answered."""
         self._is_turn_open = False
         """Whether a `turn_start` was sent, but not yet its `turn_end`."""
@@ -103,11 +103,6 @@ class AgentLoop:
     def is_running(self) -> bool:
         """Whether a prompt is being answered."""
         return self._task is not None and not self._task.done()
-
-    @property
-    def turn_id(self) -> str | None:
-        """The id of the prompt that is being answered; None if there is none."""
-        return self._turn_id
 
     def blocks_caller(self) -> bool:
         """Return whether a prompt is being answered by another task than the caller's. Then the caller must
@@ -192,7 +187,7 @@ class AgentLoop:
             if session.operation is not None:
                 await session.operation.wait_ended()
             turn_id = next(iter(session.state.queued))
-            self._turn_id = turn_id
+            self.turn_id = turn_id
             session.emit(AgentStart(turn_id=turn_id))
             try:
                 self.status = "running"
@@ -242,7 +237,7 @@ class AgentLoop:
 
     def _end(self, stop_reason: str) -> None:
         """Send the event `agent_end`, which ends the prompt."""
-        turn_id, self._turn_id = self._turn_id, None
+        turn_id, self.turn_id = self.turn_id, None
         if turn_id is None:
             return
         usage = self._session.token_usage()
@@ -259,7 +254,7 @@ class AgentLoop:
         """Send the events that end a prompt which failed: the ends of its answer and turn, and the error."""
         self._end_message("error")
         self._end_turn()
-        turn_id, self._turn_id = self._turn_id, None
+        turn_id, self.turn_id = self.turn_id, None
         if turn_id is not None:
             self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
 
@@ -282,10 +277,10 @@ class AgentLoop:
         self._end_message("aborted", taken)
         self._end_turn(taken)
         if taken is not None:
-            session.emit_appended(taken, turn_id=self._turn_id)
+            session.emit_appended(taken, turn_id=self.turn_id)
             session.emit_usage()
-        if self._turn_id is not None:
-            session.emit(AgentAbort(turn_id=self._turn_id))
+        if self.turn_id is not None:
+            session.emit(AgentAbort(turn_id=self.turn_id))
         self._end("aborted")
 
     def _start_message(self, turn_id: str) -> None:
@@ -304,7 +299,7 @@ class AgentLoop:
             MessageEnd(
                 message=NULL if answer is None else answer,
                 stop_reason=stop_reason,
-                turn_id=self._turn_id or "",
+                turn_id=self.turn_id or "",
                 entry_id=None if taken is None else taken.answer_id,
             )
         )
@@ -313,7 +308,7 @@ class AgentLoop:
         """Send the event `turn_end`, unless it was already sent with the answer."""
         if self._is_turn_open:
             self._is_turn_open = False
-            self._session.emit_turn_end(taken, None, self._turn_id)
+            self._session.emit_turn_end(taken, None, self.turn_id)
 
     async def _count(self, message: Message, size_bytes: int) -> int:
         """Return the tokens of a message. A large one is counted in a worker."""

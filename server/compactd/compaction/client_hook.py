@@ -99,11 +99,7 @@ async def ask_client_hook(session: Session, plan: Plan) -> Plan | NotCompacted:
         )
         return plan
     if answer.cancel:
-        return NotCompacted(
-            reason="the client cancelled it in its answer to session/compacting",
-            tokens=plan.tokens_before,
-            messages=plan.messages_before,
-        )
+        return plan.refuse("the client cancelled it in its answer to session/compacting")
     asked = plan.inputs.request
     request = msgspec.structs.replace(
         asked,

@@ -142,26 +142,6 @@ class Outline(Struct, frozen=True, kw_only=True):
 class OutlineBuilder:
     """A builder of an `Outline`, message by message. Only one thread may use it at a time."""
 
-    __slots__ = (
-        "_closer",
-        "_cuts",
-        "_ids",
-        "_kinds",
-        "_last_other",
-        "_left_out",
-        "_moved",
-        "_pinned",
-        "_request",
-        "_ring",
-        "_root",
-        "_shown",
-        "_spoken",
-        "_sums",
-        "_unanswered",
-        "_waiting",
-        "count",
-    )
-
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.count = 0
         """The number of messages that were added."""

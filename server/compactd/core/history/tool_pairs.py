@@ -49,8 +49,6 @@ def closes_calls(message: Message) -> bool:
 class Pending:
     """The calls that wait for a result, updated message by message, so that an append needs no rescan."""
 
-    __slots__ = ("_open",)
-
     def __init__(self, items: Sequence[Item] = ()) -> None:
         self._open: dict[str, int] = {}
         # Messages before the last one that closes all calls do not matter, so they are not decoded.

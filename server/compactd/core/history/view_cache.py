@@ -39,8 +39,6 @@ class Costs:
     """A counter with a cache for what each plan counts again: short texts, and messages of which some tool
     results are left out or moved."""
 
-    __slots__ = ("_messages", "_texts", "counter")
-
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
         self._texts: dict[str, int] = {}
@@ -75,8 +73,6 @@ class Costs:
 
 class ViewCache:
     """The cache for one view of one path. A changed view gets a new cache."""
-
-    __slots__ = ("_costs", "_outlining", "said")
 
     def __init__(self, said: PathIndex | None = None) -> None:
         self.said = said

@@ -13,6 +13,7 @@ from itertools import compress
 from operator import sub
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from compactd.core.budget.budget import MIN_SUMMARY_TOKENS, largest_request, summary_budget
 from compactd.core.constraints.constraints import (
@@ -296,12 +297,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             f" the tools {floor.tools:,}, the newest request {floor.last_request:,}, the smallest summary"
             f" {floor.summary:,}. Shorten the request, offer fewer tools, or use a larger window.",
             limit=limit,
-            floor={
-                "system": floor.system,
-                "tools": floor.tools,
-                "last_request": floor.last_request,
-                "summary": floor.summary,
-            },
+            floor=asdict(floor),
         )
 
     def clip_results(self, first: int, most_tokens: int) -> dict[int, Stub] | None:

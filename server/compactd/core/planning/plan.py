@@ -131,6 +131,10 @@ class Plan(Struct, frozen=True, kw_only=True):
         """The number of messages in the view after the compaction."""
         return self.messages_before - self.messages_removed + bool(self.summary_budget)
 
+    def refuse(self, reason: str) -> NotCompacted:
+        """Return the result if this plan is not carried out."""
+        return NotCompacted(reason=reason, tokens=self.tokens_before, messages=self.messages_before)
+
 
 def plan(inputs: Inputs) -> Plan | NotCompacted:
     """Plan a compaction of `inputs.view`, or say why there is nothing to compact.

@@ -22,8 +22,8 @@ from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
 from compactd.core.summary.input import SummaryInput, item_texts
-from compactd.core.summary.message import add_under_heading, truncated_summary
-from compactd.core.text.summary_format import CONSTRAINTS, NONE, Layout
+from compactd.core.summary.message import add_under_heading
+from compactd.core.text.summary_format import CONSTRAINTS, NONE, ROLES, Layout, count_line
 from compactd.protocol.messages import Retention
 
 SUPPLEMENT_DIVISOR: Final = 4
@@ -78,19 +78,12 @@ class SummaryCheck:
     def check_truncated(self, extra: str) -> CheckedSummary:
         """Return the checked summary of the strategy `truncate`, which contains `extra` and the numbers of
         removed messages, with the constraints and the lost facts added."""
-        plan, rules = self._plan, self._plan.inputs.settings.rules
+        plan = self._plan
+        roles = {role: sum(item.message.role == role for item in self._given.gone) for role in ROLES}
 
         def text_of(*parts: str) -> str:
-            return truncated_summary(
-                rules,
-                self._given.gone,
-                messages=plan.messages_removed,
-                extra="\n\n".join(part for part in parts if part),
-                read=self._given.files.read,
-                modified=self._given.files.modified,
-                budget_tokens=plan.summary_budget,
-                counter=self._plan.inputs.counter,
-            )
+            body = "\n\n".join(part for part in (count_line(roles), *parts) if part)
+            return self._given.frame(body, nature=False)
 
         pinned = "\n".join((CONSTRAINTS, *bullets(plan.constraints))) if plan.constraints else ""
         text = text_of(extra, pinned)

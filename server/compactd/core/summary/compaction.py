@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from compactd.core.history.entries import EntryId, Item, Stub
 from compactd.core.history.projection import project
 from compactd.core.planning.candidates import constraint_tokens
-from compactd.core.planning.plan import NotCompacted, Plan, without_room
+from compactd.core.planning.plan import NotCompacted, Plan, expected_result, without_room
 from compactd.core.summary.answers import ModelReply as ModelReply
 from compactd.core.summary.answers import NoModel as NoModel
 from compactd.core.summary.answers import SummaryAnswer as SummaryAnswer
@@ -160,8 +160,7 @@ def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnsw
                 usage=UNSET if usage is None else usage,
             ),
         )
-    reason = f"compacting would not make it smaller ({'; '.join(whys)})"
-    return NotCompacted(reason=reason, tokens=plan.tokens_before, messages=plan.messages_before)
+    return plan.refuse(f"compacting would not make it smaller ({'; '.join(whys)})")
 
 
 def _run_strategy(strategy: Strategy, given: SummaryInput) -> SummarySteps:
@@ -226,11 +225,7 @@ def _prune_only(given: SummaryInput) -> PruneOnly | NotCompacted:
     plan = given.plan
     after = _request_tokens(plan, given.stays if given.merged is None else (given.merged, *given.stays))
     if not _is_better(plan, after):
-        return NotCompacted(
-            reason="nothing to compact: nothing can be removed",
-            tokens=plan.tokens_before,
-            messages=plan.messages_before,
-        )
+        return plan.refuse("nothing to compact: nothing can be removed")
     result = _result(given, plan.strategies[-1], after, "only tool results were shortened")
     return PruneOnly(stubs=plan.stubs, tokens_saved=plan.tokens_before - after, result=result)
 
@@ -248,27 +243,16 @@ def _request_tokens(plan: Plan, view: Sequence[Item]) -> int:
 
 
 def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) -> CompactionResult:
-    """Return the result for the client."""
-    plan = given.plan
-    return CompactionResult(
-        compacted=True,
+    """Return the result for the client: what the plan expected, with what it came to."""
+    return replace(
+        expected_result(given.plan),
         reason=reason,
-        trigger=plan.trigger,
         strategy=strategy,
-        messages_before=plan.messages_before,
-        messages_after=plan.messages_after,
-        messages_removed=plan.messages_removed,
-        tokens_before=plan.tokens_before,
         tokens_after=after,
-        tokens_saved=plan.tokens_before - after,
-        first_kept_entry_id=plan.first_kept,
-        kept_messages=len(plan.kept),
-        pinned_entry_ids=plan.pinned,
-        pinned=plan.pin_reasons,
-        split_turn=plan.is_split,
+        tokens_saved=given.plan.tokens_before - after,
         read_files=given.files.read,
         modified_files=given.files.modified,
-        pruned_tool_results=plan.shortened,
+        floor=UNSET,
     )
 
 

@@ -18,10 +18,10 @@ from compactd.core.extract.file_operations import FileLedger, ledger_of, reporte
 from compactd.core.history.entries import Item, with_stub
 from compactd.core.history.message_kinds import newest_request
 from compactd.core.planning.plan import Plan
-from compactd.core.summary.message import frame_body
+from compactd.core.summary.message import files_within
 from compactd.core.summary.retention import FactSearch
 from compactd.core.text.slices import clear
-from compactd.core.text.summary_format import LAYOUTS, SECTIONS, Layout
+from compactd.core.text.summary_format import LAYOUTS, NATURE, SECTIONS, Layout, file_tags
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import compact_arguments
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
@@ -151,18 +151,18 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
         """The headings that the profile's prompt asks a model to use."""
         return LAYOUTS.get(self.plan.inputs.settings.rules.prompt, SECTIONS)
 
-    def frame(self, body: str) -> str:
-        """Return the whole summary message: `body` with the lead, the file lists and the end line around it.
-        O(text + files)."""
-        return frame_body(
-            self.plan.inputs.settings.rules,
-            body,
-            messages=self.plan.messages_removed,
-            read=self.files.read,
-            modified=self.files.modified,
-            budget_tokens=self.plan.summary_budget,
-            counter=self.plan.inputs.counter,
-        )
+    def frame(self, body: str, *, nature: bool = True) -> str:
+        """Return the whole summary message: `body` with the lead, the file lists and the profile's end line
+        around it. If the lists do not fit into what `body` leaves of the budget, they contain the newest
+        files and a count of the others. With `nature`, a note follows the lead: it tells the model that the
+        message is a record, not a request. O(text + files)."""
+        rules, count = self.plan.inputs.settings.rules, self.count
+        lead = f"{rules.lead}\n{NATURE}" if nature else rules.lead
+        end = rules.end.format(n=self.plan.messages_removed)
+        around = "\n\n".join(part for part in (lead, body, end) if part)
+        room = self.plan.summary_budget - count(around) - 1
+        tags = file_tags(files_within(self.files.read, self.files.modified, room, count))
+        return "\n\n".join(part for part in (lead, body, tags, end) if part)
 
     def release(self) -> None:
         """Free everything that was computed, piece by piece. O(features)."""

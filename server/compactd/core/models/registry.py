@@ -14,7 +14,10 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.models.lookup import Lookup, PriceStep, Pricing, Tried
+from compactd.core.models.lookup import Lookup as Lookup
+from compactd.core.models.lookup import PriceStep as PriceStep
+from compactd.core.models.lookup import Pricing as Pricing
+from compactd.core.models.lookup import Tried as Tried
 from compactd.core.models.names import (
     MAX_MODEL_NAME_CHARS,
     ModelName,
@@ -25,22 +28,10 @@ from compactd.core.models.names import (
     read_name,
 )
 from compactd.core.models.provider_hosts import FIRST_PARTIES
-from compactd.core.models.resolution import FALLBACK_WINDOW, LOCAL_WINDOW, run_steps
-from compactd.core.models.rows import ModelRow, ModelRows
-
-__all__ = [
-    "FALLBACK_WINDOW",
-    "LOCAL_WINDOW",
-    "Lookup",
-    "ModelRow",
-    "ModelRows",
-    "Override",
-    "PriceStep",
-    "Pricing",
-    "Registry",
-    "Tried",
-]
-
+from compactd.core.models.resolution import FALLBACK_WINDOW as FALLBACK_WINDOW
+from compactd.core.models.resolution import run_steps
+from compactd.core.models.rows import ModelRow as ModelRow
+from compactd.core.models.rows import ModelRows as ModelRows
 
 MAX_NEAREST = 3
 LIKENESS = 0.8

@@ -264,11 +264,9 @@ class AgentLoop:
         self._partial = []
         taken = None
         if text:
-            raw = Raw(msgspec.json.encode({"role": "assistant", "content": text, "stop_reason": "aborted"}))
-            message = decode_message(raw)
             try:
-                taken = session.append(
-                    AppendRequest(read=((message, raw),), tokens=(session.count_message(message),))
+                taken = turns.append_own(
+                    session, {"role": "assistant", "content": text, "stop_reason": "aborted"}
                 )
             except CompactdError as error:
                 _log.warning(

@@ -165,6 +165,9 @@ def _lower_output(session: Session, verdict: Verdict) -> RecoveryOutcome:
 async def _shrink_request(session: Session, verdict: Verdict, progress: Progress | None) -> RecoveryOutcome:
     """Compact the session so that the next request is smaller than the rejected one. Return whether the
     client should send the next request, with the reason."""
+    from compactd.compaction.dry_run import floor_of
+    from compactd.compaction.run import compact
+
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
@@ -175,7 +178,7 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
         )
     session.overflow_attempts += 1
     if session.overflow_attempts > ATTEMPTS:
-        floor = await _find_floor(session)
+        floor = await floor_of(session)
         return RecoveryOutcome(
             verdict=verdict,
             retry=False,
@@ -183,8 +186,6 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
             "newest request, offer fewer tools, or choose a model with a larger window.",
             floor=floor,
         )
-    from compactd.compaction.run import compact
-
     sent = session.state.estimated_size
     try:
         result = await compact(session, _compact_request(session, verdict, sent), progress=progress)
@@ -200,7 +201,7 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
             retry=False,
             reason=f"no compaction makes the request smaller: {result.reason}",
             compaction=result,
-            floor=await _find_floor(session),
+            floor=await floor_of(session),
         )
     after = session.budget_status()
     room = None if after.window is None else max(1, after.window - after.used)
@@ -284,13 +285,6 @@ async def _compact_to_floor(
         return await compact(session, request, progress=progress)
     except CannotFit:
         return None
-
-
-async def _find_floor(session: Session) -> Floor | None:
-    """Return the tokens that no compaction can remove."""
-    from compactd.compaction.dry_run import floor_of
-
-    return await floor_of(session)
 
 
 def floor_in(error: CannotFit) -> Floor | None:

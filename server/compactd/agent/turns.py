@@ -99,12 +99,17 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
 async def _append_go_on(session: Session) -> None:
     """Append a message that tells the agent to continue after an automatic compaction
     (docs/specs-evmts-opencode.md, "opencode.md", "Process Flow", 9)."""
-    raw = Raw(msgspec.json.encode({"role": "user", "content": CONTINUE_TEXT, "meta": {"synthetic": True}}))
-    message = decode_message(raw)
-    taken = session.append(AppendRequest(read=((message, raw),), tokens=(session.count_message(message),)))
+    taken = append_own(session, {"role": "user", "content": CONTINUE_TEXT, "meta": {"synthetic": True}})
     session.emit_appended(taken)
     session.emit_usage()
     await session.wait_durable(taken.commit_id)
+
+
+def append_own(session: Session, record: dict[str, object]) -> AppendOutcome:
+    """Append a message that the daemon itself writes: `record`, in compactd's own format."""
+    raw = Raw(msgspec.json.encode(record))
+    message = decode_message(raw)
+    return session.append(AppendRequest(read=((message, raw),), tokens=(session.count_message(message),)))
 
 
 def end(session: Session, new: AppendRequest) -> tuple[AppendOutcome, bool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from compactd.core.budget.rules import (
+    BACK_TO_ANY,
     KeepMessages,
     KeepRequest,
     KeepShare,
@@ -104,7 +105,7 @@ KLAUDE = replace(
         keep=KLAUDE_KEEP,
         overflow_keep=KLAUDE_KEEP,
         stop_inclusive=True,
-        moves=(Move(direction="back", kinds=("user", "bash", "assistant", "system")),),
+        moves=BACK_TO_ANY,
         unknown=UnknownWindow(window=None, from_report=True),
         lead="The conversation history before this point was compacted into the following summary:",
         bodiless_is_overflow=True,
@@ -122,7 +123,7 @@ EVMTS = replace(
         inclusive=False,
         size="estimate",
         keep=KeepMessages(messages=5),
-        moves=(Move(direction="back", kinds=("user", "bash", "assistant", "system")),),
+        moves=BACK_TO_ANY,
         splits=False,
         too_short=True,
         unknown=UnknownWindow(window=None),
@@ -144,7 +145,7 @@ OPENCODE = replace(
         inclusive=False,
         size="finished",
         keep=KeepRequest(),
-        moves=(Move(direction="back", kinds=("user", "bash", "assistant", "system")),),
+        moves=BACK_TO_ANY,
         splits=False,
         unknown=UnknownWindow(window=None, after_rejection=DEFAULT_WINDOW),
         prompt="opencode",

@@ -97,6 +97,12 @@ class Move(Struct, frozen=True, kw_only=True):
     """Whether this move applies only if the walk back stopped after the newest user message."""
 
 
+ANY_KIND: tuple[MessageKind, ...] = ("user", "bash", "assistant", "system")
+"""All kinds of messages at which a cut can be."""
+BACK_TO_ANY = (Move(direction="back", kinds=ANY_KIND),)
+"""The rule that moves a cut back to the nearest safe one, whatever message it keeps first."""
+
+
 class UnknownWindow(Struct, frozen=True, kw_only=True):
     """Which window to assume if none is known, in tokens."""
 

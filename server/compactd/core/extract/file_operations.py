@@ -164,24 +164,19 @@ class FileLedger:
     each takes time in proportion to the files that it names."""
 
     def __init__(self) -> None:
-        self._touched: dict[str, int] = {}
-        self._read: dict[str, int] = {}
-        self._modified: dict[str, int] = {}
+        self._touched: dict[str, None] = {}
+        self._read: dict[str, None] = {}
+        self._modified: dict[str, None] = {}
 
     def add(self, use: FileUse, later_failures: frozenset[str] = frozenset()) -> None:
         """Add the files of one message. Leave out the calls in `later_failures`, whose results are errors."""
-        for call, path in use.read:
-            if call is None or call not in later_failures:
-                self._read.setdefault(path, len(self._touched))
-                self._touch(path)
-        for call, path in use.modified:
-            if call is None or call not in later_failures:
-                self._modified.setdefault(path, len(self._touched))
-                self._touch(path)
-
-    def _touch(self, path: str) -> None:
-        self._touched.pop(path, None)
-        self._touched[path] = 0
+        for uses, files in ((use.read, self._read), (use.modified, self._modified)):
+            for call, path in uses:
+                if call is None or call not in later_failures:
+                    files.setdefault(path)
+                    # Put it at the end, as the file that was used last.
+                    self._touched.pop(path, None)
+                    self._touched[path] = None
 
     @property
     def read(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ docs/dev/behaviour.md, "Time travel" and law 1.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +23,6 @@ from compactd.protocol.messages import Block, Message, Role, ToolCall, ToolResul
 
 if TYPE_CHECKING:
     from compactd.core.history.outline import Outline
-    from compactd.core.history.view_cache import Costs
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 """The text of the error result that is added for a call without a result."""
@@ -82,16 +80,14 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
     return _Projector(items, counter).run()
 
 
-def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> int:
-    """Return the value of `project(items, counter).tokens`, computed faster from the outline of `items` and
-    the counter in `costs`. O(messages with results that are left out or moved); the first call also counts
-    these results."""
+def projected_tokens(items: Sequence[Item], outline: Outline, counter: Counter) -> int:
+    """Return the value of `project(items, counter).tokens`, computed faster from the outline of `items`.
+    O(messages with results that are left out or moved, and the text of these results)."""
     total = outline.visible_tokens
     for index in outline.left_out.keys() | outline.moved.keys():
-        total += costs.of_message(index, partial(_shown_tokens, items, outline, index, costs.counter))
-        total -= outline.tokens(index)
+        total += _shown_tokens(items, outline, index, counter) - outline.tokens(index)
     missing = sum(outline.unanswered.values())
-    return total + (missing * costs.count(INTERRUPTED) if missing else 0)
+    return total + (missing * counter.count(INTERRUPTED) if missing else 0)
 
 
 def _shown_tokens(items: Sequence[Item], outline: Outline, index: int, counter: Counter) -> int:

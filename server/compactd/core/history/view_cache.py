@@ -36,13 +36,11 @@ class PathIndex(Protocol):
 
 
 class Costs:
-    """A counter with a cache for what each plan counts again: short texts, and messages of which some tool
-    results are left out or moved."""
+    """A counter with a cache for the short texts that each plan counts again."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
         self._texts: dict[str, int] = {}
-        self._messages: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -61,13 +59,6 @@ class Costs:
             if len(self._texts) >= MAX_COUNTS:
                 self._texts = {}
             known = self._texts[text] = self.counter.count(text)
-        return known
-
-    def of_message(self, index: int, count: Callable[[], int]) -> int:
-        """Return the tokens of the message at this index of the view. Call `count` only the first time."""
-        known = self._messages.get(index)
-        if known is None:
-            known = self._messages[index] = count()
         return known
 
 

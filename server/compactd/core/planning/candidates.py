@@ -149,7 +149,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             merged=merged,
             fixed=fixed.system + fixed.tools,
             repair=costs.count(INTERRUPTED) if outline.unanswered else 0,
-            before=fixed.system + fixed.tools + projected_tokens(items, outline, costs),
+            before=fixed.system + fixed.tools + projected_tokens(items, outline, inputs.counter),
             limit=limit,
             request=asked,
             request_tokens=sum(outline.tokens(i) for i in asked),

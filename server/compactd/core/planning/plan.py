@@ -15,10 +15,9 @@ from itertools import chain
 from msgspec import Struct
 
 from compactd.core.budget.budget import FORCED, Keep, keep_of
-from compactd.core.budget.rules import Move, Settings
+from compactd.core.budget.rules import BACK_TO_ANY, Settings
 from compactd.core.constraints.constraints import Constraint, lines_under, missing_constraints
 from compactd.core.history.entries import EntryId, Stub
-from compactd.core.history.message_kinds import MessageKind
 from compactd.core.planning.candidates import CutCandidate, CutProblem
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.core.planning.fit import fit, fit_target
@@ -36,11 +35,6 @@ Find Cut Point")."""
 MIN_PREFIX = 48
 """The beginning of a split turn gets a summary of its own only if the summary's budget exceeds the smallest
 summary by at least this many tokens."""
-
-ANY_KIND: tuple[MessageKind, ...] = ("user", "bash", "assistant", "system")
-"""All kinds of messages at which a cut can be."""
-BACK_TO_ANY = (Move(direction="back", kinds=ANY_KIND),)
-"""The rule that moves a cut back to the nearest safe one, whatever message it keeps first."""
 
 TOO_SHORT = "Not enough messages to compact"
 """The reason for not compacting a conversation that is too short. The exact wording is specified:

@@ -25,8 +25,9 @@ from compactd.core.summary.check import RECORD_DIVISOR, CheckedSummary, SummaryC
 from compactd.core.summary.input import SummaryInput as SummaryInput
 from compactd.core.summary.message import before_files
 from compactd.core.summary.questions import Ask as Ask
-from compactd.core.summary.questions import item_text, previous_summary, summarise
+from compactd.core.summary.questions import previous_summary, summarise
 from compactd.core.summary.turn_prefix import list_steps
+from compactd.core.text.message_text import join_text_blocks
 from compactd.protocol.messages import CompactionResult, Message, Meta, Strategy, Text, Usage
 
 STEPS_DIVISOR = 24
@@ -190,7 +191,7 @@ def _summarise(given: SummaryInput) -> SummarySteps:
     plan, inputs, rules = given.plan, given.plan.inputs, given.plan.inputs.settings.rules
     previous = None
     if given.merged is not None:
-        previous = previous_summary(item_text(given.merged), rules.lead, rules.end)
+        previous = previous_summary(join_text_blocks(given.merged.message.content), rules.lead, rules.end)
     asked = yield from summarise(
         inputs,
         given.history,

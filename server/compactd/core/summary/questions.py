@@ -31,7 +31,6 @@ from compactd.core.summary.answers import (
 from compactd.core.summary.prompts import PROMPTS, RULES, Prompts, continuation_prompt, write
 from compactd.core.summary.transcript import chunks, conversation, paragraphs
 from compactd.core.summary.turn_prefix import HEADING
-from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.summary_format import NATURE, OLD_NATURES
 from compactd.protocol.messages import Usage
 
@@ -134,11 +133,6 @@ def previous_summary(message_text: str, lead: str, end: str) -> str:
     if marker and marker in text:
         text = text[: text.rindex(marker)]
     return clean_answer(text)
-
-
-def item_text(item: Item) -> str:
-    """Return the text blocks of a message, joined by line ends."""
-    return join_text_blocks(item.message.content)
 
 
 def _thread(

@@ -8,7 +8,6 @@ from msgspec import Raw
 from compactd.core.history.entries import Item
 from compactd.core.history.outline import outline_of
 from compactd.core.history.projection import INTERRUPTED, Pending, project, projected_tokens
-from compactd.core.history.view_cache import Costs
 from compactd.core.tokens.counting import message_tokens
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 from tests.support.conversations import LETTERS, again, conversations, items_of
@@ -68,7 +67,7 @@ def test_the_tokens_are_those_of_the_projected_messages(messages: list[Message])
 def test_the_tokens_alone_are_the_same_as_those_of_the_whole_projection(messages: list[Message]) -> None:
     items = items_of(messages)
 
-    alone = projected_tokens(items, outline_of(items), Costs(LETTERS))
+    alone = projected_tokens(items, outline_of(items), LETTERS)
 
     assert alone == project(items, LETTERS).tokens
 

@@ -7,13 +7,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from msgspec.structs import replace
 
 from compactd.compaction.driver import inputs_of
-from compactd.core.history.outline import outline_of
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest
 from compactd.protocol.errors import CannotFit
 from compactd.session.session import Session
 from tests.properties.life import Life, opened
 from tests.properties.steps import act, lives
+from tests.support.cut_laws import outline_of
 from tests.support.examples import examples
 from tests.support.quiet_world import Quiet
 

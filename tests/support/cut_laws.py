@@ -6,10 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import is_request, kind_of, newest_request
-from compactd.core.history.outline import outline_of
+from compactd.core.history.outline import Outline, OutlineBuilder
 from compactd.core.history.pins import is_pinned
 from compactd.core.history.tool_pairs import BlockPlace, Matched, closes_calls, is_blank, match
 from compactd.protocol.messages import ToolCall, ToolResult
+
+
+def outline_of(items: Iterable[Item]) -> Outline:
+    """The outline of these messages."""
+    return OutlineBuilder(items).outline()
 
 
 def splits_no_pair(items: Sequence[Item], matched: Matched) -> list[bool]:

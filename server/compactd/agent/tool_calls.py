@@ -3,6 +3,8 @@ gets the error as the call's result."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -56,7 +58,7 @@ def is_runnable(call: ToolCall) -> bool:
 async def refused_outcome(session: Session, call: ToolCall) -> ToolOutcome:
     """Return the error message that the model gets for a call that is not runnable."""
     answer = _error("The arguments of this call are no JSON object; it was not run. Write it again.")
-    return await session.host.in_worker(lambda: _outcome(session, call, answer))
+    return await session.host.in_worker(partial(_outcome, session, call, answer))
 
 
 async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
@@ -66,10 +68,7 @@ async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: 
     Return None if no client is connected any more. O(result), in a worker.
     """
     answer = await _ask_client(session, call, turn_id, tool_s)
-    if answer is None:
-        return None
-    given = answer
-    return await session.host.in_worker(lambda: _outcome(session, call, given))
+    return None if answer is None else await session.host.in_worker(partial(_outcome, session, call, answer))
 
 
 async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:

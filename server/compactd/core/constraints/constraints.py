@@ -200,8 +200,6 @@ class PathConstraints(Struct, frozen=True):
     """All constraints, superseded ones included, by their words in lower case, in the order in which each was
     last stated."""
     constraints: Constraints = NO_CONSTRAINTS
-    left_out: Mapping[EntryId, int] = {}
-    """For each message that has too many limits, how many of them do not count."""
 
     def read_more(
         self, items: Iterable[Item], known: LimitIndex | None = None, read: int = 0
@@ -212,7 +210,7 @@ class PathConstraints(Struct, frozen=True):
         cache."""
         known = {} if known is None else known
         found: dict[str, Constraint] | None = None
-        left_out = dict(self.left_out)
+        left_out = dict(self.constraints.left_out)
         for item in items:
             limits = known.get(item.entry_id)
             if limits is None:
@@ -229,19 +227,18 @@ class PathConstraints(Struct, frozen=True):
                 found.pop(key, None)
                 found[key] = Constraint(sentence, item.entry_id, strong, sure)
         if found is None:
-            return PathConstraints(read, self.found, self.constraints, self.left_out)
+            return PathConstraints(read, self.found, self.constraints)
         kept, gone = _settle(tuple(found.values()))
-        return PathConstraints(read, found, Constraints(kept, gone, tuple(left_out.items())), left_out)
+        return PathConstraints(read, found, Constraints(kept, gone, tuple(left_out.items())))
 
 
 NO_PATH_CONSTRAINTS: Final = PathConstraints()
 
 
-def constraints_of(items: Iterable[Item], known: LimitIndex | None = None) -> Constraints:
-    """Return the user's constraints in the original messages `items`, oldest first. `known` caches the limits
-    of messages, and missing ones are added to it. O(characters that users typed); O(messages) for messages in
-    the cache."""
-    return NO_PATH_CONSTRAINTS.read_more(items, known).constraints
+def constraints_of(items: Iterable[Item]) -> Constraints:
+    """Return the user's constraints in the original messages `items`, oldest first. O(characters that users
+    typed)."""
+    return NO_PATH_CONSTRAINTS.read_more(items).constraints
 
 
 def limits_in(item: Item) -> MessageLimits:

@@ -270,8 +270,3 @@ class OutlineBuilder:
             root[index] = root[above]
             index = root[index]
         return index
-
-
-def outline_of(items: Iterable[Item]) -> Outline:
-    """Return the outline of these messages. O(blocks)."""
-    return OutlineBuilder(items).outline()

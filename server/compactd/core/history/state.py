@@ -410,7 +410,7 @@ class SessionState:
     def _rebuild(self) -> None:
         self.items, self.tail_from = self._show(self.steps_in_force())
         self.items_tokens = sum([item.tokens for item in self.items])
-        self._view, self.kept = None, self.kept.for_other_view()
+        self._view, self.kept = None, ViewCache(self.kept.said)
 
     def _show(self, steps: tuple[ViewStep, ...]) -> tuple[list[Item], int]:
         now = self._counting

@@ -68,7 +68,7 @@ class ViewCache:
     def __init__(self, said: PathIndex | None = None) -> None:
         self.said = said
         """The user's constraints on the path so far; None if they were never computed."""
-        self._outlining: OutlineBuilder | None = OutlineBuilder()
+        self.outlining: OutlineBuilder | None = OutlineBuilder()
         """The outline being updated; None if it was dropped, so that the next plan computes it."""
         self._costs: Costs | None = None
 
@@ -76,7 +76,7 @@ class ViewCache:
         """Add to the outline the messages that were appended to `items`, the view's items. If there are more
         than `MAX_INLINE_MESSAGES` new messages or one is not decoded, drop the outline instead; the next plan
         computes it. O(new messages)."""
-        known = self._outlining
+        known = self.outlining
         if known is None:
             return
         behind = len(items) - known.count
@@ -87,18 +87,14 @@ class ViewCache:
                 known.add(item)
         else:
             # Messages that are still bytes, as in a session that is being opened, are left to a worker.
-            self._outlining = None
-
-    def for_other_view(self) -> ViewCache:
-        """Return a cache for another view of the same path, with what can be reused."""
-        return ViewCache(self.said)
+            self.outlining = None
 
     def snapshot(
         self, items: Sequence[Item], since: Callable[[int], Sequence[Item]], read: int
     ) -> CachedView:
         """Return what is known of the view now. `since(n)` returns the original messages of the path from
         entry `n` on. The path has `read` entries. O(messages), a fast copy."""
-        outlining, said = self._outlining, self.said
+        outlining, said = self.outlining, self.said
         is_current = outlining is not None and outlining.count == len(items)
         return CachedView(
             kept=self,
@@ -107,13 +103,6 @@ class ViewCache:
             fresh=tuple(since(0 if said is None else said.read)),
             read=read,
         )
-
-    def build_outline(self, items: Sequence[Item]) -> Outline:
-        """Compute the outline of `items`, return it, and keep it up to date from now on. O(blocks)."""
-        outlining = OutlineBuilder(items)
-        made = outlining.outline()
-        self._outlining = outlining
-        return made
 
     def costs(self, counter: Counter) -> Costs:
         """Return the cached counts for this counter."""
@@ -136,8 +125,14 @@ class CachedView(Struct, frozen=True, kw_only=True):
     """The number of entries of the path, including those of `fresh`."""
 
     def outline_of(self, items: Sequence[Item]) -> Outline:
-        """Return the outline of the view's items, computed if necessary."""
-        return self.kept.build_outline(items) if self.outline is None else self.outline
+        """Return the outline of the view's items. If it must be computed, the cache keeps it up to date from
+        now on. O(blocks) then."""
+        if self.outline is not None:
+            return self.outline
+        outlining = OutlineBuilder(items)
+        made = outlining.outline()
+        self.kept.outlining = outlining
+        return made
 
 
 def nothing_cached(originals: Sequence[Item]) -> CachedView:

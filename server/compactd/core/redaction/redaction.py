@@ -330,12 +330,8 @@ def _other_texts(
         (LEAD, NATURE, *OLD_NATURES, NONE, *HEADINGS, *(heading for heading, _ in EVMTS.sections), _TAGS)
     )
     for message in redacted:
-        for block in message.content:
-            if isinstance(block, ToolCall):
-                yield f"{block.name}\n{block.call_id}"
-            elif isinstance(block, ToolResult):
-                yield f"{block.name or ''}\n{block.call_id}"
-        yield f"{message.id or ''}\n{message.stop_reason or ''}"
+        yield from _names_in(message)
+        yield message.stop_reason or ""
         if message.usage is not None:
             yield bytes(message.usage).decode("utf-8", "replace")
     for entry in entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compactd.core.constraints.constraints import (
+    NO_PATH_CONSTRAINTS,
     Constraint,
     MessageLimits,
     bullet,
@@ -350,11 +351,13 @@ def test_what_is_known_of_messages_changes_no_constraint_and_is_not_found_out_ag
     said = items("Never push.", "Keep it below 3 s. Then go on.", "Always push.", "never push.")
     known: dict[str, MessageLimits] = {}
 
-    first = constraints_of(said, known)
+    first = NO_PATH_CONSTRAINTS.read_more(said, known).constraints
 
     assert first == constraints_of(said)
     assert known.keys() == {item.entry_id for item in said}
-    assert constraints_of(said, known) == first
+    assert NO_PATH_CONSTRAINTS.read_more(said, known).constraints == first
     # It is asked, indeed: what it says counts.
     known[said[0].entry_id] = (("Never pull.", True, True),)
-    assert "Never pull." in {one.text for one in constraints_of(said, known).in_force}
+    assert "Never pull." in {
+        one.text for one in NO_PATH_CONSTRAINTS.read_more(said, known).constraints.in_force
+    }

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from compactd.core.history.entries import Item
 from compactd.core.history.lazy_message import LazyMessage
 from compactd.core.history.message_kinds import kind_of, newest_request
-from compactd.core.history.outline import MAX_OUTLINE_TOKENS, OutlineBuilder, outline_of
+from compactd.core.history.outline import MAX_OUTLINE_TOKENS, OutlineBuilder
 from compactd.core.history.view_cache import MAX_INLINE_MESSAGES, ViewCache
 from compactd.core.planning.cut_points import walk_back
 from compactd.core.tokens.counting import Counter
@@ -18,6 +18,7 @@ from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 from tests.support import cut_laws
 from tests.support.conversations import conversations, items_of
+from tests.support.cut_laws import outline_of
 from tests.support.dialogue import CHARS4, dialogue, ids
 
 LAWS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.history.entries import Item
-from compactd.core.history.outline import outline_of
 from compactd.core.history.projection import INTERRUPTED, Pending, project, projected_tokens
 from compactd.core.tokens.counting import message_tokens
 from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 from tests.support.conversations import LETTERS, again, conversations, items_of
-from tests.support.cut_laws import open_calls, safe_cuts
+from tests.support.cut_laws import open_calls, outline_of, safe_cuts
 
 PAIR = (
     Message(role="assistant", content=(ToolCall(call_id="a", name="read", arguments=Raw(b"{}")),)),

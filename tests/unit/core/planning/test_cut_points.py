@@ -9,11 +9,16 @@ from compactd.core.budget.rules import Move
 from compactd.core.budget.settings import PROFILES
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import is_request, kind_of, newest_request
-from compactd.core.history.outline import outline_of
 from compactd.core.history.tool_pairs import match
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.protocol.messages import Image, Message, Meta, Text, ToolCall, ToolResult
-from tests.support.cut_laws import safe_cuts, splits_no_open_call, splits_no_pair, starts_with_no_result
+from tests.support.cut_laws import (
+    outline_of,
+    safe_cuts,
+    splits_no_open_call,
+    splits_no_pair,
+    starts_with_no_result,
+)
 from tests.support.dialogue import dialogue
 
 OPAL = PROFILES["opal"].rules.moves

@@ -8,6 +8,7 @@ whole, and values that the event loop updates are copied before a worker sees th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,8 +22,8 @@ MAX_INLINE_MESSAGES = 64
 appended, the next plan computes the outline in a worker."""
 
 MAX_COUNTS = 4_096
-"""How many texts have their token counts cached; a full cache is emptied. Each plan counts the same texts
-again: the fixed parts of the summary and the user's constraints."""
+"""How many texts have their token counts cached. Each plan counts the same texts again: the fixed parts of
+the summary and the user's constraints."""
 
 
 class PathIndex(Protocol):
@@ -40,7 +41,8 @@ class Costs:
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
-        self._texts: dict[str, int] = {}
+        self.count: Callable[[str], int] = lru_cache(MAX_COUNTS)(counter.count)
+        """Return the tokens of a text. O(text) the first time."""
 
     @property
     def name(self) -> str:
@@ -51,15 +53,6 @@ class Costs:
     def exact(self) -> bool:
         """Whether the counter counts exactly as the model does."""
         return self.counter.exact
-
-    def count(self, text: str) -> int:
-        """Return the tokens of `text`. O(text) the first time."""
-        known = self._texts.get(text)
-        if known is None:
-            if len(self._texts) >= MAX_COUNTS:
-                self._texts = {}
-            known = self._texts[text] = self.counter.count(text)
-        return known
 
 
 class ViewCache:
@@ -79,11 +72,9 @@ class ViewCache:
         known = self.outlining
         if known is None:
             return
-        behind = len(items) - known.count
-        if behind == 1 and items[-1].is_decoded:
-            known.add(items[-1])
-        elif behind <= MAX_INLINE_MESSAGES and all(item.is_decoded for item in items[-behind:]):
-            for item in items[-behind:]:
+        new = items[known.count :]
+        if len(new) <= MAX_INLINE_MESSAGES and all(item.is_decoded for item in new):
+            for item in new:
                 known.add(item)
         else:
             # Messages that are still bytes, as in a session that is being opened, are left to a worker.

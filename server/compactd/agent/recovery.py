@@ -203,16 +203,14 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
             compaction=result,
             floor=await floor_of(session),
         )
-    after = session.budget_status()
-    room = None if after.window is None else max(1, after.window - after.used)
-    limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
+    most = session.budget_status().budget.max_output.value
     return RecoveryOutcome(
         verdict=verdict,
         retry=True,
         reason=f"The conversation was compacted ({result.tokens_before:,} → {result.tokens_after:,} tokens): "
         "send the turn again.",
         compaction=result,
-        max_output_tokens=min(limits) if limits else None,
+        max_output_tokens=None if most is None else max(1, most),
     )
 
 

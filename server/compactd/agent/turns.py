@@ -53,10 +53,8 @@ async def begin(session: Session, progress: Progress | None = None) -> TurnPrepa
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
     session.note_sent_epoch(session.state.epoch)
-    standing = session.budget_status()
-    room = None if standing.window is None else max(0, standing.window - standing.used)
-    limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
-    return TurnPreparation(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
+    most = session.budget_status().budget.max_output.value
+    return TurnPreparation(compaction=done, pruned=pruned, max_output_tokens=most)
 
 
 def _checks_threshold(session: Session) -> bool:

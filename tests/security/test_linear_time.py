@@ -33,7 +33,7 @@ from compactd.core.redaction.redaction import Codec, redact
 from compactd.core.summary.answers import clean_answer
 from compactd.core.summary.compaction import SummaryInput, compact
 from compactd.core.text.atoms import atoms, commands, sentences
-from compactd.formats.agents import claude_code, openhands
+from compactd.formats.agents import claude_code, openhands, openhands_v1
 from compactd.formats.files.detect import read
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
@@ -353,7 +353,7 @@ def test_condensations_that_each_leave_most_of_a_long_view_take_bounded_memory_a
     file = openhands.read(json.dumps(events).encode())
 
     assert file.compactions == number
-    assert 0 < sum(len(kept) for _, kept in file.pinned) <= openhands.MAX_STEPS
+    assert 0 < sum(len(kept) for _, kept in file.pinned) <= openhands_v1.MAX_STEPS
     assert [text for text in file.warnings if "too many condensations" in text]
 
 

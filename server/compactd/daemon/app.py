@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.loop_limits import LoopLimits
     from compactd.session.manager import Sessions
+    from compactd.session.queue import RequestQueue
     from compactd.storage.settings_reader import SettingsSources
 
 T = TypeVar("T")
@@ -166,7 +167,8 @@ class Daemon:
     def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
         """Return the result of a request, or an awaitable of the result.
 
-        A request for a session that is being opened, closed or deleted waits until that is done.
+        A request to a session waits for its turn in the session's queue. Requests that open, close or delete
+        the session join the queue in `Sessions`.
         """
         if method.name == "daemon/ping":
             return EMPTY_RESULT
@@ -179,18 +181,11 @@ class Daemon:
         if self._learner is not None:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
-        line = None
         if method.scope == "session" and not (method.opens or method.ends):
-            line = self.sessions.opening_queue(getattr(params, "session_id", None) or "")
-        if line is None:
-            return handle(params, request)
-
-        async def later() -> Reply:
-            await line.run(_do_nothing)
-            done = handle(params, request)
-            return done if done is None or isinstance(done, Struct | Raw) else await done
-
-        return later()
+            queue = self.sessions.queues.get(getattr(params, "session_id", None) or "")
+            if queue is not None and not queue.is_idle and (method.waits or queue.is_in_transition):
+                return _handle_in_turn(queue, handle, params, request)
+        return handle(params, request)
 
     async def _load_engine(self, answered: asyncio.Event) -> None:
         """Wait for `answered`, which is set when the first request is answered. Then load the modules that
@@ -453,8 +448,10 @@ class Daemon:
                 await self._models.close()
 
 
-async def _do_nothing() -> None:
-    return None
+async def _handle_in_turn(queue: RequestQueue, handle: Handler, params: Struct, request: Request) -> Reply:
+    await queue.wait_turn()
+    done = handle(params, request)
+    return done if isinstance(done, Struct) else await done
 
 
 class _EventHead(Struct, frozen=True, kw_only=True):

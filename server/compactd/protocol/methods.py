@@ -51,6 +51,9 @@ class Method(Struct, frozen=True, kw_only=True):
     """Whether it opens a session. While it runs, other requests for that session wait."""
     ends: bool = False
     """Whether it closes or deletes a session. While it runs, other requests for that session wait."""
+    waits: bool = True
+    """Whether its handler is called only after earlier requests to the session. If not, it waits only for
+    those that open, close or delete the session; `session/redact` joins the queue itself."""
     grows: bool = False
     """Whether it adds messages to the session. The daemon reads them ahead of the next compaction."""
     reads_view: bool = False
@@ -251,6 +254,7 @@ METHODS: dict[str, Method] = {
             name="session/redact",
             params=wire.RedactParams,
             result=wire.RedactResult,
+            waits=False,
             errors=CHANGES,
             repeat="no",
             doc=(
@@ -307,6 +311,7 @@ METHODS: dict[str, Method] = {
             name="agent/state",
             params=wire.SessionParams,
             result=wire.StateResult,
+            waits=False,
             errors=READS,
             read_only=True,
             doc=(
@@ -332,6 +337,7 @@ METHODS: dict[str, Method] = {
             name="agent/abort",
             params=wire.SessionParams,
             result=wire.AbortResult,
+            waits=False,
             errors=READS,
             repeat="no",
             doc=(
@@ -343,6 +349,7 @@ METHODS: dict[str, Method] = {
             name="prompt/drop",
             params=wire.DropParams,
             result=wire.DropResult,
+            waits=False,
             errors=WRITES,
             repeat="no",
             doc=(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,7 +29,7 @@ from compactd.protocol.settings import GivenSettings
 from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
 from compactd.session.host import SessionHost
 from compactd.session.listing import SessionRow, listed_of, read_listing
-from compactd.session.queue import SerialQueue
+from compactd.session.queue import RequestQueue
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
 from compactd.storage.paths import real_folder
@@ -37,8 +38,6 @@ from compactd.storage.protocols import Durability, Follower, Journal, Store, Sto
 if TYPE_CHECKING:
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.snapshots import Snapshots
-
-T = TypeVar("T")
 
 Trees = Callable[[str], "GitTrees"]
 """A function that takes a session's id and returns the store of that session's snapshots."""
@@ -91,7 +90,9 @@ class Sessions:
         self._trees = trees
         self.open: dict[str, Session] = {}
         self._followings: dict[str, SessionFollower] = {}
-        self._lines: dict[str, SerialQueue] = {}
+        self.queues: WeakValueDictionary[str, RequestQueue] = WeakValueDictionary()
+        """By session id, the queue of the requests to the session. It exists while the session is open, and
+        while a request waits in it or holds it."""
 
     def get(self, session_id: str) -> Session:
         """Return the open session with this id.
@@ -127,26 +128,18 @@ class Sessions:
         """
         session_id = want.session_id or secrets.token_hex(8)
         try:
-            return await self._run_in_queue(session_id, lambda: self._start(session_id, want))
+            queue = self._queue_of(session_id)
+            async with queue.transition():
+                return await self._start(session_id, want, queue)
         except SessionCorrupt as damaged:
             damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
             raise
 
-    def opening_queue(self, session_id: str) -> SerialQueue | None:
-        """Return the queue of the requests that open, close or delete this session, or None if no such
-        request is running. All other requests for the session must wait in this queue.
-        """
-        return self._lines.get(session_id)
+    def _queue_of(self, session_id: str) -> RequestQueue:
+        """Return the queue of a session that may not exist yet. The caller must keep a reference to it."""
+        return self.queues.setdefault(session_id, RequestQueue())
 
-    async def _run_in_queue(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
-        line = self._lines.setdefault(session_id, SerialQueue())
-        try:
-            return await line.run(work)
-        finally:
-            if line.is_idle:
-                self._lines.pop(session_id, None)
-
-    async def _start(self, session_id: str, want: Start) -> StartedSession:
+    async def _start(self, session_id: str, want: Start, queue: RequestQueue) -> StartedSession:
         session = self.open.get(session_id)
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
@@ -167,6 +160,7 @@ class Sessions:
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
         session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
+        session.queue = queue
         self.open[session_id] = session
         if session.is_imported and want.working_dir not in (None, session.working_dir):
             # The folder in an imported file is not used for settings. A folder that the client names is.
@@ -255,6 +249,7 @@ class Sessions:
                 await store.delete(session.id)
             raise
         session.journal, session.persistent = journal, True
+        self.queues[session.id] = session.queue
         self.open[session.id] = session
         return session
 
@@ -332,18 +327,14 @@ class Sessions:
         """Close the session in this process. Stops a running prompt, cancels a running compaction, and waits
         until all appended messages are on disk.
         """
-        session = self.get(session_id)
-
-        async def work() -> None:
-            await _wait_queue_idle(session)
+        async with self._queue_of(session_id).transition():
+            session = self.get(session_id)
             if session.agent_loop is not None:
                 await session.agent_loop.abort()
             if session.operation is not None:
                 await session.operation.cancel()
             await self._close_journal(session)
             session.emit(SessionClosed(reason=reason))
-
-        await self._run_in_queue(session_id, work)
 
     async def close_all(self) -> None:
         """Close every session without sending events."""
@@ -377,12 +368,13 @@ class Sessions:
         session = self.open.get(session_id)
         if session is not None:
             session.require_idle()
-        await self._run_in_queue(session_id, lambda: self._delete(session_id))
+        async with self._queue_of(session_id).transition():
+            await self._delete(session_id)
 
     async def _delete(self, session_id: str) -> None:
         session = self.open.get(session_id)
         if session is not None:
-            await _wait_queue_idle(session)
+            # An earlier request may have started a compaction.
             session.require_idle()
             if session.persistent:
                 session.require_journal()
@@ -485,16 +477,6 @@ def _learned_warnings(session: Session) -> tuple[str, ...]:
         f"{known:,}. It was learned on {on} from {learned.source}. To forget it, run "
         f"`compactd models {found.model}{where} --forget`",
     )
-
-
-async def _wait_queue_idle(session: Session) -> None:
-    # After this, earlier requests have left the queue. One of them may have started a compaction.
-    if not session.queue.is_idle:
-        await session.queue.run(_do_nothing)
-
-
-async def _do_nothing() -> None:
-    return None
 
 
 def _snapshots_of(trees: Trees, session_id: str) -> Snapshots:

@@ -1,52 +1,91 @@
-"""A queue of asynchronous work that runs one item at a time, in order."""
+"""The order of the requests to one session."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TypeVar
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-T = TypeVar("T")
 
+class RequestQueue:
+    """A queue in which the requests to one session wait for their turn, in the order in which they came.
 
-class SerialQueue:
-    """A work queue: each item runs after the one before it has ended."""
+    A request's turn lasts until the request first waits for something else. If its effect comes later than
+    that, the request must keep its turn with `hold`. If nothing waits, a request need not join the queue.
+    """
 
     def __init__(self) -> None:
-        self._last: asyncio.Future[None] | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """One future per request in the queue, oldest first. A future is done when its request's turn
+        comes."""
+        self._is_held = False
+        self._transitions = 0
+        """The number of requests in the queue that open, close or delete the session."""
 
     @property
     def is_idle(self) -> bool:
-        """True if no work runs or waits in the queue. Then a caller may also do its work at once, without
-        `run`."""
-        return self._last is None or self._last.done()
+        """True if it is nobody's turn and nobody waits. Then a request may run at once."""
+        return not (self._is_held or self._waiting)
 
-    def run(self, work: Callable[[], Coroutine[object, object, T]]) -> Awaitable[T]:
-        """Append `work` to the queue, and return an awaitable of its result.
+    @property
+    def is_in_transition(self) -> bool:
+        """True if a request that opens, closes or deletes the session runs or waits."""
+        return self._transitions > 0
 
-        Cancelling the awaitable removes the work from the queue; later work goes on.
+    async def wait_turn(self) -> None:
+        """Wait for the caller's turn: until all earlier requests have had theirs. If the queue is idle, this
+        returns at once. If the caller is cancelled, later requests do not wait for it.
         """
+        if self.is_idle:
+            return
         loop = asyncio.get_running_loop()
-        before, done = self._last, loop.create_future()
-        self._last = done
-        task = loop.create_task(self._after(before, work))
-        task.add_done_callback(lambda _: _release(before, done))
-        return task
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._leave(turn)
+            raise
+        loop.call_soon(self._leave, turn)  # runs when the caller next waits, or has ended
 
-    @staticmethod
-    async def _after(
-        before: asyncio.Future[None] | None, work: Callable[[], Coroutine[object, object, T]]
-    ) -> T:
-        if before is not None:
-            await asyncio.shield(before)
-        return await work()
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Keep the caller's turn until the block ends: later requests wait. Call it in the caller's turn."""
+        if self._is_held:
+            # An editor's command took the turn after this handler was called, but before its first step.
+            await self.wait_turn()
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self._wake()
 
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for the caller's turn, and keep it until the block ends."""
+        await self.wait_turn()
+        async with self.hold():
+            yield
 
-def _release(before: asyncio.Future[None] | None, done: asyncio.Future[None]) -> None:
-    """Set `done`, for which the next item waits: now, or, if this item was cancelled while it waited, when
-    the item before it (`before`) is done.
-    """
-    if before is None or before.done():
-        done.set_result(None)
-    else:
-        before.add_done_callback(lambda _: done.set_result(None))
+    @asynccontextmanager
+    async def transition(self) -> AsyncIterator[None]:
+        """Like `turn`, for a request that opens, closes or deletes the session. All later requests wait for
+        it, including those that otherwise do not join the queue.
+        """
+        self._transitions += 1
+        try:
+            async with self.turn():
+                yield
+        finally:
+            self._transitions -= 1
+
+    def _leave(self, turn: asyncio.Future[None]) -> None:
+        self._waiting.remove(turn)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Give the first waiting request its turn, unless it is still another's."""
+        if self._waiting and not self._is_held and not self._waiting[0].done():
+            self._waiting[0].set_result(None)

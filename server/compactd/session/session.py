@@ -56,7 +56,7 @@ from compactd.protocol.messages import (
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 from compactd.session.host import AgentGate, SessionHost
-from compactd.session.queue import SerialQueue
+from compactd.session.queue import RequestQueue
 from compactd.session.recount import RecountCache
 from compactd.storage.protocols import Journal, RecordsLost
 from compactd.storage.settings_files import overlay
@@ -184,7 +184,9 @@ class Session:
         """The number of model requests that were rejected since the last answer was appended."""
         self.silent_overflow = False
         """True if the last usage report says that the window was full. The next turn then compacts first."""
-        self.queue = SerialQueue()
+        self.queue = RequestQueue()
+        """The order of the requests to this session. `Sessions` sets it to the queue in which the request
+        that opens the session has waited."""
         self.touched_at = world.now()
         self.persistent = persistent
         """False if the session is kept only in memory."""

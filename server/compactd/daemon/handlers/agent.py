@@ -20,18 +20,15 @@ class AgentHandlers(HandlerGroup):
         """
         session = self._sessions.get(params.session_id)
         message, raw = decode.prompt_of(params)
-        # Load modules and keys in the session's queue, so that later requests cannot overtake this prompt.
-        await session.queue.run(self._prepare)
+        async with session.queue.hold():
+            await self._daemon.modules.load("compactd.agent.loop", "compactd.compaction.run")
+            await self._daemon.read_keys()
         from compactd.agent.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
         self._daemon.watch_client()
         await session.wait_durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
-
-    async def _prepare(self) -> None:
-        await self._daemon.modules.load("compactd.agent.loop", "compactd.compaction.run")
-        await self._daemon.read_keys()
 
     async def agent_abort(self, params: wire.SessionParams, request: Request) -> wire.AbortResult:
         """Stop the running turn. Answers at once and does not wait for the provider."""

@@ -1,7 +1,7 @@
 """Handlers that append messages to a session.
 
-If the messages are too large to count on the event loop, a worker counts them, and the request waits in the
-session's queue. All later requests of that session wait until it is done, so the order of requests is kept.
+If the messages are too large to count on the event loop, a worker counts them. Later requests to that session
+wait meanwhile, so the order of requests is kept.
 """
 
 from __future__ import annotations
@@ -86,16 +86,13 @@ class AppendHandlers(HandlerGroup):
         def count() -> list[int]:
             return messages_tokens([message for message, _ in read], session.counter)
 
-        if session.queue.is_idle and not session.counts_in_worker(size_bytes):
+        if not session.counts_in_worker(size_bytes):
             return take(new(count()))
 
-        async def in_line() -> Awaitable[Struct]:
-            big = session.counts_in_worker(size_bytes)
-            tokens = await self._daemon.in_worker(count) if big else count()
-            return take(new(tokens))
-
         async def counted() -> Struct:
-            return await (await session.queue.run(in_line))
+            async with session.queue.hold():
+                done = take(new(await self._daemon.in_worker(count)))
+            return await done
 
         return counted()
 

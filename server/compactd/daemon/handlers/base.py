@@ -1,4 +1,4 @@
-"""Base class and helpers of the handlers: access to the daemon's sessions and to each session's queue."""
+"""Base class and helpers of the handlers: access to the daemon and its sessions."""
 
 from __future__ import annotations
 
@@ -25,23 +25,20 @@ class HandlerGroup:
     The handler of a method is the function with the method's name, `session_append` for `session/append`. It
     takes the params and the request.
 
-    A handler that changes a session applies the change at once, so changes happen in the order in which the
-    requests came. The handler returns an awaitable that ends when the change is on disk.
+    A handler is called in its request's turn (`session/queue.RequestQueue`). It changes the session at once,
+    before it waits for anything, so changes happen in the order in which the requests came. The handler then
+    returns an awaitable that ends when the change is on disk. If a handler must wait before it changes or
+    reads the session, it keeps its turn meanwhile: `async with session.queue.hold()`.
     """
 
     def __init__(self, daemon: HandlerHost) -> None:
         self._daemon = daemon
         self._sessions = daemon.sessions
 
-    async def _wait_for_queue(self, session: Session, *modules: str) -> None:
-        """Wait until all earlier requests in the session's queue are done and `modules` are loaded.
-
-        Modules are loaded in the queue, so later requests wait as well. If the queue is empty and the modules
-        are loaded, this returns at once.
-        """
-        loaded = self._daemon.modules
-        if not (session.queue.is_idle and loaded.are_loaded(modules)):
-            await session.queue.run(lambda: loaded.load(*modules))
+    async def _load(self, session: Session, *modules: str) -> None:
+        """Load modules that the request needs. Later requests to the session wait meanwhile."""
+        async with session.queue.hold():
+            await self._daemon.modules.load(*modules)
 
 
 def is_quick(items: Sequence[Item]) -> bool:
@@ -53,17 +50,3 @@ def decode_all(items: Iterable[Item]) -> None:
     """Decode the messages that are not decoded yet. Call it in a worker: it may take long."""
     for item in items:
         _ = item.message
-
-
-def run_in_order(session: Session, work: Callable[[], Handled]) -> Handled:
-    """Call `work` now, or in the session's queue if other requests are waiting there. Return the result of
-    `work`, or an awaitable of it.
-    """
-    if session.queue.is_idle:
-        return work()
-
-    async def later() -> Struct | Raw:
-        done = work()
-        return done if isinstance(done, Struct) else await done
-
-    return session.queue.run(later)

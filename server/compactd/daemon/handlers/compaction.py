@@ -9,7 +9,7 @@ from compactd.agent import recovery, turns
 from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Compacted, Pruned
 from compactd.daemon.handlers import decode
-from compactd.daemon.handlers.base import Handled, HandlerGroup, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import SessionLocked, SessionNotFound
@@ -30,7 +30,7 @@ class CompactionHandlers(HandlerGroup):
         """
         session = self._sessions.get(params.session_id)
         want = decode.compact_request(params)
-        await self._wait_for_queue(session, COMPACTING)
+        await self._load(session, COMPACTING)
         from compactd.compaction.run import compact
 
         result = await compact(
@@ -50,14 +50,12 @@ class CompactionHandlers(HandlerGroup):
         `turn/begin` makes the request fit.
         """
         session, is_forced = self._sessions.get(params.session_id), params.force is True
-        return run_in_order(
-            session, lambda: self._finish_rewind(session, undo.undo(session, force=is_forced))
-        )
+        return self._finish_rewind(session, undo.undo(session, force=is_forced))
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
         """Redo the compaction or prune that was undone last."""
         session = self._sessions.get(params.session_id)
-        return run_in_order(session, lambda: self._finish_rewind(session, undo.redo(session)))
+        return self._finish_rewind(session, undo.redo(session))
 
     async def _finish_rewind(self, session: Session, done: tuple[ViewStep, int]) -> wire.UndoResult:
         step, number = done
@@ -73,7 +71,7 @@ class CompactionHandlers(HandlerGroup):
     async def session_prune(self, params: wire.PruneParams, request: Request) -> wire.PruneResult:
         """Replace old tool output in the view by stubs. The session's settings decide how much."""
         session = self._sessions.get(params.session_id)
-        await self._wait_for_queue(session, COMPACTING)
+        await self._load(session, COMPACTING)
         from compactd.compaction.run import prune
 
         pruning = await prune(session, dry_run=params.dry_run is True)
@@ -95,7 +93,7 @@ class CompactionHandlers(HandlerGroup):
             session.emit_usage()
             return wire.BranchResult(session_id=session.id, message_count=len(session.state.items))
 
-        return run_in_order(session, lambda: branched(undo.branch(session, params.entry_id)))
+        return branched(undo.branch(session, params.entry_id))
 
     async def turn_error(self, params: wire.ErrorParams, request: Request) -> wire.ErrorResult:
         """Classify a failed model request and, if it was an overflow, make the session fit again.
@@ -112,7 +110,7 @@ class CompactionHandlers(HandlerGroup):
             verdict = await self._daemon.in_worker(lambda: recovery.verdict_of(failed, known))
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
-        await self._wait_for_queue(session, COMPACTING)
+        await self._load(session, COMPACTING)
         done = await recovery.recover(session, failed, _progress_of(request))
         return wire.ErrorResult(
             overflow=done.verdict.overflow,
@@ -127,7 +125,7 @@ class CompactionHandlers(HandlerGroup):
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
         """Begin a turn. Wait for a running compaction, then compact or prune if that is due."""
         session = self._sessions.get(params.session_id)
-        await self._wait_for_queue(session, COMPACTING)
+        await self._load(session, COMPACTING)
         begun = await turns.begin(session, _progress_of(request))
         most = begun.max_output_tokens
         return wire.BeginResult(

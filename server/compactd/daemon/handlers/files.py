@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from compactd.daemon.handlers.base import Handled, HandlerGroup
+from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
@@ -22,15 +22,15 @@ class FileHandlers(HandlerGroup):
     The modules that they need are loaded at the first call.
     """
 
-    def session_redact(self, params: wire.RedactParams, request: Request) -> Handled:
+    async def session_redact(self, params: wire.RedactParams, request: Request) -> wire.RedactResult:
         """Redact messages: remove their content from the session and from compactd's files about it.
 
-        Runs in the session's queue, so no other request reads or changes the session meanwhile.
+        Refuses at once if the session is busy. Keeps its turn in the session's queue until it is done, so no
+        other request reads or changes the session meanwhile.
         """
         session = self._sessions.get(params.session_id)
         session.require_idle()
-
-        async def work() -> wire.RedactResult:
+        async with session.queue.turn():
             await self._daemon.modules.load("compactd.session.redact")
             from compactd.session.redact import redact
 
@@ -44,14 +44,11 @@ class FileHandlers(HandlerGroup):
                 ),
             )
 
-        return session.queue.run(work)
-
     async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
         """Return the files that changed between two snapshots of the work tree. Git runs in a separate
         thread.
         """
         session = self._sessions.get(params.session_id)
-        await self._wait_for_queue(session)
         if session.snapshots is None:
             return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
         found = await session.snapshots.difference(session, params.from_, params.to)
@@ -105,7 +102,7 @@ class FileHandlers(HandlerGroup):
         A worker encodes the whole result, because it can be long.
         """
         session = self._sessions.get(params.session_id)
-        await self._wait_for_queue(session, "compactd.session.export_file")
+        await self._load(session, "compactd.session.export_file")
         from compactd.session import export_file
 
         export_file.check(params.format)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from compactd.core.history.entries import View
 from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
-from compactd.core.tokens.counting import Counter
 from compactd.daemon.handlers import encode
-from compactd.daemon.handlers.base import Handled, HandlerGroup, decode_all, is_quick, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup, decode_all, is_quick
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
-from compactd.protocol.messages import Tool
 from compactd.session.search import search
 
 SEARCH_LIMIT = 20
@@ -26,28 +23,13 @@ class ReadHandlers(HandlerGroup):
     def session_context(self, params: wire.ContextParams, request: Request) -> Handled:
         """Return the messages of the next model request, in the requested format."""
         session = self._sessions.get(params.session_id)
+        state = session.state
+        view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
+        counter, model = session.counter, state.model.model
+        provider = None if session.lookup is None else session.lookup.provider
+        session.note_sent_epoch(view.epoch)
 
-        def work() -> Handled:
-            state = session.state
-            view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
-            counter, model = session.counter, state.model.model
-            provider = None if session.lookup is None else session.lookup.provider
-            session.note_sent_epoch(view.epoch)
-
-            def made() -> wire.ContextResult:
-                return context(view, system, tools, fixed, counter, model, provider)
-
-            return made() if is_quick(view.items) else self._daemon.in_worker(made)
-
-        def context(
-            view: View,
-            system: str | None,
-            tools: tuple[Tool, ...],
-            fixed: int,
-            counter: Counter,
-            model: str | None,
-            provider: str | None,
-        ) -> wire.ContextResult:
+        def context() -> wire.ContextResult:
             projection = project(view.items, counter)
             reasoning = provider in WANT_REASONING
             made = render(params.format, system, tools, projection, model, with_reasoning=reasoning)
@@ -63,7 +45,7 @@ class ReadHandlers(HandlerGroup):
                 tools=UNSET if made.tools is None else tuple(made.tools),
             )
 
-        return run_in_order(session, work)
+        return context() if is_quick(view.items) else self._daemon.in_worker(context)
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
         """Return the session's history. If the params name an entry, start with that entry.
@@ -72,6 +54,7 @@ class ReadHandlers(HandlerGroup):
         unknown entry.
         """
         session = self._sessions.get(params.session_id)
+        items = encode.page_of(session, params)
 
         def made() -> wire.HistoryResult:
             found = encode.history_of(session, params)
@@ -79,42 +62,35 @@ class ReadHandlers(HandlerGroup):
                 raise InvalidParams(f"{params.from_!r} is not an entry of this session", "$.from")
             return found
 
-        async def later() -> wire.HistoryResult:
-            items = encode.page_of(session, params)
-            await self._daemon.in_worker(lambda: decode_all(items))
-            return made()
+        async def decoded() -> wire.HistoryResult:
+            async with session.queue.hold():
+                await self._daemon.in_worker(lambda: decode_all(items))
+                return made()
 
-        if not session.queue.is_idle:
-            return session.queue.run(later)
-        is_decoded = all(item.is_decoded for item in encode.page_of(session, params))
-        return made() if is_decoded else session.queue.run(later)
+        return made() if all(item.is_decoded for item in items) else decoded()
 
-    def session_search(self, params: wire.SearchParams, request: Request) -> Handled:
+    async def session_search(self, params: wire.SearchParams, request: Request) -> wire.SearchResult:
         """Search a session, or all stored sessions if the params name none. Runs in a worker."""
         if params.session_id is None:
-            return self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
+            return await self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
         session = self._sessions.get(params.session_id)
-
-        async def work() -> wire.SearchResult:
-            items = session.state.path_items()
-            shown = {item.entry_id for item in session.state.items}
-            at = session.state.times
-            limit = params.limit or SEARCH_LIMIT
-            found = await self._daemon.in_worker(lambda: search(items, params.query, limit))
-            return wire.SearchResult(
-                hits=tuple(
-                    wire.Hit(
-                        entry_id=hit.item.entry_id,
-                        role=hit.item.message.role,
-                        snippet=hit.snippet,
-                        in_context=hit.item.entry_id in shown,
-                        at=at[hit.item.entry_id],
-                    )
-                    for hit in found
+        items = session.state.path_items()
+        shown = {item.entry_id for item in session.state.items}
+        at = session.state.times
+        limit = params.limit or SEARCH_LIMIT
+        found = await self._daemon.in_worker(lambda: search(items, params.query, limit))
+        return wire.SearchResult(
+            hits=tuple(
+                wire.Hit(
+                    entry_id=hit.item.entry_id,
+                    role=hit.item.message.role,
+                    snippet=hit.snippet,
+                    in_context=hit.item.entry_id in shown,
+                    at=at[hit.item.entry_id],
                 )
+                for hit in found
             )
-
-        return work() if session.queue.is_idle else session.queue.run(work)
+        )
 
     async def _search_everywhere(self, query: str, limit: int) -> wire.SearchResult:
         await self._daemon.modules.load("compactd.session.search_all", "compactd.storage.search_index")
@@ -142,7 +118,7 @@ class ReadHandlers(HandlerGroup):
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
         """Return the original messages that a compaction replaced, or those with the given entry ids."""
         session = self._sessions.get(params.session_id)
-        return run_in_order(session, lambda: encode.expand_of(session, params))
+        return encode.expand_of(session, params)
 
     def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
         """Return the session's state. Answers at once, even while a turn or a compaction runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.pins import pinned_of
 from compactd.daemon.handlers import decode, encode
-from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick, run_in_order
+from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
 from compactd.session.manager import Start
@@ -80,7 +80,7 @@ class SessionHandlers(HandlerGroup):
         """
         session = self._sessions.get(params.session_id)
         model, base_url = decode.model_of(params.model)
-        await self._wait_for_queue(session, "compactd.agent.model_switch", "compactd.compaction.run")
+        await self._load(session, "compactd.agent.model_switch", "compactd.compaction.run")
         from compactd.agent.model_switch import switch
 
         switched = await switch(session, model or "", base_url)
@@ -136,42 +136,38 @@ class SessionHandlers(HandlerGroup):
             left=tuple(wire.Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)
         )
 
-    def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
+    async def session_configure(self, params: wire.ConfigureParams, request: Request) -> wire.ConfigureResult:
         """Change a session's settings, system prompt, tools or title.
 
         Takes effect at once. A running compaction keeps the settings that it began with.
         """
         session = self._sessions.get(params.session_id)
         tools, unset = decode.tools_of(params.tools), decode.unset_of(params.unset)
-
-        async def work() -> wire.ConfigureResult:
-            before = session.token_usage()
-            number = session.configure(
-                "configure",
-                compaction=decode.decode_settings(params.compaction),
-                system_prompt=params.system_prompt,
-                tools=tools,
-                title=params.title,
-                unset=unset,
-            )
-            if number is not None:
-                await session.wait_durable(number)
-            if params.compaction is not None or params.system_prompt is not None:
-                session.emit_changed("settings")
-            if tools is not None:
-                session.emit_changed("tools")
-            if params.title is not None:
-                session.emit_changed("title")
-            if session.token_usage() != before:
-                session.emit_usage()
-            ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
-            return wire.ConfigureResult(
-                settings=encode.encode_settings(session),
-                warnings=(*decode.ignored_names(request, params), *session.budget_status().warnings, *told),
-                ignored_settings=ignored,
-            )
-
-        return run_in_order(session, work)
+        before = session.token_usage()
+        number = session.configure(
+            "configure",
+            compaction=decode.decode_settings(params.compaction),
+            system_prompt=params.system_prompt,
+            tools=tools,
+            title=params.title,
+            unset=unset,
+        )
+        if number is not None:
+            await session.wait_durable(number)
+        if params.compaction is not None or params.system_prompt is not None:
+            session.emit_changed("settings")
+        if tools is not None:
+            session.emit_changed("tools")
+        if params.title is not None:
+            session.emit_changed("title")
+        if session.token_usage() != before:
+            session.emit_usage()
+        ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
+        return wire.ConfigureResult(
+            settings=encode.encode_settings(session),
+            warnings=(*decode.ignored_names(request, params), *session.budget_status().warnings, *told),
+            ignored_settings=ignored,
+        )
 
     def session_pin(self, params: wire.PinParams, request: Request) -> Handled:
         """Pin or unpin messages, and return all pinned messages."""
@@ -186,8 +182,5 @@ class SessionHandlers(HandlerGroup):
             session.emit_changed("pin", *params.entry_ids)
             return result
 
-        def work() -> Awaitable[Struct]:
-            number = session.pin(params.entry_ids, params.pinned)
-            return told(number, tuple(session.state.originals.values()), dict(session.state.pin_marks))
-
-        return run_in_order(session, work)
+        number = session.pin(params.entry_ids, params.pinned)
+        return told(number, tuple(session.state.originals.values()), dict(session.state.pin_marks))

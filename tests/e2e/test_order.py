@@ -97,6 +97,23 @@ def test_a_session_can_be_closed_and_opened_again_while_others_wait(daemon: Daem
     assert daemon.result(asked[-1])["entry_ids"] == ["e2"]
 
 
+def test_a_session_that_is_started_right_after_its_deletion_is_a_new_one(daemon: Daemon, name: str) -> None:
+    daemon.call("session/start", session_id=name, compaction=CHARS4)
+    asked = [
+        added(daemon, name, large()),
+        daemon.ask("session/delete", session_id=name),
+        daemon.ask("session/context", session_id=name),
+        daemon.ask("session/start", session_id=name, compaction=CHARS4),
+        added(daemon, name, user(5)),
+    ]
+
+    assert codes(daemon, asked) == [None, None, 1001, None, None]
+    assert daemon.result(asked[3])["resumed"] is False
+    assert daemon.result(asked[4])["entry_ids"] == ["e1"]
+    daemon.call("session/close", session_id=name)
+    assert daemon.call("session/start", session_id=name)["message_count"] == 1
+
+
 def test_requests_that_fail_or_are_cancelled_while_they_wait_stop_no_other(daemon: Daemon, name: str) -> None:
     daemon.call("session/start", session_id=name, compaction=CHARS4)
     asked = [

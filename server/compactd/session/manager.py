@@ -36,8 +36,11 @@ from compactd.storage.paths import real_folder
 from compactd.storage.protocols import Durability, Follower, Journal, Store, Stored
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.snapshots import Snapshots
+    from compactd.storage.outside_copies import Copy
 
 Trees = Callable[[str], "GitTrees"]
 """A function that takes a session's id and returns the store of that session's snapshots."""
@@ -360,16 +363,21 @@ class Sessions:
             await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
         await self.world.in_worker(session.release)
 
-    async def delete(self, session_id: str) -> None:
-        """Delete a session, open or stored, with its snapshots. It cannot be restored.
+    async def delete(self, session_id: str, home: Path | None = None) -> tuple[Copy, ...]:
+        """Delete a session, open or stored, with its snapshots. It cannot be restored. Return the copies of
+        its messages outside the data folder `home`, which are not deleted.
 
         Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`.
         """
+        from compactd.storage.outside_copies import copies_of
+
         session = self.open.get(session_id)
         if session is not None:
             session.require_idle()
         async with self._queue_of(session_id).transition():
+            outside = () if home is None else await self.world.in_worker(lambda: copies_of(home, session_id))
             await self._delete(session_id)
+        return outside
 
     async def _delete(self, session_id: str) -> None:
         session = self.open.get(session_id)

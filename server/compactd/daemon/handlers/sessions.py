@@ -127,11 +127,7 @@ class SessionHandlers(HandlerGroup):
         """Delete a session, open or stored. The result names the copies of its messages outside the data
         folder, which are not deleted.
         """
-        from compactd.storage.outside_copies import copies_of
-
-        home, session_id = self._daemon.home, params.session_id
-        outside = await self._daemon.in_worker(lambda: copies_of(home, session_id))
-        await self._sessions.delete(session_id)
+        outside = await self._sessions.delete(params.session_id, self._daemon.home)
         return wire.DeleteResult(
             left=tuple(wire.Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)
         )

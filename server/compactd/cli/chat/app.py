@@ -29,7 +29,7 @@ from compactd.cli.chat.styles import DARK, LIGHT
 from compactd.cli.framework.page import Look
 from compactd.client import DaemonGone, Event, RpcError
 from compactd.client.events import RESUMED
-from compactd.protocol.messages import TokenUsage
+from compactd.protocol.messages import CompactionProgress, CompactionStart, TokenUsage
 
 ROOM_FOR_PANEL = 110
 """The least number of columns at which the context panel is next to the conversation."""
@@ -73,7 +73,7 @@ class Chat(ChatApp):
         self.theme = theme
         self.talk = talk
         self.conversation = ConversationPane()
-        self.panel = Panel(talk.originals)
+        self.panel = Panel()
         self.prompting = PromptInput()
         self.is_busy = False
         """True while a prompt is being answered."""
@@ -218,7 +218,7 @@ class Chat(ChatApp):
             case "compaction_start" | "compaction_progress" | "compaction_end":
                 await self._show_compaction_event(event)
             case "usage_update":
-                self.talk.note_usage(msgspec.convert(fields["usage"], TokenUsage))
+                self.talk.usage = msgspec.convert(fields["usage"], TokenUsage)
                 await self._show_stored_if_idle()
             case "model_changed":
                 await self._show_stored_if_idle()
@@ -244,15 +244,17 @@ class Chat(ChatApp):
     async def _show_compaction_event(self, event: Event) -> None:
         fields = event.fields
         if event.type == "compaction_start":
-            self._trigger = str(fields["trigger"])
-            self._progress.begin(fields["message_count"], fields["tokens_before"])
+            start = msgspec.convert(fields, CompactionStart)
+            self._trigger = start.trigger
+            self._progress.begin(start.message_count, start.tokens_before)
             self._set_compacting(True)
         elif event.type == "compaction_progress":
-            self._progress.show_progress(fields["fraction"], fields["phase"])
-            if delta := str(fields.get("delta") or ""):
-                self.panel.append_summary(delta)
+            progress = msgspec.convert(fields, CompactionProgress)
+            self._progress.show_progress(progress.fraction, progress.phase)
+            if progress.delta:
+                self.panel.append_summary(progress.delta)
                 if not self.panel.display:
-                    await self.conversation.add_summary_text(delta)
+                    await self.conversation.add_summary_text(progress.delta)
         else:
             self._set_compacting(False)
             await self.show_stored()
@@ -384,7 +386,7 @@ class Chat(ChatApp):
             self._place_panel()
             self.call_after_refresh(self._update_widgets)
         else:
-            self.push_screen(ContextScreen(self.talk, self.talk.originals))
+            self.push_screen(ContextScreen(self.talk))
 
     def action_page(self, step: int) -> None:
         """Scroll the visible text by one page: up if `step` is negative, otherwise down."""

@@ -16,24 +16,7 @@ from compactd.client import AsyncClient, Event, Json
 from compactd.core.models.registry import Pricing
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Block, CompactionResult, TokenUsage, ToolCall, ToolResult
-from compactd.protocol.wire import (
-    AbortResult,
-    BranchResult,
-    ExpandResult,
-    HistoryEntry,
-    HistoryResult,
-    Hit,
-    ListResult,
-    LookupResult,
-    ModelSetResult,
-    Nothing,
-    PromptResult,
-    SearchResult,
-    SessionInfo,
-    StartResult,
-    StateResult,
-    UndoResult,
-)
+from compactd.protocol.wire import HistoryEntry, StartResult, StateResult
 
 COMPACTION_TIMEOUT_S = 3600.0
 """Timeout of a compaction, in seconds. A local model may need minutes to read a long conversation."""
@@ -98,13 +81,13 @@ class ChatSession:
         before = self.id
         await self.open({"session_id": session_id})
         if before != self.id:
-            await self.client.ask("session/close", {"session_id": before}, Nothing)
+            await self.client.session_close(session_id=before)
 
     async def refresh(self) -> bool:
         """Read the state and the new entries. If the epoch has changed (the view changed other than by an
         append), read all entries again and return True.
         """
-        self.state = await self.client.ask("agent/state", {"session_id": self.id}, StateResult)
+        self.state = await self.client.agent_state(session_id=self.id)
         self.usage = self.state.token_usage
         is_anew = self.usage.epoch != self._epoch
         newest = None if is_anew else self.newest
@@ -117,10 +100,6 @@ class ChatSession:
         self._add_cost(fresh)
         self._epoch = self.usage.epoch
         return is_anew
-
-    def note_usage(self, usage: TokenUsage) -> None:
-        """Store the usage that an event reported."""
-        self.usage = usage
 
     def newest_compaction(self) -> CompactionResult | None:
         """Return the result of the newest compaction that was not undone; None if there is none."""
@@ -141,12 +120,7 @@ class ChatSession:
             async with self._echoing:
                 await self._echo(text, take)
         else:
-            params = {"session_id": self.id, "text": text}
-            await self.client.ask("agent/prompt", params, PromptResult)
-
-    async def abort(self) -> bool:
-        """Stop the running answer. Return whether one was running."""
-        return (await self.client.ask("agent/abort", {"session_id": self.id}, AbortResult)).aborted
+            await self.client.agent_prompt(session_id=self.id, text=text)
 
     async def compact(self, params: Mapping[str, object]) -> CompactionResult:
         """Compact the session now. `params`: further params of `session/compact`. Cancelling the
@@ -159,37 +133,9 @@ class ChatSession:
             "session/compact", asked, CompactionResult, timeout_s=COMPACTION_TIMEOUT_S
         )
 
-    async def undo(self) -> UndoResult:
-        """Undo the last compaction or prune."""
-        return await self.client.ask("session/undo", {"session_id": self.id}, UndoResult)
-
-    async def redo(self) -> UndoResult:
-        """Redo what was undone last."""
-        return await self.client.ask("session/redo", {"session_id": self.id}, UndoResult)
-
-    async def branch(self, entry_id: str) -> BranchResult:
-        """Continue after an earlier entry, on a new branch."""
-        params = {"session_id": self.id, "entry_id": entry_id}
-        return await self.client.ask("session/branch", params, BranchResult)
-
-    async def set_model(self, model: str) -> ModelSetResult:
-        """Switch to another model, and compact the context if it does not fit that model."""
-        params = {"session_id": self.id, "model": model}
-        return await self.client.ask("model/set", params, ModelSetResult, timeout_s=COMPACTION_TIMEOUT_S)
-
-    async def search(self, words: str) -> Sequence[Hit]:
-        """Return the messages of the session that contain the words, newest first."""
-        params = {"session_id": self.id, "query": words}
-        return (await self.client.ask("session/search", params, SearchResult)).hits
-
-    async def sessions(self) -> Sequence[SessionInfo]:
-        """Return all stored sessions, newest first."""
-        return (await self.client.ask("session/list", None, ListResult)).sessions
-
     async def originals(self, compaction_id: str) -> str:
         """Return the messages that a compaction removed, as text."""
-        params = {"session_id": self.id, "compaction_id": compaction_id}
-        found = await self.client.ask("session/expand", params, ExpandResult)
+        found = await self.client.session_expand(session_id=self.id, compaction_id=compaction_id)
         texts = []
         for original in found.entries:
             message = decode_message(original.message)
@@ -215,8 +161,7 @@ class ChatSession:
         """Yield the entries from the entry `newest` on, including it; all entries if it is None."""
         begin = newest
         while True:
-            params = {"session_id": self.id, "from": begin, "limit": PAGE}
-            page = await self.client.ask("session/history", params, HistoryResult)
+            page = await self.client.session_history(session_id=self.id, from_=begin, limit=PAGE)
             for entry in page.entries:
                 yield entry
             if page.next is None:
@@ -227,7 +172,7 @@ class ChatSession:
         model = self.state.model
         if model is None or model == self._priced:
             return
-        found = await self.client.ask("models/lookup", {"model": model}, LookupResult)
+        found = await self.client.models_lookup(model=model)
         self._pricing, self._priced = pricing_of(found), model
 
     def _add_cost(self, entries: Sequence[HistoryEntry]) -> None:

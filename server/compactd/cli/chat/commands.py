@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from compactd.cli.chat.base_app import ChatApp
+from compactd.cli.chat.chat_session import COMPACTION_TIMEOUT_S
 from compactd.cli.chat.conversation import QuietLine
 from compactd.cli.chat.input import OwnCommand, compact_params, help_text
 from compactd.cli.chat.picker import Picker
-from compactd.cli.chat.pieces import rule_text, short, titles
+from compactd.cli.chat.pieces import rule_text, titles
 from compactd.cli.framework.exit_codes import last_log_line
 from compactd.cli.framework.page import Look, one_line, plural
+from compactd.cli.inspect.markup import short
 from compactd.client import DaemonGone, RpcError
 from compactd.protocol.messages import CompactionResult
 from compactd.protocol.wire import BranchResult, HistoryEntry, SessionInfo, UndoResult
@@ -84,7 +86,7 @@ class CommandRunner:
     async def abort(self) -> None:
         """Stop the answer of the model."""
         try:
-            await self._app.talk.abort()
+            await self._app.talk.client.agent_abort(session_id=self._app.talk.id)
         except (RpcError, DaemonGone, TimeoutError) as error:
             await self._app.note(*error_line(error))
 
@@ -99,7 +101,7 @@ class CommandRunner:
             await app.note("only the newest compaction can be undone; use /undo", "bad")
             return
         try:
-            done = await app.talk.undo()
+            done = await app.talk.client.session_undo(session_id=app.talk.id)
         except (RpcError, DaemonGone, TimeoutError) as error:
             await app.note(*error_line(error))
             return
@@ -117,9 +119,9 @@ class CommandRunner:
             await app.note(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
 
     async def _redo(self, rest: str) -> None:
-        done = await self._app.talk.redo()
+        done = await self._app.talk.client.session_redo(session_id=self._app.talk.id)
         await self._app.show_stored()
-        await self._app.note(f"redone: {plural(done.message_count, 'message')} in the context · /undo")
+        await self._app.note(f"redone: {_in_context(done)} · /undo")
 
     async def _branch(self, rest: str) -> None:
         app = self._app
@@ -134,7 +136,7 @@ class CommandRunner:
         picked = await app.push_screen_wait(Picker("continue from an earlier point", choices))
         if picked is None or picked == ends[-1][1]:
             return
-        done = await app.talk.branch(picked)
+        done = await app.talk.client.session_branch(session_id=app.talk.id, entry_id=picked)
         await app.show_stored()
         await app.note(f"on a new branch: {_in_context(done)}")
 
@@ -146,7 +148,9 @@ class CommandRunner:
         if not rest:
             await app.note(f"the model is {app.talk.state.model or 'not set'}; /model PROVIDER/ID changes it")
             return
-        done = await app.talk.set_model(rest)
+        done = await app.talk.client.model_set(
+            session_id=app.talk.id, model=rest, timeout_s=COMPACTION_TIMEOUT_S
+        )
         await app.show_stored()
         made = "" if done.compaction is None else f" · {rule_text(done.compaction)}"
         window = done.token_usage.context_window
@@ -156,7 +160,7 @@ class CommandRunner:
         app = self._app
         if not rest:
             raise ValueError("/search needs words to search for, for example: /search timeout")
-        hits = await app.talk.search(rest)
+        hits = (await app.talk.client.session_search(session_id=app.talk.id, query=rest)).hits
         lines = [f"{plural(len(hits), 'message')} with “{rest}”" + ("" if hits else " in this session")]
         for hit in hits[:MAX_SHOWN_HITS]:
             where = "" if hit.in_context else " · compacted"
@@ -168,7 +172,7 @@ class CommandRunner:
         if app.is_busy:
             await app.note("wait for the answer, or stop it with Esc", "bad")
             return
-        stored = await app.talk.sessions()
+        stored = (await app.talk.client.session_list()).sessions
         choices = [(one.session_id, _line_of(one)) for one in stored if one.session_id != app.talk.id]
         if not choices:
             await app.note("no other session is stored")

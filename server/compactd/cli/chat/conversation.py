@@ -218,7 +218,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
 
     async def add_call(self, call_id: str, name: str) -> None:
         """Show that the tool `name` is running."""
-        await self._live.mount(CallFold(CallPiece("", call_id, display_text(name), "…"), None))
+        await self._live.mount(CallFold(CallPiece(call_id, display_text(name), "…"), None))
 
     def end_answer(self) -> None:
         """Treat the current answer as complete. The next streamed text begins another answer."""

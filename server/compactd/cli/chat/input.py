@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from os.path import commonprefix
 
 from msgspec import Struct
 
@@ -92,6 +93,11 @@ def matching_commands(line: str) -> Sequence[CommandHelp]:
     return [about for about in COMMANDS if about.name.startswith(line.lower())]
 
 
+def common_beginning(names: Sequence[str]) -> str:
+    """Return what all of `names` begin with."""
+    return commonprefix(names)  # noqa: RUF071 - these are not paths
+
+
 def complete_line(line: str) -> str:
     """Return `line`, completed up to where the matching commands differ."""
     names = [about.name for about in matching_commands(line)]
@@ -99,9 +105,7 @@ def complete_line(line: str) -> str:
         return line
     if len(names) == 1:
         return f"{names[0]} "
-    shortest = min(names, key=len)
-    size = next((n for n, c in enumerate(shortest) if any(name[n] != c for name in names)), len(shortest))
-    return names[0][:size]
+    return common_beginning(names)
 
 
 def help_text() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -13,7 +13,7 @@ from textual.widgets import Static
 from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.folds import FoldWidget, plain_body
 from compactd.cli.chat.markdown import Prose
-from compactd.cli.chat.pieces import escape_controls, short
+from compactd.cli.chat.pieces import escape_controls
 from compactd.cli.chat.status_bar import gauge_text
 from compactd.cli.chat.usage_chart import (
     CELLS,
@@ -28,6 +28,7 @@ from compactd.cli.chat.usage_chart import (
 )
 from compactd.cli.framework.page import plural, shorten_to_columns
 from compactd.cli.inspect.bar import FREE, MARK
+from compactd.cli.inspect.markup import short
 from compactd.protocol.messages import CompactionResult
 
 BAR_ROWS = 4
@@ -36,11 +37,6 @@ MAX_LARGE_ENTRIES = 12
 MAX_PINNED_ENTRIES = 20
 KIND_COLUMNS = 12
 TOKEN_COLUMNS = 7
-
-Originals = Callable[[str], Awaitable[str]]
-"""A function that takes the id of a compaction and returns, as text, the messages that the compaction
-removed.
-"""
 
 
 class Panel(VerticalScroll, can_focus=False):
@@ -57,9 +53,8 @@ class Panel(VerticalScroll, can_focus=False):
     Panel.writing > #large, Panel.writing > #pinned, Panel.writing > #summarised { display: none !important; }
     """
 
-    def __init__(self, originals: Originals) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._originals = originals
         self._filling = Static(id="filling")
         self._large = Static(id="large")
         self._writing = Static(Content("the summary, while it is written"), classes="draft heading")
@@ -114,20 +109,21 @@ class Panel(VerticalScroll, can_focus=False):
             return
         self._told = told
         lines: list[Widget] = [Static(Content("summarised"), classes="heading")] if done else []
-        lines += [self._fold(result, in_force=in_force) for result, in_force in reversed(done)]
+        lines += [_summary_fold(talk, result, in_force=in_force) for result, in_force in reversed(done)]
         await self._summarised.remove_children()
         await self._summarised.mount_all(lines)
 
-    def _fold(self, result: CompactionResult, *, in_force: bool) -> FoldWidget:
-        line = (
-            f"{plural(result.messages_removed, 'message')} · {short(result.tokens_before)}"
-            f" → {short(result.tokens_after)}{'' if in_force else ' · not in force'}"
-        )
 
-        async def originals() -> Widget:
-            return await plain_body(await self._originals(str(result.compaction_id)))()
+def _summary_fold(talk: ChatSession, result: CompactionResult, *, in_force: bool) -> FoldWidget:
+    line = (
+        f"{plural(result.messages_removed, 'message')} · {short(result.tokens_before)}"
+        f" → {short(result.tokens_after)}{'' if in_force else ' · not in force'}"
+    )
 
-        return FoldWidget(line, originals)
+    async def originals() -> Widget:
+        return await plain_body(await talk.originals(str(result.compaction_id)))()
+
+    return FoldWidget(line, originals)
 
 
 def _usage_chart(talk: ChatSession, rows: Sequence[ChartEntry]) -> Content:

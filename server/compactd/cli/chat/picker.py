@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from compactd.cli.chat.chat_session import ChatSession
-from compactd.cli.chat.panel import Originals, Panel
+from compactd.cli.chat.panel import Panel
 from compactd.cli.framework.page import one_line
 
 
@@ -102,10 +102,10 @@ class ContextScreen(ModalScreen[None]):
         Binding("escape,q,ctrl+t,ctrl+c", "leave", "leave", show=False, priority=True)
     ]
 
-    def __init__(self, talk: ChatSession, originals: Originals) -> None:
+    def __init__(self, talk: ChatSession) -> None:
         super().__init__()
         self._talk = talk
-        self._panel = Panel(originals)
+        self._panel = Panel()
 
     def compose(self) -> ComposeResult:
         """Yield the panel."""

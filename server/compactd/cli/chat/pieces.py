@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 
 from compactd.cli.framework.page import one_line, plural, without_controls
 from compactd.cli.inspect.anatomy import call_subject
+from compactd.cli.inspect.markup import short
 from compactd.core.history.entries import is_summary
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import (
@@ -31,7 +32,6 @@ RESULT_CHARS = 20_000
 class PromptPiece(Struct, frozen=True):
     """A prompt, or another message in the role user."""
 
-    entry_id: str
     text: str
     is_synthetic: bool = False
     """True if the user did not write the message: it is marked as synthetic, or is a summary."""
@@ -40,21 +40,18 @@ class PromptPiece(Struct, frozen=True):
 class AnswerPiece(Struct, frozen=True):
     """An answer of the model, in Markdown."""
 
-    entry_id: str
     text: str
 
 
 class ThoughtPiece(Struct, frozen=True):
     """The model's reasoning before an answer."""
 
-    entry_id: str
     text: str
 
 
 class CallPiece(Struct, frozen=True):
     """A tool call."""
 
-    entry_id: str
     call_id: str
     name: str
     what: str
@@ -63,7 +60,6 @@ class CallPiece(Struct, frozen=True):
 class ResultPiece(Struct, frozen=True):
     """The result of a tool call."""
 
-    entry_id: str
     call_id: str
     name: str
     text: str
@@ -74,7 +70,6 @@ class ResultPiece(Struct, frozen=True):
 class CompactionPiece(Struct, frozen=True):
     """A compaction."""
 
-    entry_id: str
     result: CompactionResult
     is_in_force: bool
     """False if the compaction was undone or replaced by a later compaction."""
@@ -83,7 +78,6 @@ class CompactionPiece(Struct, frozen=True):
 class NotePiece(Struct, frozen=True):
     """A line that tells the user something about the session's history."""
 
-    entry_id: str
     text: str
 
 
@@ -94,28 +88,28 @@ def pieces_of(entries: Iterable[HistoryEntry], left: frozenset[str] = frozenset(
     """Yield the pieces to show of `entries`, oldest first. `left`: ids of the entries on branches other than
     the current one; each run of such entries becomes one note. O(entries).
     """
-    away, last = 0, ""
+    away = 0
     for entry in entries:
         if entry.entry_id in left:
-            away, last = away + 1, entry.entry_id
+            away += 1
             continue
         if away:
-            yield _branch(last, away)
+            yield _branch(away)
             away = 0
         yield from _pieces(entry)
     if away:
-        yield _branch(last, away)
+        yield _branch(away)
 
 
-def _branch(entry_id: str, count: int) -> NotePiece:
-    return NotePiece(entry_id, f"{plural(count, 'entry', 'entries')} of another branch, not in the context")
+def _branch(count: int) -> NotePiece:
+    return NotePiece(f"{plural(count, 'entry', 'entries')} of another branch, not in the context")
 
 
 def _pieces(entry: HistoryEntry) -> Iterator[Piece]:
     if entry.kind == "compaction" and entry.compaction is not None:
-        yield CompactionPiece(entry.entry_id, entry.compaction, entry.in_context)
+        yield CompactionPiece(entry.compaction, entry.in_context)
     elif entry.kind == "prune":
-        yield NotePiece(entry.entry_id, "old tool results were shortened")
+        yield NotePiece("old tool results were shortened")
     elif isinstance(entry.message, Raw):
         yield from _message_pieces(entry, decode_message(entry.message))
 
@@ -125,34 +119,32 @@ def _message_pieces(entry: HistoryEntry, message: Message) -> Iterator[Piece]:
     for block in message.content:
         match block:
             case ToolCall():
-                yield from _text_pieces(entry, message, texts)
-                yield CallPiece(
-                    entry.entry_id, block.call_id, one_line(block.name), one_line(call_subject(block, None))
-                )
+                yield from _text_pieces(message, texts)
+                yield CallPiece(block.call_id, one_line(block.name), one_line(call_subject(block, None)))
             case ToolResult():
                 text = display_text(content_text(block.content))[:RESULT_CHARS]
                 name = one_line(block.name or "")
                 is_pruned = entry.pruned_at is not None
-                yield ResultPiece(entry.entry_id, block.call_id, name, text, block.is_error, is_pruned)
+                yield ResultPiece(block.call_id, name, text, block.is_error, is_pruned)
             case Thinking(text=text) if text.strip():
-                yield ThoughtPiece(entry.entry_id, display_text(text))
+                yield ThoughtPiece(display_text(text))
             case _:
                 texts.append(content_text((block,)))
-    yield from _text_pieces(entry, message, texts)
+    yield from _text_pieces(message, texts)
 
 
-def _text_pieces(entry: HistoryEntry, message: Message, texts: list[str]) -> Iterator[Piece]:
+def _text_pieces(message: Message, texts: list[str]) -> Iterator[Piece]:
     text = display_text("\n\n".join(one for one in texts if one.strip()))
     texts.clear()
     if not text:
         return
     if message.role == "user":
         is_synthetic = message.meta is not None and message.meta.synthetic
-        yield PromptPiece(entry.entry_id, text, is_synthetic or is_summary(message))
+        yield PromptPiece(text, is_synthetic or is_summary(message))
     elif message.role == "assistant":
-        yield AnswerPiece(entry.entry_id, text)
+        yield AnswerPiece(text)
     else:
-        yield NotePiece(entry.entry_id, f"{message.role}: {one_line(text)}")
+        yield NotePiece(f"{message.role}: {one_line(text)}")
 
 
 def content_text(content: str | Sequence[Block]) -> str:
@@ -222,17 +214,6 @@ def rule_text(result: CompactionResult) -> str:
     if result.retention is not None and (result.retention.kept or result.retention.lost):
         parts.append(f"kept {100 * result.retention.score:.0f} % of the repeated details")
     return " · ".join(parts)
-
-
-def short(tokens: int) -> str:
-    """Return a short number: `950`, `8.4k`, `158k`, `1.2M`."""
-    if tokens < 1_000:
-        return str(tokens)
-    if tokens < 9_950:
-        return f"{tokens / 1_000:.1f}k"
-    if tokens < 999_500:
-        return f"{tokens / 1_000:.0f}k"
-    return f"{tokens / 1_000_000:.1f}M"
 
 
 def call_line(call: CallPiece | None, result: ResultPiece | None) -> str:

@@ -10,7 +10,7 @@ from textual.message import Message as Told
 from textual.strip import Strip
 from textual.widgets import Static, TextArea
 
-from compactd.cli.chat.input import complete_line, matching_commands
+from compactd.cli.chat.input import common_beginning, complete_line, matching_commands
 from compactd.cli.chat.pieces import escape_controls
 from compactd.cli.framework.complete import models
 
@@ -107,11 +107,7 @@ def complete_name(line: str) -> str:
     if not line.startswith(MODEL):
         return complete_line(line)
     names = [name for name, _ in models(line.removeprefix(MODEL))]
-    if not names:
-        return line
-    least, most = min(names), max(names)
-    size = next((n for n, c in enumerate(least) if n >= len(most) or most[n] != c), len(least))
-    return MODEL + least[:size]
+    return MODEL + common_beginning(names) if names else line
 
 
 class Hints(Static):

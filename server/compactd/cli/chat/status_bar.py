@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from compactd.cli.chat.pieces import short
 from compactd.cli.framework.page import Look, one_line, plural, shorten_to_columns
-from compactd.protocol.messages import Confidence, TokenUsage
+from compactd.cli.inspect.markup import short
+from compactd.protocol.messages import TokenUsage
 
 STEPS = "○◔◑◕●"
 PROGRESS_CELLS = 12
@@ -26,26 +26,19 @@ class RunningCompaction(Static):
               text-overflow: ellipsis; }
     """
 
-    def begin(self, messages: object, tokens: object) -> None:
-        """Show that a compaction of `messages` messages with `tokens` tokens has started. Both numbers come
-        from the event `compaction_start`.
-        """
-        self._what = f"compacting {plural(_percent(messages), 'message')}, {short(_percent(tokens))} tokens"
+    def begin(self, messages: int, tokens: int) -> None:
+        """Show that a compaction of `messages` messages with `tokens` tokens has started."""
+        self._what = f"compacting {plural(messages, 'message')}, {short(tokens)} tokens"
         self.display = True
         self.show_progress(0.0, "")
 
-    def show_progress(self, share: object, phase: object) -> None:
-        """Show the progress of the compaction. `share` (0 to 1) and `phase` come from the event
-        `compaction_progress`.
-        """
+    def show_progress(self, fraction: float, phase: str) -> None:
+        """Show the progress of the compaction. `fraction`: from 0 to 1."""
         if not self.display:
             return
-        fraction = share if isinstance(share, int | float) else 0.0
         done = round(PROGRESS_CELLS * min(1.0, max(0.0, fraction)))
         bar = "█" * done + "·" * (PROGRESS_CELLS - done)
-        self.update(
-            Content(f"{self._what}  {bar} {100 * fraction:.0f} % · Esc cancels · {one_line(str(phase))}")
-        )
+        self.update(Content(f"{self._what}  {bar} {100 * fraction:.0f} % · Esc cancels · {one_line(phase)}"))
 
     def end(self) -> None:
         """Hide the progress."""
@@ -90,10 +83,6 @@ class StatusBar(Static):
         self.update(left + Content(right.rjust(room)) if right else left)
 
 
-def _percent(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def gauge_text(usage: TokenUsage) -> str:
     """Return a text that says how full the window is, such as `◔ 41 % · 82k/200k`. If the window is a guess,
     the text is like `◔ ~63 % · 81k/128k?`.
@@ -101,7 +90,7 @@ def gauge_text(usage: TokenUsage) -> str:
     used = short(usage.current_context_tokens or 0)
     if usage.percent is None or not usage.context_window:
         return f"{used} tokens, window unknown"
-    is_guess = _is_guess(usage.context_window_confidence)
+    is_guess = usage.context_window_confidence == "guess"
     step = STEPS[min(len(STEPS) - 1, int(usage.percent / 100 * (len(STEPS) - 1) + 0.5))]
     percent = f"{'~' if is_guess else ''}{usage.percent:.0f} %"
     return f"{step} {percent} · {used}/{short(usage.context_window)}{'?' if is_guess else ''}"
@@ -113,8 +102,4 @@ def gauge_look(usage: TokenUsage) -> Look:
     """
     if usage.decision == "over":
         return "bad"
-    return "due" if usage.decision == "due" or _is_guess(usage.context_window_confidence) else ""
-
-
-def _is_guess(confidence: Confidence) -> bool:
-    return confidence == "guess"
+    return "due" if usage.decision == "due" or usage.context_window_confidence == "guess" else ""

@@ -165,11 +165,11 @@ def test_a_history_becomes_prompts_answers_calls_and_compactions() -> None:
     )
 
     assert pieces == [
-        PromptPiece("e1", "Look."),
-        AnswerPiece("e2", "I look."),
-        CallPiece("e2", "t1", "bash", "ls"),
-        ResultPiece("e3", "t1", "", "a\nb", True, False),
-        CompactionPiece("e4", DONE, True),
+        PromptPiece("Look."),
+        AnswerPiece("I look."),
+        CallPiece("t1", "bash", "ls"),
+        ResultPiece("t1", "", "a\nb", True, False),
+        CompactionPiece(DONE, True),
     ]
 
 
@@ -183,9 +183,9 @@ def test_a_branch_that_was_left_is_one_quiet_line() -> None:
 
     assert left_behind(entries) == {"e2", "e3"}
     assert list(pieces_of(entries, left_behind(entries))) == [
-        PromptPiece("e1", "one"),
-        NotePiece("e3", "2 entries of another branch, not in the context"),
-        PromptPiece("e4", "three"),
+        PromptPiece("one"),
+        NotePiece("2 entries of another branch, not in the context"),
+        PromptPiece("three"),
     ]
 
 
@@ -213,11 +213,11 @@ def test_nothing_that_is_shown_commands_a_terminal(text: str) -> None:
 
 
 def test_a_call_says_what_came_of_it() -> None:
-    call = CallPiece("e2", "t1", "bash", "ls")
+    call = CallPiece("t1", "bash", "ls")
 
     assert call_line(call, None) == "bash  ls"
-    assert call_line(call, ResultPiece("e3", "t1", "", "a\nb", False, False)) == "bash  ls · 2 lines"
-    assert call_line(None, ResultPiece("e3", "t1", "bash", "", True, True)) == (
+    assert call_line(call, ResultPiece("t1", "", "a\nb", False, False)) == "bash  ls · 2 lines"
+    assert call_line(None, ResultPiece("t1", "bash", "", True, True)) == (
         "bash · 0 lines · failed · shortened in the context"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -30,7 +30,16 @@ from compactd.session.session import Session
 if TYPE_CHECKING:
     from compactd.core.models.rows import ModelRow
 
+T = TypeVar("T")
+
 encode = msgspec.json.Encoder().encode
+
+
+def to_wire(value: object, kind: type[T]) -> T:
+    """Return the wire type `kind` with the fields of the same names of `value`. Items of tuples are converted
+    in the same way. Raises `ValidationError` if a field does not fit.
+    """
+    return msgspec.convert(value, kind, from_attributes=True)
 
 
 def encode_settings(session: Session) -> dict[str, wire.Setting]:
@@ -44,20 +53,8 @@ def encode_settings(session: Session) -> dict[str, wire.Setting]:
 
 def lookup_of(found: Lookup) -> wire.LookupResult:
     """Return the result of `models/lookup` for a model that was found."""
-    return wire.LookupResult(
-        model=found.model,
-        provider=found.provider,
-        context_window=found.context_window,
-        input_limit=found.input_limit,
-        output_limit=found.output_limit,
-        upper_bound=found.upper_bound,
-        confidence=found.confidence,
-        source=found.source,
-        how=found.how,
-        tokenizer=found.tokenizer,
-        pricing=Raw(encode(found.pricing)),
-        retired=found.retired,
-    )
+    fields = msgspec.structs.asdict(found)
+    return to_wire({**fields, "pricing": Raw(encode(found.pricing))}, wire.LookupResult)
 
 
 def encode_lookup(
@@ -155,7 +152,7 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
     O(compactions).
     """
     standing, state = session.budget_status(), session.state
-    done = [without_summary(step) for step in state.compactions()]
+    done = [step.result for step in state.compactions()]
     loop = session.agent_loop.status if session.agent_loop is not None else None
     # A redaction also occupies the slot, but clients are told neither its start nor its end.
     is_compacting = session.operation is not None and session.operation.is_compaction
@@ -205,16 +202,6 @@ def preview_of(message: Message) -> str:
     text = join_text_blocks(message.content, " ")
     line = " ".join(text[: 4 * PREVIEW_CHARS].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
-
-
-def without_summary(step: Compacted) -> CompactionResult:
-    """Return the result of a compaction without the text of its summary."""
-    return step.result
-
-
-def with_summary(step: Compacted) -> CompactionResult:
-    """Return the result of a compaction with the text of its summary."""
-    return msgspec.structs.replace(step.result, summary=step.summary)
 
 
 def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResult | None:
@@ -304,7 +291,7 @@ def _history_row(
                 kind="compaction",
                 at=entry.at,
                 in_context=entry.id in shown,
-                compaction=with_summary(entry),
+                compaction=msgspec.structs.replace(entry.result, summary=entry.summary),
                 tokens=shown.get(entry.id, entry.summary_tokens),
             )
         case Pruned():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
+from compactd.daemon.handlers import encode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
@@ -37,11 +38,8 @@ class FileHandlers(HandlerGroup):
             done = await redact(session, params.entry_ids, self._daemon.home)
             return wire.RedactResult(
                 redacted=done.count,
-                cleaned=tuple(wire.Cleaned(where=one.where, entry_ids=one.entry_ids) for one in done.cleaned),
-                left=tuple(
-                    wire.Left(where=one.where, why=one.why, entry_ids=one.entry_ids, path=one.path)
-                    for one in done.left
-                ),
+                cleaned=encode.to_wire(done.cleaned, tuple[wire.Cleaned, ...]),
+                left=encode.to_wire(done.left, tuple[wire.Left, ...]),
             )
 
     async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
@@ -52,22 +50,11 @@ class FileHandlers(HandlerGroup):
         if session.snapshots is None:
             return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
         found = await session.snapshots.difference(session, params.from_, params.to)
-        return wire.DiffResult(
-            files=tuple(
-                wire.FileDiff(
-                    file=one.file,
-                    status=one.status,
-                    additions=one.additions,
-                    deletions=one.deletions,
-                    before=_given_text(one.before),
-                    after=_given_text(one.after),
-                )
-                for one in found.files
-            ),
-            root=found.root,
-            reason=found.reason,
-            hidden=found.hidden,
-        )
+        files = [
+            {name: value for name, value in msgspec.structs.asdict(one).items() if value is not None}
+            for one in found.files
+        ]
+        return encode.to_wire({**msgspec.structs.asdict(found), "files": files}, wire.DiffResult)
 
     async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:
         """Import a session from a file or from the given content, in a worker.
@@ -123,10 +110,6 @@ class FileHandlers(HandlerGroup):
             return Raw(msgspec.json.encode(result))
 
         return await self._daemon.in_worker(made)
-
-
-def _given_text(text: str | None) -> str | UnsetType:
-    return UNSET if text is None else text
 
 
 def _content(content: Raw) -> bytes:

@@ -114,14 +114,7 @@ class SessionlessHandlers(HandlerGroup):
         session = None if params.session_id is None else self._sessions.get(params.session_id)
         failed, rules = decode.decode_failure(params), decode.rules_of(params.profile)
         verdict = await self._daemon.in_worker(lambda: verdict_of(failed, session, rules))
-        return wire.ClassifyResult(
-            overflow=verdict.overflow,
-            kind=verdict.kind,
-            limit=verdict.limit,
-            requested=verdict.requested,
-            fix=verdict.fix,
-            evidence=verdict.evidence,
-        )
+        return encode.to_wire(verdict, wire.ClassifyResult)
 
     def daemon_info(self, params: wire.Nothing, request: Request) -> wire.InfoResult:
         """Return the daemon's version, process id, paths, number of sessions and warnings."""

@@ -23,24 +23,21 @@ class ReadHandlers(HandlerGroup):
     def session_context(self, params: wire.ContextParams, request: Request) -> Handled:
         """Return the messages of the next model request, in the requested format."""
         session = self._sessions.get(params.session_id)
+        # The session may change while a worker builds the context, so its state is read now.
         state = session.state
         view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
         counter, model = session.counter, state.model.model
-        provider = None if session.lookup is None else session.lookup.provider
+        reasoning = session.lookup is not None and session.lookup.provider in WANT_REASONING
         session.note_sent_epoch(view.epoch)
 
         def context() -> wire.ContextResult:
             projection = project(view.items, counter)
-            reasoning = provider in WANT_REASONING
             made = render(params.format, system, tools, projection, model, with_reasoning=reasoning)
             return wire.ContextResult(
                 messages=tuple(made.messages),
                 tokens=projection.tokens + fixed,
                 epoch=view.epoch,
-                repairs=tuple(
-                    wire.RepairInfo(kind=repair.kind, entry_id=repair.entry_id, call_id=repair.call_id)
-                    for repair in projection.repairs
-                ),
+                repairs=encode.to_wire(projection.repairs, tuple[wire.RepairInfo, ...]),
                 system=UNSET if made.system is None else made.system,
                 tools=UNSET if made.tools is None else tuple(made.tools),
             )
@@ -102,16 +99,7 @@ class ReadHandlers(HandlerGroup):
         except OSError as error:
             raise StorageFailed(f"The sessions cannot be searched: {error}") from error
         return wire.SearchResult(
-            hits=tuple(
-                wire.Hit(
-                    entry_id=hit.entry_id,
-                    role=hit.role,
-                    snippet=hit.snippet,
-                    at=hit.at,
-                    session_id=hit.session_id,
-                )
-                for hit in found.hits
-            ),
+            hits=encode.to_wire(found.hits, tuple[wire.Hit, ...]),
             complete=found.is_complete,
         )
 

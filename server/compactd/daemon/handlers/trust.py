@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compactd.daemon.handlers import encode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
@@ -26,17 +27,7 @@ class TrustHandlers(HandlerGroup):
         done = await daemon.in_worker(change)
         await daemon.outside.reread(done.path)
         daemon.refresh_sessions()
-        return wire.TrustResult(
-            path=done.path,
-            trusted=done.trusted,
-            changed=done.changed,
-            sha256=done.sha256,
-            settings=tuple(
-                wire.TrustedSetting(name=one.name, value=one.value, allows=one.allows)
-                for one in done.settings
-            ),
-            warnings=done.warnings,
-        )
+        return encode.to_wire(done, wire.TrustResult)
 
     async def trust_list(self, params: wire.Nothing, request: Request) -> wire.TrustList:
         """Return the trusted folders. In the result, `state` says whether a folder's settings file still has

@@ -11,8 +11,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -32,6 +32,7 @@ from compactd.daemon.rpc.params import invalid_params, is_token
 from compactd.daemon.rpc.request import Request, encode
 from compactd.daemon.rpc.service import Service
 from compactd.protocol.errors import CompactdError, Detail, InvalidParams, SessionLocked, SessionNotFound
+from compactd.protocol.wire import ListResult, SessionInfo
 
 if TYPE_CHECKING:
     from compactd.daemon.lsp.language_server import PyglsHost, RunCommand
@@ -64,17 +65,6 @@ class _InitializeParams(Struct, frozen=True):
     process_id: Raw | UnsetType = field(name="processId", default=UNSET)
     options: Raw | UnsetType = field(name="initializationOptions", default=UNSET)
     capabilities: Raw | UnsetType = UNSET
-
-
-class _Stored(Struct, frozen=True):
-    session_id: str
-    open: bool
-    title: str | None = None
-    working_dir: str | None = None
-
-
-class _Listed(Struct, frozen=True):
-    sessions: tuple[_Stored, ...] = ()
 
 
 class _Window(Struct, frozen=True):
@@ -377,7 +367,7 @@ class Editor:
             return rows[0].session_id
         return await self._pick_session(method, rows, request)
 
-    async def _pick_session(self, method: Method, rows: tuple[_Stored, ...], request: Request) -> str:
+    async def _pick_session(self, method: Method, rows: tuple[SessionInfo, ...], request: Request) -> str:
         """Ask the user to pick one of the sessions `rows`, and return its id. Raises as
         `_default_session`."""
         offered = [row for row in rows if method.read_only or not await self._is_elsewhere(row, request)]
@@ -408,7 +398,7 @@ class Editor:
             exists=True,
         )
 
-    async def _is_elsewhere(self, row: _Stored, request: Request) -> bool:
+    async def _is_elsewhere(self, row: SessionInfo, request: Request) -> bool:
         """Return true if the session is open, but not in this process."""
         if not row.open:
             return False
@@ -418,9 +408,9 @@ class Editor:
             return True
         return False
 
-    async def _list_sessions(self, request: Request) -> tuple[_Stored, ...]:
+    async def _list_sessions(self, request: Request) -> tuple[SessionInfo, ...]:
         listed = await self._calls.invoke("session/list", Raw(b"{}"), request)
-        return decode(listed, type=_Listed).sessions
+        return decode(listed, type=ListResult).sessions
 
     def _load(self) -> asyncio.Task[PyglsHost]:
         if self._loading is None:
@@ -444,30 +434,17 @@ def _in_thread(work: Callable[[], PyglsHost]) -> asyncio.Future[PyglsHost]:
     """Run `work` in a new daemon thread, and return a future of its result. (An executor would delay the
     process's exit.)
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[PyglsHost] = loop.create_future()
+    done: Future[PyglsHost] = Future()
+    done.set_running_or_notify_cancel()  # a caller that is cancelled does not cancel the work
 
     def run() -> None:
         try:
-            host = work()
+            done.set_result(work())
         except Exception as error:
-            tell = partial(_set_outcome, done, None, error)
-        else:
-            tell = partial(_set_outcome, done, host, None)
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(tell)
+            done.set_exception(error)
 
     threading.Thread(target=run, name="compactd-pygls", daemon=True).start()
-    return done
-
-
-def _set_outcome(done: asyncio.Future[PyglsHost], host: PyglsHost | None, error: Exception | None) -> None:
-    if done.done():
-        return
-    if host is not None:
-        done.set_result(host)
-    elif error is not None:
-        done.set_exception(error)
+    return asyncio.wrap_future(done)
 
 
 def _make_host(run: RunCommand, send: Callable[[bytes], None], initialize: Raw | None) -> PyglsHost:

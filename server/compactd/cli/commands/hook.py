@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import time
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
-from compactd.cli.framework.command import Argument, Command, Option
-from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE
+from compactd.cli.framework.command import Argument, Option, help_only
+from compactd.cli.framework.exit_codes import DONE, FAILED
 from compactd.cli.framework.page import Page, plural
 from compactd.integrations.hooks.events import AGENTS
 from compactd.integrations.hooks.hook_log import HookLogLine, read_log
@@ -30,19 +30,6 @@ is logged; `compactd doctor --hooks` shows the log.
 
 MAX_LOG_LINES = 20
 """The number of newest log lines that are shown."""
-
-
-class Options(Struct, frozen=True, kw_only=True):
-    """The command's options."""
-
-    agent: str
-    limit: str | None
-    deadline: str | None
-
-
-def run(options: Options, page: Page) -> int:
-    """Return `USAGE`: the hook itself runs in `__main__`, so only an invalid command line leads here."""
-    return USAGE
 
 
 def report(page: Page) -> int:
@@ -73,10 +60,8 @@ def _log_line(line: HookLogLine) -> str:
     return f"  {when}  {line.agent:11} {line.event:7} {line.session:9} {line.ms:5} ms  {what}"
 
 
-COMMAND = Command(
+COMMAND = help_only(
     "hook",
-    Options,
-    run,
     about=ABOUT,
     params=(
         Argument("agent", f"{', '.join(AGENTS)}", choices=AGENTS),
@@ -84,5 +69,4 @@ COMMAND = Command(
         Option("--deadline", "seconds after which it stops, whatever it is doing (2)", metavar="SECONDS"),
     ),
     examples=(("compactd hook claude-code < event.json", "run it as Claude Code does"),),
-    has_json=False,
 )

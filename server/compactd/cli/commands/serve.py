@@ -4,12 +4,8 @@ imported.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from compactd.cli.framework import sizes
-from compactd.cli.framework.command import Command, Option
-from compactd.cli.framework.exit_codes import USAGE
-from compactd.cli.framework.page import Page
+from compactd.cli.framework.command import Option, help_only
 
 ABOUT = """\
 Runs the daemon: JSON-RPC 2.0 on stdin and stdout, until stdin ends. It logs to stderr.
@@ -21,23 +17,8 @@ are read from the platform's configuration folder and from COMPACTD_... variable
 """
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """The command's options."""
-
-    frame_limit: int | None
-
-
-def run(options: Options, page: Page) -> int:
-    """Return `USAGE`: the daemon itself is started in `__main__`, so only an invalid command line leads
-    here.
-    """
-    return USAGE
-
-
-COMMAND = Command(
+COMMAND = help_only(
     "serve",
-    Options,
-    run,
     about=ABOUT,
     params=(
         Option(
@@ -53,5 +34,4 @@ COMMAND = Command(
             "ask one question and print the answer",
         ),
     ),
-    has_json=False,
 )

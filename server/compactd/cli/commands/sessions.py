@@ -13,7 +13,7 @@ from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.client import Client
-from compactd.protocol.wire import DeleteResult, ListResult, SessionInfo
+from compactd.protocol.wire import SessionInfo
 
 ABOUT = """\
 Lists the sessions that are stored on this machine, newest first. `open` means that a
@@ -56,7 +56,7 @@ class DeleteOptions(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Print the list of sessions."""
     with Client() as client:
-        stored = client.ask("session/list", None, ListResult).sessions
+        stored = client.session_list().sessions
     sessions = choose(stored, options)
     if page.is_json:
         page.json({"sessions": sessions})
@@ -121,7 +121,7 @@ def _draw(page: Page, sessions: Sequence[SessionInfo], *, with_size: bool) -> No
 def delete(options: DeleteOptions, page: Page) -> int:
     """Ask the user, then delete the session."""
     with Client() as client:
-        sessions = client.ask("session/list", None, ListResult).sessions
+        sessions = client.session_list().sessions
         session = next((one for one in sessions if one.session_id == options.id), None)
         if session is None:
             raise CommandError(
@@ -133,7 +133,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
         if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirm(what):
             page.line("nothing was deleted")
             return NOTHING_TO_DO
-        left = client.ask("session/delete", {"session_id": options.id}, DeleteResult).left
+        left = client.session_delete(session_id=options.id).left
     if page.is_json:
         page.json({"deleted": options.id, **({"left": left} if left else {})})
     else:
@@ -150,21 +150,32 @@ def _confirm(what: str) -> bool:
 
 
 COMMAND = CommandGroup(
-    "sessions",
-    Options,
-    run,
-    about=ABOUT,
-    params=(
-        Option(
-            "--sort",
-            f"{', '.join(KEYS)}: largest or newest first, words alphabetically",
-            metavar="KEY",
-            choices=tuple(KEYS),
-            default="updated",
+    Command(
+        "sessions",
+        Options,
+        run,
+        about=ABOUT,
+        params=(
+            Option(
+                "--sort",
+                f"{', '.join(KEYS)}: largest or newest first, words alphabetically",
+                metavar="KEY",
+                choices=tuple(KEYS),
+                default="updated",
+            ),
+            Flag("--reverse", "reverse the order"),
+            Option("--filter", "only sessions whose id or title contains this text"),
+            Option("--model", "only sessions whose model's name contains this text", completed=models),
         ),
-        Flag("--reverse", "reverse the order"),
-        Option("--filter", "only sessions whose id or title contains this text"),
-        Option("--model", "only sessions whose model's name contains this text", completed=models),
+        examples=(
+            ("compactd sessions --sort messages", "list the longest first"),
+            (
+                "compactd sessions --filter parser --model claude",
+                "list the sessions about the parser with a model of Claude",
+            ),
+            ("compactd sessions --json | jq -r '.sessions[].session_id'", "print the ids"),
+        ),
+        is_paged=True,
     ),
     commands=(
         Command(
@@ -180,13 +191,4 @@ COMMAND = CommandGroup(
             examples=(("compactd sessions delete ID --yes", "delete without asking"),),
         ),
     ),
-    examples=(
-        ("compactd sessions --sort messages", "list the longest first"),
-        (
-            "compactd sessions --filter parser --model claude",
-            "list the sessions about the parser with a model of Claude",
-        ),
-        ("compactd sessions --json | jq -r '.sessions[].session_id'", "print the ids"),
-    ),
-    is_paged=True,
 )

@@ -4,11 +4,7 @@ imported.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from compactd.cli.framework.command import Argument, Command
-from compactd.cli.framework.exit_codes import USAGE
-from compactd.cli.framework.page import Page
+from compactd.cli.framework.command import Argument, help_only
 
 ABOUT = """\
 Prints one line for Claude Code's status line, from the JSON that Claude Code writes to
@@ -22,25 +18,9 @@ claude-code` adds the status line if there is none yet.
 """
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """The command's options."""
-
-    agent: str
-
-
-def run(options: Options, page: Page) -> int:
-    """Return `USAGE`: the status line itself is printed in `__main__`, so only an invalid command line leads
-    here.
-    """
-    return USAGE
-
-
-COMMAND = Command(
+COMMAND = help_only(
     "statusline",
-    Options,
-    run,
     about=ABOUT,
     params=(Argument("agent", "claude-code", choices=("claude-code",)),),
     examples=(("compactd statusline claude-code < status.json", "run it as Claude Code does"),),
-    has_json=False,
 )

@@ -18,7 +18,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 from msgspec import Struct
 
-from compactd.cli.framework.exit_codes import DONE, exit_code_of
+from compactd.cli.framework.exit_codes import DONE, USAGE, exit_code_of
 from compactd.cli.framework.page import Page, make_encodable
 from compactd.cli.framework.pager import page_output
 
@@ -117,6 +117,10 @@ class Flag(click.Option):
         super().__init__([name, *also, field], help=told, is_flag=True, default=False)
 
 
+JSON = Flag("--json", "print the result as one JSON object")
+NO_PAGER = Flag("--no-pager", "print long output directly instead of through $PAGER")
+
+
 class Command(click.Command):
     """One command. `run` gets the values of the parameters as an instance of `options`, prints to a `Page`
     and returns an exit code.
@@ -138,7 +142,7 @@ class Command(click.Command):
             name,
             context_settings=dict(SETTINGS),
             callback=_run_callback(options, run, is_paged=is_paged),
-            params=_with_common(params, has_json=has_json, is_paged=is_paged),
+            params=[*params, *([JSON] if has_json else ()), *([NO_PAGER] if is_paged else ())],
             help=about,
         )
         self.about = about
@@ -150,48 +154,47 @@ class Command(click.Command):
         _write_help(self, self.about, self.examples, ctx, formatter)
 
 
-class CommandGroup(click.Group):
-    """A command that has subcommands. Without a subcommand it calls `run`."""
+class _NoOptions(Struct, frozen=True):
+    """The options of a command that is carried out elsewhere."""
 
-    def __init__(
-        self,
-        name: str,
-        options: type[Chosen],
-        run: Callable[[Chosen, Page], int],
-        *,
-        about: str,
-        commands: Sequence[Command],
-        params: Sequence[click.Parameter] = (),
-        examples: Sequence[tuple[str, str]] = (),
-        is_paged: bool = False,
-    ) -> None:
+
+def help_only(
+    name: str, *, about: str, params: Sequence[click.Parameter], examples: Sequence[tuple[str, str]]
+) -> Command:
+    """Return a command of which only the help is used. `__main__` carries the command out, before anything
+    else is imported, so only an invalid command line leads here.
+    """
+    return Command(
+        name,
+        _NoOptions,
+        lambda options, page: USAGE,
+        about=about,
+        params=params,
+        examples=examples,
+        has_json=False,
+    )
+
+
+class CommandGroup(click.Group):
+    """The command `main` with subcommands. Without a subcommand, `main` is carried out."""
+
+    def __init__(self, main: Command, commands: Sequence[Command]) -> None:
         super().__init__(
-            name,
+            main.name,
             commands=commands,
             context_settings=dict(SETTINGS),
             invoke_without_command=True,
-            callback=_run_callback(options, run, is_paged=is_paged),
-            params=_with_common(params, has_json=True, is_paged=is_paged),
-            help=about,
+            callback=main.callback,
+            params=main.params,
+            help=main.about,
             subcommand_metavar="[COMMAND ...]",
         )
-        self.about = about
-        self.examples = tuple(examples)
+        self.about = main.about
+        self.examples = main.examples
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help: usage, description, arguments, options, subcommands, examples."""
         _write_help(self, self.about, self.examples, ctx, formatter)
-
-
-def _with_common(
-    params: Sequence[click.Parameter], *, has_json: bool, is_paged: bool
-) -> list[click.Parameter]:
-    common: list[click.Parameter] = []
-    if has_json:
-        common.append(Flag("--json", "print the result as one JSON object"))
-    if is_paged:
-        common.append(Flag("--no-pager", "print long output directly instead of through $PAGER"))
-    return [*params, *common]
 
 
 def _run_callback(

@@ -13,6 +13,7 @@ from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import models
 from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
+from compactd.cli.framework.options import BASE_URL, model_param
 from compactd.cli.framework.page import Page
 
 ABOUT = """\
@@ -48,9 +49,7 @@ def run(options: Options, page: Page) -> int:
 
     start: dict[str, object] = {}
     if options.model is not None:
-        start["model"] = (
-            options.model if options.base_url is None else {"id": options.model, "base_url": options.base_url}
-        )
+        start["model"] = model_param(options.model, options.base_url)
     elif options.base_url is not None:
         raise CommandError("--base-url needs --model.", exit_code=USAGE)
     if options.window is not None:
@@ -96,7 +95,7 @@ COMMAND = Command(
             metavar="PROVIDER/ID",
             completed=models,
         ),
-        Option("--base-url", "the address that serves the model, if not the provider's", metavar="URL"),
+        BASE_URL,
         Option("--window", "the agent's context window in tokens", metavar="N", read=sizes.tokens),
         Option("--system", "the system prompt of compactd's agent"),
     ),

@@ -11,9 +11,10 @@ from compactd.cli.chat.start import ECHO, run_app, why_no_app
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
+from compactd.cli.framework.options import BASE_URL, model_param
 from compactd.cli.framework.page import Page, plural, without_controls
 from compactd.client import Client, Event, RpcError
-from compactd.protocol.wire import PromptResult, StartResult
+from compactd.protocol.wire import StartResult
 
 ABOUT = """\
 Talks to a model. compactd stores the conversation, compacts it when it grows too long,
@@ -83,9 +84,7 @@ def _start(options: Options) -> dict[str, object]:
     if options.system is not None:
         params["system_prompt"] = options.system
     if options.model is not None:
-        params["model"] = (
-            options.model if options.base_url is None else {"id": options.model, "base_url": options.base_url}
-        )
+        params["model"] = model_param(options.model, options.base_url)
     return params
 
 
@@ -127,8 +126,8 @@ class _Talk:
             case "/compact":
                 return self._compact(rest.strip())
             case "/undo":
-                done = self._client.call("session/undo", {"session_id": self._id})
-                self._print({"undo": done}, f"undone; the context now has {done['message_count']} messages")
+                undone = self._client.session_undo(session_id=self._id)
+                self._print({"undo": undone}, f"undone; the context now has {undone.message_count} messages")
                 return True
             case "/state":
                 return self._state()
@@ -139,30 +138,25 @@ class _Talk:
         if self._page.is_json:
             self._page.json(value)
         else:
-            self._page.line(text)
+            for line in text.split("\n"):
+                self._page.line(line)
 
     def _state(self) -> bool:
-        usage = self._client.call("agent/state", {"session_id": self._id})["token_usage"]
-        assert isinstance(usage, dict)
-        self._print(
-            {"token_usage": usage},
-            f"{usage['current_context_tokens']:,} of {usage['context_window'] or 0:,} tokens",
-        )
+        usage = self._client.agent_state(session_id=self._id).token_usage
+        text = f"{usage.current_context_tokens or 0:,} of {usage.context_window or 0:,} tokens"
+        self._print({"token_usage": usage}, text)
         return True
 
     def _compact(self, focus: str) -> bool:
-        params = {"session_id": self._id, **({"instructions": focus} if focus else {})}
-        done = self._client.call("session/compact", params, timeout_s=MAX_EVENT_WAIT_S)
-        if not done["compacted"]:
-            reason = str(done["reason"]).removeprefix("nothing to compact: ")
-            self._print({"compaction": done}, f"No compaction needed: {reason}")
-            return True
-        removed = done["messages_removed"]
-        assert isinstance(removed, int)
-        self._print({"compaction": done}, f"✓ Compacted {plural(removed, 'message')}")
-        if not self._page.is_json:
-            before, after, saved = done["tokens_before"], done["tokens_after"], done["tokens_saved"]
-            self._page.line(f"  Tokens: {before:,} → {after:,} (saved {saved:,})")
+        done = self._client.session_compact(
+            session_id=self._id, instructions=focus or None, timeout_s=MAX_EVENT_WAIT_S
+        )
+        text = f"No compaction needed: {done.reason.removeprefix('nothing to compact: ')}"
+        if done.compacted:
+            before, after, saved = done.tokens_before, done.tokens_after, done.tokens_saved
+            text = f"✓ Compacted {plural(done.messages_removed, 'message')}"
+            text += f"\n  Tokens: {before:,} → {after:,} (saved {saved:,})"
+        self._print({"compaction": done}, text)
         return True
 
     def _echo(self, text: str) -> bool:
@@ -177,9 +171,7 @@ class _Talk:
     def _prompt(self, text: str) -> bool:
         if self._is_echo:
             return self._echo(text)
-        prompted = self._client.ask(
-            "agent/prompt", {"session_id": self._id, "text": text}, PromptResult, timeout_s=MAX_EVENT_WAIT_S
-        )
+        prompted = self._client.agent_prompt(session_id=self._id, text=text, timeout_s=MAX_EVENT_WAIT_S)
         for event in self._client.events(MAX_EVENT_WAIT_S):
             if event.session_id != self._id:
                 continue
@@ -226,7 +218,7 @@ COMMAND = Command(
         Option(
             "--model", "the model; a stored session keeps its own", metavar="PROVIDER/ID", completed=models
         ),
-        Option("--base-url", "the address that serves the model, if not the provider's", metavar="URL"),
+        BASE_URL,
         Option("--session", "the stored session to continue", metavar="ID", completed=session_ids),
         Option("--system", "the system prompt"),
         Flag("--echo", "without a model: each prompt is answered with itself, nothing is sent"),

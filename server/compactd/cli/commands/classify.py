@@ -13,6 +13,7 @@ from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import providers
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.options import WINDOW
 from compactd.cli.framework.page import Look, Page, print_notes
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
@@ -202,7 +203,7 @@ COMMAND = Command(
         Option(
             "--profile", "the profile whose rule for errors without a body is used", choices=sorted(PROFILES)
         ),
-        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        WINDOW,
         Option("--used", "the last reported size of the request in tokens", read=sizes.tokens, metavar="N"),
     ),
     examples=(

@@ -9,13 +9,12 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from compactd.cli.framework import sizes
-from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.complete import models
+from compactd.cli.framework.command import Command, Flag, Option
+from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
 from compactd.cli.framework.load_file import (
     SUPPORTED_FILES_HINT,
     TIMEOUT_S,
-    LoadedConversation,
     append_conversation,
     check_path,
     describe,
@@ -23,7 +22,8 @@ from compactd.cli.framework.load_file import (
     session_facts,
 )
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_model_facts
-from compactd.cli.framework.output import FORCE, check_writable, write_context
+from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
+from compactd.cli.framework.output import check_writable, write_context
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
@@ -100,26 +100,25 @@ def run(options: Options, page: Page) -> int:
             fed = append_conversation(
                 client, conversation, model=options.model, window=options.window, live_only=not is_whole
             )
-            facts = ask_model_facts(client, fed.begun, conversation)
+            facts = ask_model_facts(client, fed, conversation)
             context = _context(conversation, facts, lines)
             waiting.set_text("compacting")
             result = context.scaled_result(_compact(client, fed.session_id, options))
+            wrote = ""
+            if target is not None and result.compacted:
+                wrote = write_context(client, fed.session_id, target, conversation.format)
             done = _CommandResult(
                 conversation=conversation,
                 is_whole=is_whole,
                 context=context,
                 result=result,
                 known=facts,
-                warnings=(*conversation.warnings, *fed.begun.warnings),
+                warnings=(*conversation.warnings, *fed.warnings),
                 asked_to_write=target is not None,
                 is_dry_run=options.dry_run,
+                target=target if wrote else None,
+                wrote=wrote,
             )
-            if target is not None and result.compacted:
-                done = msgspec.structs.replace(
-                    done,
-                    target=target,
-                    wrote=write_context(client, fed.session_id, target, conversation.format),
-                )
     if page.is_json:
         page.json(_facts(done))
     else:
@@ -144,8 +143,9 @@ class _CommandResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     asked_to_write: bool
     is_dry_run: bool
-    target: Path | None = None
-    wrote: str = ""
+    target: Path | None
+    """The file that was written."""
+    wrote: str
 
 
 def _context(
@@ -346,7 +346,7 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "the session file; - is standard input", is_file=True),
+        FILE,
         Option(
             "--target",
             "size in tokens that the session should have afterwards, e.g. 16k",
@@ -367,13 +367,8 @@ COMMAND = Command(
         ),
         Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
         Option("--instructions", "what the summary should focus on"),
-        Option(
-            "--model",
-            "the session's model, if the file does not name it",
-            metavar="ID",
-            completed=models,
-        ),
-        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        MODEL,
+        WINDOW,
         Option("--output", "write the compacted session to this file", metavar="FILE", is_file=True),
         FORCE,
         Flag("--dry-run", "write nothing, as without --output"),

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
-from compactd.cli.framework.output import FORCE, refuse_links, refuse_to_overwrite
+from compactd.cli.framework.options import FORCE
+from compactd.cli.framework.output import refuse_links, refuse_to_overwrite
 from compactd.cli.framework.page import Page
 from compactd.client.events import own_command
 

@@ -13,7 +13,6 @@ from compactd.client import Client
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.session_formats import WRITABLE
 from compactd.formats.files.write import write
-from compactd.protocol.wire import ExportResult, ImportResult
 from compactd.session.export_file import FORMATS
 
 __all__ = ["FORMATS", "Converted", "convert"]
@@ -39,12 +38,8 @@ def convert(data: bytes, file: SessionFile, format: str) -> Converted:
         source, target = Path(home) / "in", Path(home) / "out"
         source.write_bytes(data)
         with Client(env={**os.environ, "COMPACTD_HOME": home}) as client:
-            taken = client.ask(
-                "session/import",
-                {"path": str(source), "format": file.format},
-                ImportResult,
-                timeout_s=TIMEOUT_S,
+            taken = client.session_import(path=str(source), format=file.format, timeout_s=TIMEOUT_S)
+            given = client.session_export(
+                session_id=taken.session_id, format=format, path=str(target), timeout_s=TIMEOUT_S
             )
-            params = {"session_id": taken.session_id, "format": format, "path": str(target)}
-            given = client.ask("session/export", params, ExportResult, timeout_s=TIMEOUT_S)
         return Converted(data=target.read_bytes(), warnings=(*taken.warnings, *given.warnings))

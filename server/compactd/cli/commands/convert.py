@@ -10,7 +10,8 @@ from compactd.cli.commands.conversion import FORMATS, convert
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.exit_codes import DONE
 from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
-from compactd.cli.framework.output import FORCE, check_writable, write_atomically
+from compactd.cli.framework.options import FORCE
+from compactd.cli.framework.output import check_writable, write_atomically
 from compactd.cli.framework.page import Page, one_line, plural, without_controls
 from compactd.core.text.escape_invisible import visible_json
 from compactd.formats.files.session_formats import SUPPORTED, title_of

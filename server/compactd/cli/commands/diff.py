@@ -14,24 +14,23 @@ from msgspec import Struct
 
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.complete import models, session_ids
+from compactd.cli.framework.complete import session_ids
+from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import (
     SUPPORTED_FILES_HINT,
     TIMEOUT_S,
-    LoadedConversation,
     append_conversation,
     check_path,
     load,
     read_bytes,
 )
+from compactd.cli.framework.options import MODEL, WINDOW
 from compactd.cli.framework.page import Page, one_line, plural, print_notes, shorten_to_columns
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.framework.views import FATES, CompactionChange, Fate, MessageRow, last_change
 from compactd.cli.inspect.markup import short
 from compactd.client import Client
-from compactd.protocol.messages import CompactionResult
-from compactd.protocol.wire import ExportResult, StateResult
 from compactd.storage.paths import data_folder, file_stem
 
 ABOUT = f"""\
@@ -141,21 +140,21 @@ def _try_compaction(source: Path, options: Options) -> _ShownChange:
         fed = append_conversation(
             client, conversation, model=options.model, window=options.window, live_only=True
         )
-        params = {
-            "session_id": fed.session_id,
-            "strategy": "extract",
-            "target_tokens": options.target,
-            "keep_recent": options.keep_recent,
-            "keep_messages": options.keep_messages,
-        }
-        state = client.ask("agent/state", {"session_id": fed.session_id}, StateResult)
-        used = state.token_usage.current_context_tokens or 0
-        result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+        used = client.agent_state(session_id=fed.session_id).token_usage.current_context_tokens or 0
+        result = client.session_compact(
+            session_id=fed.session_id,
+            strategy="extract",
+            target_tokens=options.target,
+            keep_recent=options.keep_recent,
+            keep_messages=options.keep_messages,
+            timeout_s=TIMEOUT_S,
+        )
         change = None
         if result.compacted:
             journal = Path(folder) / "session.jsonl"
-            export = {"session_id": fed.session_id, "format": "compactd", "path": str(journal)}
-            client.ask("session/export", export, ExportResult, timeout_s=TIMEOUT_S)
+            client.session_export(
+                session_id=fed.session_id, format="compactd", path=str(journal), timeout_s=TIMEOUT_S
+            )
             change = last_change(journal.read_bytes(), conversation.working_dir, used)
     return _ShownChange(
         name=_name(conversation),
@@ -163,7 +162,7 @@ def _try_compaction(source: Path, options: Options) -> _ShownChange:
         used=used,
         is_tried=True,
         reason=result.reason,
-        warnings=(*conversation.warnings, *fed.begun.warnings),
+        warnings=(*conversation.warnings, *fed.warnings),
     )
 
 
@@ -371,13 +370,8 @@ COMMAND = Command(
             read=sizes.messages,
             metavar="N",
         ),
-        Option(
-            "--model",
-            "the session's model, if the file does not name it",
-            metavar="ID",
-            completed=models,
-        ),
-        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        MODEL,
+        WINDOW,
     ),
     examples=(
         ("compactd diff session.jsonl --target 16k", "show what a compaction to 16,000 tokens would keep"),

@@ -12,7 +12,8 @@ from compactd.cli.commands.conversion import convert
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
-from compactd.cli.framework.output import FORCE, check_writable, refuse_to_overwrite, write_atomically
+from compactd.cli.framework.options import FORCE
+from compactd.cli.framework.output import check_writable, refuse_to_overwrite, write_atomically
 from compactd.cli.framework.page import Page, plural
 from compactd.formats.files.diagnosis import Diagnosis, Finding, diagnose
 from compactd.formats.files.session_file import SessionFile
@@ -132,7 +133,7 @@ def _repair(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tu
         saved = salvage(data)
         if saved is None:
             raise CommandError("the first record of the journal is lost, so the session cannot be repaired.")
-        return saved[0], ()
+        return saved, ()
     if file.format in WRITABLE:
         written = write(found.repaired, file.format)
         return written.data, written.warnings

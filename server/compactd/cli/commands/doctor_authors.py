@@ -9,6 +9,7 @@ import os
 from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
 from compactd.cli.framework.load_file import check_path, parse_file, read_bytes
 from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.inspect.markup import clip_to
 from compactd.core.history.entries import Item
 from compactd.core.summary.authorship import Authorship, authorship
 from compactd.storage.paths import data_folder
@@ -60,10 +61,14 @@ def _draw(page: Page, name: str, found: Authorship) -> None:
     page.line(f"  in the role user: {counts or 'nothing'}")
     lines = [
         *(
-            f"message {one.entry_id[1:]} ({one.author}): not written by the user: {_short(one.text)}"
+            f"message {one.entry_id[1:]} ({one.author}): not written by the user: "
+            f"{clip_to(one.text, LINE_CHARS)}"
             for one in found.foreign
         ),
-        *(f"the newest summary attributes to the user: {_short(one.text)}" for one in found.claims),
+        *(
+            f"the newest summary attributes to the user: {clip_to(one.text, LINE_CHARS)}"
+            for one in found.claims
+        ),
         *(f"message {entry[1:]} is pinned by the file, but nobody typed it" for entry in found.pinned),
     ]
     for line in lines[:MAX_AUTHOR_LINES]:
@@ -72,8 +77,3 @@ def _draw(page: Page, name: str, found: Authorship) -> None:
         page.line(f"  … {len(lines) - MAX_AUTHOR_LINES:,} more; --json lists all")
     if found.claims:
         page.line("  The next compaction shows these texts as remarks of the model, or leaves them out.")
-
-
-def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.cli.commands.models import pricing_of
-from compactd.cli.framework import sizes
-from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.complete import models
+from compactd.cli.framework.command import Command, Flag, Option
+from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
 from compactd.cli.framework.load_file import (
     SUPPORTED_FILES_HINT,
     TIMEOUT_S,
-    LoadedConversation,
     append,
     check_path,
     load,
     start_session,
 )
 from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
-from compactd.cli.framework.output import FORCE, check_writable, write_atomically
+from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
+from compactd.cli.framework.output import check_writable, write_atomically
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.inspect.anatomy import Anatomy, MessagePlace, anatomy_of, places_of
@@ -46,9 +44,6 @@ from compactd.client import Client, RpcError
 from compactd.core.tokens.usage import context_size, normalise
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Message
-from compactd.protocol.wire import StateResult
-
-T = TypeVar("T")
 
 ABOUT = f"""\
 Shows what uses the tokens of a session: what fills the context window, the largest
@@ -76,23 +71,25 @@ def run(options: Options, page: Page) -> int:
     """Read the file, ask the daemon, and print the result."""
     source = check_path(options.file)
     targets = _targets(options, source)
-    with Client() as client:
+    # The client is closed before the thread is waited for, so that Ctrl-C ends a running request.
+    with ThreadPoolExecutor(1) as thread, Client() as client:
         with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
             conversation = load(source)
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
             begun = start_session(client, conversation, model=options.model, window=options.window)
             session_id = begun.session_id
             facts = ask_model_facts(client, begun, conversation)
-            appended = BackgroundRequest(lambda: append(client, session_id, conversation.live))
+            appended = thread.submit(append, client, session_id, conversation.live)
             # This process counts the blocks of each message while the daemon counts the messages.
             counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
-            entry_ids = appended.answer()
+            entry_ids = appended.result()
             # Only `--what` shows the summary, and making it takes longer than everything else.
-            params = {"session_id": session_id, "dry_run": True, "plan_only": not options.what}
-            tried = BackgroundRequest(
-                lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+            tried = thread.submit(
+                lambda: client.session_compact(
+                    session_id=session_id, dry_run=True, plan_only=not options.what, timeout_s=TIMEOUT_S
+                )
             )
-            state = client.ask("agent/state", {"session_id": session_id}, StateResult)
+            state = client.agent_state(session_id=session_id)
             warnings = (*conversation.warnings, *begun.warnings)
             inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
         if page.is_drawn:
@@ -115,12 +112,12 @@ def run(options: Options, page: Page) -> int:
     return DONE
 
 
-def _preview(tried: BackgroundRequest[CompactionResult]) -> CompactionResult:
+def _preview(tried: Future[CompactionResult]) -> CompactionResult:
     """Wait for the compaction that is being tried, and return its result. If the context cannot be made small
     enough, return a result with `compacted` false instead of raising the error.
     """
     try:
-        return tried.answer()
+        return tried.result()
     except RpcError as error:
         if error.code != CannotFit.code:
             raise
@@ -134,9 +131,10 @@ def _smaller(client: Client, session_id: str, context: RequestBreakdown) -> Smal
     target = context.estimate // 4 // 1000 * 1000
     if not target:
         return None
-    params = {"session_id": session_id, "dry_run": True, "plan_only": True, "target_tokens": target}
     try:
-        result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+        result = client.session_compact(
+            session_id=session_id, dry_run=True, plan_only=True, target_tokens=target, timeout_s=TIMEOUT_S
+        )
     except RpcError:
         return None  # A compaction to this size is impossible.
     saved = context.scaled_result(result).tokens_saved
@@ -180,30 +178,6 @@ def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
                 f"cannot write {target}: {error.strerror}.", hint="Nothing was written."
             ) from error
     return {kind: make_encodable(str(target)) for kind, target in targets.items()}
-
-
-class BackgroundRequest(Generic[T]):
-    """A call that runs in a thread while the caller does something else."""
-
-    def __init__(self, ask: Callable[[], T]) -> None:
-        self._ask = ask
-        self._answers: list[T] = []
-        self._errors: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._answers.append(self._ask())
-        except BaseException as error:
-            self._errors.append(error)
-
-    def answer(self) -> T:
-        """Wait until the call has ended, and return its result. Raise what it raised."""
-        self._thread.join()
-        for error in self._errors:
-            raise error
-        return self._answers[0]
 
 
 class Counted(Struct, frozen=True, kw_only=True):
@@ -312,14 +286,9 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "the session file; - is standard input", is_file=True),
-        Option(
-            "--model",
-            "the session's model, if the file does not name it",
-            metavar="ID",
-            completed=models,
-        ),
-        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        FILE,
+        MODEL,
+        WINDOW,
         Flag("--what", "show the summary and what a compaction now would keep"),
         Option("--svg", "write a picture (SVG) to this file", metavar="FILE", is_file=True),
         Option(

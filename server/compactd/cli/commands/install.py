@@ -47,15 +47,10 @@ AFTER: dict[AgentName, tuple[str, ...]] = {
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    agent: str
+    agent: AgentName
     dry_run: bool
     no_statusline: bool
     settings: str | None
-
-
-def parse_agent(name: str) -> AgentName:
-    """Return the agent with this name, which the command line has already checked."""
-    return next(agent for agent in AGENTS if agent == name)
 
 
 def settings_place(agent: AgentName, given: str | None) -> Path:
@@ -74,7 +69,7 @@ def settings_place(agent: AgentName, given: str | None) -> Path:
 
 def run(options: Options, page: Page) -> int:
     """Add the hooks and show the change."""
-    agent = parse_agent(options.agent)
+    agent = options.agent
     path = settings_place(agent, options.settings)
     wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline)
     try:
@@ -125,6 +120,10 @@ def show(page: Page, change: FileChange, agent: AgentName, *, done: bool, alread
         page.line(f"{did if done else 'nothing was written:'} {change.path}")
 
 
+SETTINGS = Option(
+    "--settings", "change this settings file instead of the user's", metavar="FILE", is_file=True
+)
+
 COMMAND = Command(
     "install",
     Options,
@@ -134,7 +133,7 @@ COMMAND = Command(
         Argument("agent", ", ".join(AGENTS), choices=AGENTS),
         Flag("--dry-run", "only show the change"),
         Flag("--no-statusline", "do not change Claude Code's status line"),
-        Option("--settings", "change this settings file instead of the user's", metavar="FILE", is_file=True),
+        SETTINGS,
     ),
     examples=(
         ("compactd install claude-code --dry-run", "show what would change"),

@@ -15,7 +15,7 @@ from compactd.cli.framework.model_facts import full_model_name
 from compactd.cli.framework.page import LABEL, Look, Page, one_line, plural
 from compactd.client import Client
 from compactd.core.models.registry import Pricing
-from compactd.protocol.wire import ForgetResult, LadderStep, ListModelsResult, LookupResult
+from compactd.protocol.wire import LadderStep, LookupResult
 
 ABOUT = """\
 Shows what compactd knows about a model: claude-opus-4-5, openai/gpt-5,
@@ -44,17 +44,14 @@ def run(options: Options, page: Page) -> int:
         if options.forget:
             return _forget(client, options, page)
         if options.name is None:
-            found = client.ask("models/list", {"provider": options.provider}, ListModelsResult)
-            model_list.show(page, found, options.provider)
+            model_list.show(page, client.models_list(provider=options.provider), options.provider)
             return DONE
-        params: dict[str, object] = {
-            "model": options.name,
-            "provider": options.provider,
-            "base_url": options.base_url,
-        }
-        if options.explain:
-            params["explain"] = True
-        answer = client.ask("models/lookup", params, LookupResult)
+        answer = client.models_lookup(
+            model=options.name,
+            provider=options.provider,
+            base_url=options.base_url,
+            explain=options.explain,
+        )
     if page.is_json:
         page.json(answer)
     else:
@@ -76,18 +73,13 @@ def _wrong(options: Options) -> str:
 
 
 def _forget(client: Client, options: Options, page: Page) -> int:
-    params: dict[str, object] = {
-        "model": options.name,
-        "provider": options.provider,
-        "base_url": options.base_url,
-    }
-    if all(part is None for part in params.values()):
-        params = {"all": True}
-    forgotten = client.ask("models/forget", params, ForgetResult).forgotten
+    name, provider, base_url = options.name, options.provider, options.base_url
+    is_all = name is None and provider is None and base_url is None
+    forgotten = client.models_forget(model=name, provider=provider, base_url=base_url, all=is_all).forgotten
     what = [
-        options.name or "",
-        f"of {options.provider}" if options.provider else "",
-        f"at {options.base_url}" if options.base_url else "",
+        name or "",
+        f"of {provider}" if provider else "",
+        f"at {base_url}" if base_url else "",
     ]
     of_what = one_line(" ".join(part for part in what if part))
     if page.is_json:

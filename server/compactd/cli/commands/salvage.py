@@ -31,9 +31,8 @@ from compactd.storage.journal_records import as_appended, encode_record, scan
 _decode = msgspec.json.Decoder(Entry).decode
 
 
-def salvage(data: bytes) -> tuple[bytes, int] | None:
-    """Return (a new journal of the readable records in `data`, the number of records); None if the first
-    record is lost.
+def salvage(data: bytes) -> bytes | None:
+    """Return a new journal of the readable records in `data`; None if the first record is lost.
 
     Entries keep their order and get new numbers. A reference to a lost entry becomes a reference to a
     neighbour of that entry, or is removed. O(bytes).
@@ -48,10 +47,8 @@ def salvage(data: bytes) -> tuple[bytes, int] | None:
             continue
     if not entries or not isinstance(entries[0], Opened):
         return None
-    whole = _renumber(entries)
-    return b"".join(encode_record(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(whole)), len(
-        whole
-    )
+    encode = msgspec.json.encode
+    return b"".join(encode_record(seq, encode(entry)) for seq, entry in enumerate(_renumber(entries)))
 
 
 class _Names:
@@ -102,9 +99,9 @@ def _renumber(entries: Sequence[Entry]) -> list[Entry]:
             continue
         if isinstance(renamed, Appended | Compacted | Pruned):
             count += 1
-            parent = f"e{count - 1}" if entry_parent(entry) is not None and count > 1 else None
+            parent = f"e{count - 1}" if renamed.parent is not None and count > 1 else None
             # A lost parent is replaced by the nearest entry before it.
-            parent = names.before(entry_parent(entry)) or parent
+            parent = names.before(renamed.parent) or parent
             renamed = replace(renamed, id=f"e{count}", parent=parent)
             if not isinstance(renamed, Appended):
                 steps.add(renamed.id)
@@ -112,13 +109,6 @@ def _renumber(entries: Sequence[Entry]) -> list[Entry]:
             continue
         kept.append(renamed)
     return kept
-
-
-def entry_parent(entry: Entry) -> str | None:
-    """Return the id of the entry that `entry` follows; None for the first entry and for records that are not
-    on a branch.
-    """
-    return entry.parent if isinstance(entry, Appended | Compacted | Pruned) else None
 
 
 def _rename(entry: Entry, names: _Names) -> Entry | None:

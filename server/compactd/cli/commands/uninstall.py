@@ -6,11 +6,11 @@ import os
 
 from msgspec import Struct
 
-from compactd.cli.commands.install import parse_agent, settings_place, show
-from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.commands.install import SETTINGS, settings_place, show
+from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
-from compactd.integrations.hooks.events import AGENTS
+from compactd.integrations.hooks.events import AGENTS, AgentName
 from compactd.integrations.hooks.install import CannotChange, removal, uninstall
 
 ABOUT = """\
@@ -23,14 +23,14 @@ entries are removed. Copied sessions stay: `compactd sessions delete ID` deletes
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    agent: str
+    agent: AgentName
     dry_run: bool
     settings: str | None
 
 
 def run(options: Options, page: Page) -> int:
     """Remove the hooks and show the change."""
-    agent = parse_agent(options.agent)
+    agent = options.agent
     path = settings_place(agent, options.settings)
     try:
         change = removal(path, agent, os.environ)
@@ -51,7 +51,7 @@ COMMAND = Command(
     params=(
         Argument("agent", ", ".join(AGENTS), choices=AGENTS),
         Flag("--dry-run", "only show the change"),
-        Option("--settings", "change this settings file instead of the user's", metavar="FILE", is_file=True),
+        SETTINGS,
     ),
     examples=(("compactd uninstall claude-code", "remove the hooks from Claude Code"),),
 )

@@ -8,26 +8,33 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.complete import models
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import recorded_with_lookup
 from compactd.cli.framework.model_facts import counter_of
-from compactd.cli.framework.page import Look, Page, make_encodable, one_line, plural, shorten_to_columns
+from compactd.cli.framework.options import MODEL, WINDOW
+from compactd.cli.framework.page import (
+    STYLES,
+    Look,
+    Page,
+    make_encodable,
+    one_line,
+    plural,
+    shorten_to_columns,
+)
 from compactd.cli.inspect.markup import short
 from compactd.cli.watch.agents import AGENTS, newest
 from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched, WatchLimits
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
 from compactd.core.text.escape_invisible import visible_json
-from compactd.protocol.wire import LookupResult, StartResult, StateResult
+from compactd.protocol.wire import LookupResult
 
 ABOUT = """\
 Shows how full the context of a running agent is, in one line that is updated when the
@@ -52,8 +59,6 @@ SEARCHES = 10
 SOON = 3
 """The line is highlighted if a compaction is due in at most this many turns."""
 
-_STYLES = {"": "", "due": "yellow", "bad": "red"}
-
 
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
@@ -76,7 +81,7 @@ def run(options: Options, page: Page) -> int:
     known = _LimitsCache(options.model, options.window)
     if options.once:
         return _show_once(options, known, page)
-    out: _Out = _JsonLines() if page.is_json else _Line(page) if page.is_drawn else _Lines()
+    out = _JsonLines() if page.is_json else _Line(page) if page.is_drawn else _Lines()
     try:
         _follow(options, known, out)
     finally:
@@ -109,7 +114,7 @@ def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:
             return NOTHING_TO_DO
 
 
-def _follow(options: Options, known: _LimitsCache, out: _Out) -> NoReturn:
+def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line) -> NoReturn:
     """Read the session file again and again and print what changed, until Ctrl-C or until nobody reads the
     output. Never returns."""
     watched: Watched | None = None
@@ -144,9 +149,7 @@ class _LimitsCache:
         self._found: dict[str | None, LookupResult | None] = {}
         self._answers: dict[tuple[str | None, int | None], WatchLimits] = {}
 
-    def limits(
-        self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
-    ) -> WatchLimits:
+    def limits(self, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]) -> WatchLimits:
         """Return the limits of the model given on the command line, otherwise of `model`.
 
         The window is the one given on the command line, otherwise the one that the file shows (`evidence`,
@@ -160,7 +163,7 @@ class _LimitsCache:
         window = self._window or recorded.window
         if (name, window) not in self._answers:
             with Client() as client:
-                self._answers[name, window] = self._request_limits(client, name, window)
+                self._answers[name, window], self._found[name] = _ask_daemon(client, name, window)
         limits = self._answers[name, window]
         if recorded.window is None or recorded.window != limits.window:
             return limits
@@ -171,20 +174,13 @@ class _LimitsCache:
             is_estimate=recorded.is_estimate,
         )
 
-    def _request_limits(self, client: Client, model: str | None, window: int | None) -> WatchLimits:
-        limits, self._found[model] = _ask_daemon(client, model, window)
-        return limits
-
 
 def _ask_daemon(
     client: Client, model: str | None, window: int | None
 ) -> tuple[WatchLimits, LookupResult | None]:
-    params = {"persist": False, "model": model, "context_window": window}
-    session_id = client.ask("session/start", params, StartResult).session_id
-    state = client.ask("agent/state", {"session_id": session_id}, StateResult)
-    lookup = None
-    if state.model is not None:
-        lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
+    started = client.session_start(persist=False, model=model, context_window=window)
+    state = client.agent_state(session_id=started.session_id)
+    lookup = None if state.model is None else client.models_lookup(model=state.model)
     limits = WatchLimits(
         model=state.model,
         window=state.token_usage.context_window,
@@ -262,21 +258,6 @@ def reading_facts(reading: ContextReading) -> dict[str, object]:
     }
 
 
-class _Out(Protocol):
-    """An output for readings: lines, JSON lines, or one line of a terminal."""
-
-    has_shown: bool
-
-    def show(self, reading: ContextReading) -> None:
-        """Show a new reading."""
-
-    def show_missing(self, why: str) -> None:
-        """Show why there is no reading."""
-
-    def end(self) -> None:
-        """Restore the terminal."""
-
-
 class _Lines:
     """An output that prints the line whenever it has changed. If there is no reading, it says why on standard
     error, once.
@@ -350,7 +331,7 @@ class _Line:
 
         if seen != self._last:
             self._last = seen
-            text = Text(seen[0], style=_STYLES[seen[1]], no_wrap=True, overflow="ellipsis")
+            text = Text(seen[0], style=STYLES[seen[1]], no_wrap=True, overflow="ellipsis")
             self._live.update(text, refresh=True)
 
     def end(self) -> None:
@@ -368,13 +349,8 @@ COMMAND = Command(
             "--agent", "watch the newest session of this agent in this folder", metavar="NAME", choices=AGENTS
         ),
         Flag("--once", "print the line once and exit, for a status line"),
-        Option(
-            "--model",
-            "the session's model, if the file does not name it",
-            metavar="ID",
-            completed=models,
-        ),
-        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        MODEL,
+        WINDOW,
     ),
     examples=(
         ("compactd watch --agent claude-code", "watch Claude Code's session in this folder"),

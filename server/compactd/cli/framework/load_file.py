@@ -11,9 +11,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd import __version__
+from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import USAGE, CommandError
 from compactd.cli.framework.page import plural
-from compactd.cli.inspect.journal_report import read_journal
+from compactd.cli.inspect.journal_report import with_journal
 from compactd.client import Client
 from compactd.core.budget.profiles import DEFAULT_WINDOW
 from compactd.core.budget.recorded_window import (
@@ -30,7 +31,7 @@ from compactd.formats.files.session_file import MessageLine, SessionFile, live_p
 from compactd.formats.files.session_formats import SESSION_FORMATS, title_of
 from compactd.formats.files.source import FILE_BYTES, read_source, too_large
 from compactd.protocol.errors import CompactdError, FormatNotSupported, LimitExceeded
-from compactd.protocol.wire import AppendResult, LookupResult, StartResult
+from compactd.protocol.wire import LookupResult, StartResult
 
 BATCH_BYTES = 8_000_000
 """The largest total size in bytes of the messages in one `session/append`. It is far below the daemon's limit
@@ -46,40 +47,6 @@ SUPPORTED_FILES_HINT = fill(
     "neutral format, as a JSON list or as one message per line.",
     84,
 )
-
-
-class LoadedConversation(Struct, frozen=True, kw_only=True):
-    """A session file that was read and repaired, ready to be appended to a session."""
-
-    format: str
-    name: str
-    """The session's id, shortened if it is a UUID. The file's name if the file has no id."""
-    session_id: str | None
-    title: str | None
-    model: str | None
-    messages: tuple[MessageLine, ...]
-    """All messages, oldest first, without a leading system prompt."""
-    live: tuple[MessageLine, ...]
-    """The messages that are still in the context: those from the last summary on. For a compactd journal, the
-    view.
-    """
-    live_numbers: tuple[int, ...]
-    """For each message of `live`, its number in `messages`, from 1; 0 for a summary that compactd wrote."""
-    system_prompt: str | None
-    tools: tuple[Raw, ...]
-    working_dir: str | None
-    compactions: int
-    compacted_after: tuple[int, ...]
-    """For each compaction whose summary is not in `messages`: how many of `messages` came before it."""
-    context_window: int | None
-    """The context window that the file records for its session, in tokens."""
-    evidence: tuple[Evidence, ...]
-    """The numbers in the file that say something about the window of `model`."""
-    accepted: tuple[int, ...]
-    """Sizes in tokens of the requests that `model` answered, from the usage reports in the file."""
-    recorded: Recorded | None = None
-    """For a compactd journal: what it recorded about the window when the session was imported."""
-    warnings: tuple[str, ...]
 
 
 def check_path(path: str) -> Path:
@@ -168,22 +135,7 @@ def load_session(path: Path, data: bytes, file: SessionFile) -> LoadedConversati
     journal, messages, context and window come from the journal's own entries.
     """
     conversation = conversation_of(path, file)
-    journal = read_journal(data) if file.format == "compactd" else None
-    if journal is None:
-        return conversation
-    return replace(
-        conversation,
-        messages=journal.messages,
-        live=journal.live,
-        live_numbers=journal.live_numbers,
-        system_prompt=journal.system_prompt,
-        tools=journal.tools,
-        compacted_after=journal.compacted_after,
-        context_window=journal.context_window,
-        evidence=(),
-        accepted=(),
-        recorded=journal.recorded,
-    )
+    return with_journal(conversation, data) if file.format == "compactd" else conversation
 
 
 def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
@@ -227,7 +179,7 @@ def _short_id(session_id: str) -> str:
 
 
 class DaemonSession(Struct, frozen=True, kw_only=True):
-    """A session that was started in a daemon and has no messages yet."""
+    """A session that was started in a daemon."""
 
     started: StartResult
     recorded: Recorded
@@ -246,15 +198,6 @@ class DaemonSession(Struct, frozen=True, kw_only=True):
         return (*self.started.warnings, *self.recorded.doubts)
 
 
-class AppendedConversation(Struct, frozen=True, kw_only=True):
-    """A conversation that was appended to a session of a daemon."""
-
-    session_id: str
-    begun: DaemonSession
-    entry_ids: tuple[str, ...]
-    """One entry id per message."""
-
-
 def append_conversation(
     client: Client,
     conversation: LoadedConversation,
@@ -262,16 +205,15 @@ def append_conversation(
     model: str | None,
     window: int | None,
     live_only: bool = False,
-) -> AppendedConversation:
-    """Start a session that is kept in memory only, and append the messages.
+) -> DaemonSession:
+    """Start a session that is kept in memory only, append the messages, and return the session.
 
     `model` and `window` (tokens) replace what the file says. With `live_only`, only the messages that are
     still in the context are appended.
     """
     begun = start_session(client, conversation, model=model, window=window)
-    lines = conversation.live if live_only else conversation.messages
-    entry_ids = append(client, begun.session_id, lines)
-    return AppendedConversation(session_id=begun.session_id, begun=begun, entry_ids=entry_ids)
+    append(client, begun.session_id, conversation.live if live_only else conversation.messages)
+    return begun
 
 
 def start_session(
@@ -288,20 +230,16 @@ def start_session(
     if given is None and model in (None, conversation.model):
         evidence, accepted = conversation.evidence, conversation.accepted
         recorded = conversation.recorded or recorded_of(client, conversation.model, evidence, accepted)
-    started = client.ask(
-        "session/start",
-        {
-            "persist": False,
-            "model": model or conversation.model,
-            "context_window": given or recorded.window,
-            "system_prompt": conversation.system_prompt,
-            "tools": conversation.tools or None,
-            # No `cwd`: the folder that the file names may have trusted settings, and those are not meant for
-            # this file.
-            "title": conversation.title,
-            "client": {"name": "compactd command line", "version": __version__},
-        },
-        StartResult,
+    started = client.session_start(
+        persist=False,
+        model=model or conversation.model,
+        context_window=given or recorded.window,
+        system_prompt=conversation.system_prompt,
+        tools=conversation.tools or None,
+        # No `working_dir`: the folder that the file names may have trusted settings, and those are not meant
+        # for this file.
+        title=conversation.title,
+        client={"name": "compactd command line", "version": __version__},
         timeout_s=TIMEOUT_S,
     )
     return DaemonSession(started=started, recorded=recorded)
@@ -313,7 +251,7 @@ def recorded_of(
     """Return what a session's file shows about its window, compared with the daemon's facts about its model.
     `evidence` and `accepted` are the fields of `LoadedConversation`.
     """
-    found = None if model is None else client.ask("models/lookup", {"model": model}, LookupResult)
+    found = None if model is None else client.models_lookup(model=model)
     return recorded_with_lookup(found, evidence, accepted)
 
 
@@ -337,8 +275,8 @@ def append(client: Client, session_id: str, lines: Sequence[MessageLine]) -> tup
     """Append messages in batches. Return the entry id of each."""
     entry_ids: list[str] = []
     for batch in _batches(lines):
-        params = {"session_id": session_id, "messages": batch}
-        entry_ids += client.ask("session/append", params, AppendResult, timeout_s=TIMEOUT_S).entry_ids
+        done = client.session_append(session_id=session_id, messages=batch, timeout_s=TIMEOUT_S)
+        entry_ids += done.entry_ids
     return tuple(entry_ids)
 
 

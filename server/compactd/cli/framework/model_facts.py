@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.framework.load_file import DaemonSession, LoadedConversation
+from compactd.cli.framework.conversation import LoadedConversation
+from compactd.cli.framework.load_file import DaemonSession
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
 from compactd.core.budget.recorded_window import Recorded
@@ -109,10 +110,8 @@ def ask_model_facts(client: Client, begun: DaemonSession, conversation: LoadedCo
     """Ask the daemon what it knows about the model of the session `begun`, and count the tokens of the
     conversation's system prompt and tools.
     """
-    state = client.ask("agent/state", {"session_id": begun.session_id}, StateResult)
-    lookup = None
-    if state.model is not None:
-        lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
+    state = client.agent_state(session_id=begun.session_id)
+    lookup = None if state.model is None else client.models_lookup(model=state.model)
     counter = counter_of(state, lookup)
     tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
     return ModelFacts(

@@ -13,15 +13,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd._runtime.programs import project_root
-from compactd.cli.framework.command import Flag
 from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.cli.framework.page import one_line
 from compactd.client import Client
-from compactd.protocol.wire import ContextResult
-
-FORCE = Flag("--force", "replace an existing file without asking")
-"""The flag of every command that writes to a file which the user names."""
 
 
 def check_writable(path: str, source: Path, *, force: bool) -> Path:
@@ -106,8 +101,7 @@ def write_context(client: Client, session_id: str, target: Path, source_format: 
     completely or not at all. Raise `CommandError` if it cannot be written.
     """
     shape = "openai" if source_format == "openai" else "neutral"
-    params = {"session_id": session_id, "format": shape}
-    context = client.ask("session/context", params, ContextResult, timeout_s=TIMEOUT_S)
+    context = client.session_context(session_id=session_id, format=shape, timeout_s=TIMEOUT_S)
     messages = [_without_report(raw) for raw in context.messages]
     if isinstance(context.system, str):
         messages.insert(0, Raw(msgspec.json.encode({"role": "system", "content": context.system})))

@@ -33,7 +33,8 @@ Look = Literal["", "due", "bad"]
 exceeded or something failed. The text of the line does not depend on the colour.
 """
 
-_STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
+STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
+"""Colour -> its style in rich."""
 
 
 def without_controls(text: str) -> str:
@@ -118,45 +119,34 @@ class Page:
 
     def line(self, text: str = "", look: Look = "") -> None:
         """Print one line, wrapped in a terminal."""
-        text = without_controls(text)
-        if self.is_drawn:
-            self._print_wrapped(text, 0, look)
-        else:
-            sys.stdout.write(f"{text}\n")
+        self._print(without_controls(text), 0, look)
 
     def row(self, label: str, text: str, look: Look = "", *, columns: int = LABEL) -> None:
         """Print a label and a text. In a terminal, the text is wrapped, and further lines begin below its
         first word. `columns`: the width of the label.
         """
-        line = f"{label:<{columns}}{without_controls(text)}".replace("\n", " ")
-        if self.is_drawn:
-            self._print_wrapped(line, columns, look)
-        else:
-            sys.stdout.write(f"{line}\n")
+        self._print(f"{label:<{columns}}{without_controls(text)}".replace("\n", " "), columns, look)
 
     def figure(self, label: str, number: str, text: str, look: Look = "") -> None:
         """Print a row: a label, a right-aligned number, and a text that says where the number comes from."""
         head = f"{label:<{LABEL}}{number:>{NUMBER}}   "
-        line = head + one_line(text)
-        if self.is_drawn:
-            self._print_wrapped(line, len(head), look)
-        else:
-            sys.stdout.write(f"{line}\n")
+        self._print(head + one_line(text), len(head), look)
 
     def text(self, text: str) -> None:
         """Print a text of several lines. In a terminal, lines are wrapped and list items indented."""
         for line in without_controls(text).split("\n"):
-            if not self.is_drawn:
-                sys.stdout.write(f"{line}\n")
-                continue
             begin = len(line) - len(line.lstrip(" "))
-            self._print_wrapped(line, begin + 2 if line[begin : begin + 2] == "- " else begin, "")
+            self._print(line, begin + 2 if line[begin : begin + 2] == "- " else begin, "")
 
-    def _print_wrapped(self, line: str, indent: int, look: Look) -> None:
+    def _print(self, line: str, indent: int, look: Look) -> None:
+        """Print a line. In a terminal, it is wrapped, and further lines are indented by `indent` columns."""
+        if not self.is_drawn:
+            sys.stdout.write(f"{line}\n")
+            return
         from rich.text import Text
 
         console = self.console
-        first = Text(line.expandtabs(TAB), style=_STYLES[look])
+        first = Text(line.expandtabs(TAB), style=STYLES[look])
         if first.cell_len <= console.width:
             console.print(first)
             return

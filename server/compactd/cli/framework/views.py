@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.cli.inspect.anatomy import description_of
-from compactd.cli.inspect.context import breakdown_of
+from compactd.cli.inspect.context import breakdown_of, round_each
 from compactd.core.history.active_steps import ViewStep
 from compactd.core.history.entries import Compacted, Entry, Item, View
-from compactd.core.history.state import SessionState
+from compactd.core.history.state import replay
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import CompactionResult, ToolCall
 from compactd.storage.journal_records import scan
@@ -80,32 +80,24 @@ def last_change(
     try:
         decode = msgspec.json.Decoder(Entry).decode
         entries: list[Entry] = [decode(record) for record in found.records]
-        whole = _replay(entries)
-        steps = whole.steps_in_force()
+        steps = replay(entries, decode_message).steps_in_force()
         return _change(entries, steps[-1], working_dir, used) if steps else None
     except (msgspec.MsgspecError, LookupError) as error:
         raise ValueError("the journal is damaged") from error
-
-
-def _replay(entries: Sequence[Entry]) -> SessionState:
-    state = SessionState(decode_message)
-    for entry in entries:
-        state.apply(entry)
-    return state
 
 
 def _change(
     entries: Sequence[Entry], step: ViewStep, working_dir: str | None, used: int | None
 ) -> CompactionChange:
     at = next(n for n, entry in enumerate(entries) if isinstance(entry, type(step)) and entry.id == step.id)
-    state = _replay(entries[:at])
+    state = replay(entries[:at], decode_message)
     before = state.view()
     parts = {"fixed": sum(state.fixed), "messages": before.tokens}
     context = breakdown_of(parts, state.size if used is None else used)
     state.apply(entries[at])
     after = state.view()
     found = list(_rows(before, after, step, working_dir))
-    tokens = context.scaled_each([row.tokens for row in found])
+    tokens = round_each((row.tokens for row in found), context.scaled)
     rows = tuple(
         replace(row, tokens=now, tokens_after=now if row.tokens_after == row.tokens else then)
         for row, now, then in zip(

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from compactd.cli.framework.page import one_line, plural
+from compactd.cli.framework.page import plural
+from compactd.cli.inspect.context import round_each
+from compactd.cli.inspect.markup import clip_to
 from compactd.core.extract.file_operations import Json, arguments_of, is_change, is_search, paths_in
 from compactd.core.history.entries import is_summary
 from compactd.core.history.message_kinds import is_request
@@ -140,15 +142,9 @@ def divide(message: Message, tokens: int) -> Mapping[str, int]:
     for block in message.content:
         part = part_of(block, message)
         estimates[part] = estimates.get(part, 0) + block_tokens(block, ScriptAware())
-    whole = sum(estimates.values())
-    parts: dict[str, int] = {}
-    done = given = 0
-    for part, estimate in estimates.items():
-        # Rounding the running sum leaves no remainder.
-        done += estimate
-        until = round(tokens * done / whole) if whole else 0
-        parts[part], given = until - given, until
-    return parts
+    whole = max(1, sum(estimates.values()))
+    shares = round_each(estimates.values(), lambda done: round(tokens * done / whole))
+    return dict(zip(estimates, shares, strict=True))
 
 
 def description_of(
@@ -172,7 +168,7 @@ def description_of(
         elif not what:
             what = _beginning(block)
         kind = kind or _kind_of(block, message)
-    return kind or message.role, _clip(one_line(what))
+    return kind or message.role, clip_to(what, WHAT_CHARS)
 
 
 def part_of(block: Block, message: Message) -> str:
@@ -214,14 +210,10 @@ def _entry(
         tokens=tokens,
         turn=place.turn,
         message=place.number,
-        what=_clip(one_line(what)),
+        what=clip_to(what, WHAT_CHARS),
         note=", ".join(notes),
         failed=failed,
     )
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= WHAT_CHARS else f"{text[: WHAT_CHARS - 1].rstrip()}…"
 
 
 def _kind_of(block: Block, message: Message) -> str:

@@ -7,7 +7,8 @@ the part `NOT_IN_FILE`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate, pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,26 +44,20 @@ class RequestBreakdown(Struct, frozen=True, kw_only=True):
         """
         return estimate if self.estimate <= self.used else round(estimate * self.used / self.estimate)
 
-    def scaled_each(self, estimates: Sequence[int]) -> list[int]:
-        """Return the size to show for each of `estimates`. The sizes are rounded so that their sum is
-        `scaled(sum(estimates))`.
-        """
-        shown: list[int] = []
-        done = given = 0
-        for tokens in estimates:
-            # Rounding the running sum leaves no remainder.
-            done += tokens
-            until = self.scaled(done)
-            shown.append(until - given)
-            given = until
-        return shown
-
     def scaled_result(self, result: CompactionResult) -> CompactionResult:
         """Return `result` with the sizes of the whole request instead of the daemon's: `used` before the
         compaction, and `used` minus the saved tokens after it. The saved tokens are scaled like an estimate.
         """
         saved = min(self.used, self.scaled(result.tokens_saved))
         return replace(result, tokens_before=self.used, tokens_after=self.used - saved, tokens_saved=saved)
+
+
+def round_each(values: Iterable[int], rounded: Callable[[int], int]) -> list[int]:
+    """Return each of `values` as `rounded` changes it, but so that the sum of the results is
+    `rounded(sum(values))`: the running sum is rounded, which leaves no remainder.
+    """
+    ends = [rounded(total) for total in accumulate(values)]
+    return [end - start for start, end in pairwise((0, *ends))]
 
 
 def breakdown_of(estimates: Mapping[str, int], used: int) -> RequestBreakdown:
@@ -74,5 +69,5 @@ def breakdown_of(estimates: Mapping[str, int], used: int) -> RequestBreakdown:
     """
     estimate = sum(estimates.values())
     context = RequestBreakdown(used=used, parts={}, estimate=estimate)
-    parts = dict(zip(estimates, context.scaled_each(tuple(estimates.values())), strict=True))
+    parts = dict(zip(estimates, round_each(estimates.values(), context.scaled), strict=True))
     return replace(context, parts={**parts, NOT_IN_FILE: max(0, used - estimate)})

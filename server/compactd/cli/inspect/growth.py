@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -12,6 +13,8 @@ from compactd.core.history.entries import is_summary
 from compactd.core.tokens.counting import Counter, message_tokens
 from compactd.core.tokens.usage import context_size, normalise, visible_output
 from compactd.protocol.messages import Message
+
+T = TypeVar("T")
 
 LEVELS = "▁▂▃▄▅▆▇█"
 MIN_GROWTH_POINTS = 3
@@ -118,6 +121,12 @@ def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | Non
         if each > 0:
             return Forecast(steps=max(1, -(-(threshold - used) // each)), unit=unit, tokens_each=each)
     return None
+
+
+def thin(values: Sequence[T], most: int) -> list[T]:
+    """Return at most `most` of `values`, evenly chosen, including the last."""
+    count = min(most, len(values))
+    return [values[(at + 1) * len(values) // count - 1] for at in range(count)]
 
 
 def sparkline(values: Sequence[int], width: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
+from compactd.cli.framework.conversation import LoadedConversation
 from compactd.core.budget.recorded_window import Recorded
 from compactd.core.history.entries import Entry, EntryId, UsageReported
 from compactd.core.history.state import SessionState
@@ -16,31 +17,16 @@ from compactd.protocol.messages import Message
 from compactd.storage.journal_records import scan
 
 
-class JournalReport(Struct, frozen=True, kw_only=True):
-    """A session as its journal describes it."""
+def with_journal(conversation: LoadedConversation, data: bytes) -> LoadedConversation:
+    """Return `conversation` with the messages, the context and the window that its journal `data` records. It
+    stays unchanged if the journal is damaged or has another version. O(bytes).
 
-    messages: tuple[MessageLine, ...]
-    """All messages of the current branch, oldest first, each with the usage report of its request."""
-    live: tuple[MessageLine, ...]
-    """What the next request contains: summary, pinned messages, recent messages. A message has its usage
-    report only if that report describes this context.
+    `messages` become those of the current branch, each with the usage report of its request. `live` becomes
+    the view. There, a message has its usage report only if that report describes this context.
     """
-    live_numbers: tuple[int, ...]
-    """For each message of `live`, its number in `messages`, from 1; 0 for a summary."""
-    compacted_after: tuple[int, ...]
-    """For each compaction that was not undone: how many of `messages` came before it."""
-    system_prompt: str | None
-    tools: tuple[Raw, ...]
-    context_window: int | None
-    recorded: Recorded
-    """The window that the imported file showed, if the session was imported."""
-
-
-def read_journal(data: bytes) -> JournalReport | None:
-    """Return the session in `data`; None if the journal is damaged or has another version. O(bytes)."""
     found = scan(data)
     if found.damage is not None or not found.records:
-        return None
+        return conversation
     decode = msgspec.json.Decoder(Entry).decode
     state, reports = SessionState(decode_message), dict[EntryId, UsageReported]()
     try:
@@ -50,12 +36,13 @@ def read_journal(data: bytes) -> JournalReport | None:
             if isinstance(entry, UsageReported) and entry.entry_id is not None:
                 reports[entry.entry_id] = entry
     except (msgspec.MsgspecError, LookupError, ValueError):
-        return None
+        return conversation
     originals = state.path_items()
     numbers = {item.entry_id: number for number, item in enumerate(originals, start=1)}
     items = state.view().items
     now = {entry_id for entry_id, report in reports.items() if report.epoch == state.epoch}
-    return JournalReport(
+    return replace(
+        conversation,
         messages=tuple(_line(item.message, item.source, reports.get(item.entry_id)) for item in originals),
         live=tuple(
             _line(item.message, item.source, reports[item.entry_id] if item.entry_id in now else None)
@@ -66,6 +53,8 @@ def read_journal(data: bytes) -> JournalReport | None:
         system_prompt=state.system_prompt,
         tools=state.tools,
         context_window=state.model.context_window,
+        evidence=(),
+        accepted=(),
         recorded=Recorded(window=state.model.recorded_window, source=state.model.recorded_source),
     )
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 from msgspec import Struct
 
 from compactd.cli.framework.load_file import describe
@@ -13,18 +10,14 @@ from compactd.cli.inspect.anatomy import PARTS, ContextBlock
 from compactd.cli.inspect.bar import NAMES, share
 from compactd.cli.inspect.context import NOT_IN_FILE
 from compactd.cli.inspect.cost import price_of
+from compactd.cli.inspect.growth import GrowthPoint, thin
 from compactd.cli.inspect.render import TILES, Figure, Inspected, figures_of, preview_rows, preview_text
 from compactd.core.tokens.usage import context_size, normalise
-
-T = TypeVar("T")
-
-FIXED = ("system", "tools", NOT_IN_FILE)
-"""The parts that `Picture.rest_tokens` does not include: system prompt and tools."""
 
 KINDS = {
     "system": "fixed",
     "tools": "fixed",
-    "not_in_file": "fixed",
+    NOT_IN_FILE: "fixed",
     "results": "results",
     "calls": "calls",
     "summary": "summary",
@@ -32,10 +25,9 @@ KINDS = {
     "text": "text",
     "reasoning": "text",
 }
-"""Part -> the name of its colour, which is a CSS class."""
-
-ORDER = ("system", "tools", "not_in_file", "results", "calls", "summary", "user", "text", "reasoning")
-"""The parts in their order along the bar, which is the same as in the terminal."""
+"""Part -> the name of its colour, which is a CSS class. The parts are in their order along the bar, which is
+the same as in the terminal.
+"""
 
 _ENTRY_KINDS = {"tool result": "results", "tool call": "calls", "system": "fixed"}
 
@@ -50,15 +42,6 @@ class PicturePart(Struct, frozen=True):
     kind: str
     tokens: int
     share: str
-
-
-class Point(Struct, frozen=True):
-    """The size of the context after an answer."""
-
-    turn: int
-    tokens: int
-    since: int
-    """The number of compactions before the answer."""
 
 
 class CostPoint(Struct, frozen=True):
@@ -87,7 +70,8 @@ class Picture(Struct, frozen=True, kw_only=True):
     rest_count: int
     """The number of entries that are not in `entries`."""
     rest_tokens: int
-    points: tuple[Point, ...]
+    """Tokens of these entries, without system prompt and tools."""
+    points: tuple[GrowthPoint, ...]
     measured: bool
     """True if the points come from a provider's reports; otherwise they are estimates."""
     compactions: tuple[int, ...]
@@ -102,7 +86,7 @@ def picture_of(seen: Inspected) -> Picture:
     """Return everything that the picture shows. O(messages)."""
     conversation = seen.conversation
     entries = seen.anatomy.largest[:TILES]
-    parts = seen.context.parts
+    fixed = sum(seen.context.parts[name] for name, kind in KINDS.items() if kind == "fixed")
     shown = sum(entry.tokens for entry in entries)
     return Picture(
         title=one_line(conversation.title or conversation.name),
@@ -113,15 +97,15 @@ def picture_of(seen: Inspected) -> Picture:
         threshold=seen.gauge.threshold,
         is_guess=seen.gauge.is_guess,
         parts=tuple(
-            PicturePart(NAMES.get(name, name), KINDS[name], seen.gauge.parts[name], share(seen.gauge, name))
-            for name in ORDER
+            PicturePart(NAMES.get(name, name), kind, seen.gauge.parts[name], share(seen.gauge, name))
+            for name, kind in KINDS.items()
             if seen.gauge.parts.get(name)
         ),
         figures=tuple(figures_of(seen)),
         entries=entries,
         rest_count=max(0, seen.anatomy.count - len(entries)),
-        rest_tokens=max(0, seen.context.used - sum(parts[name] for name in FIXED) - shown),
-        points=tuple(Point(size.turn, size.tokens, size.since) for size in thin(seen.growth.sizes, POINTS)),
+        rest_tokens=max(0, seen.context.used - fixed - shown),
+        points=tuple(thin(seen.growth.sizes, POINTS)),
         measured=seen.growth.measured,
         compactions=seen.growth.compactions,
         spent=tuple(thin(_spent(seen), POINTS)),
@@ -133,13 +117,6 @@ def picture_of(seen: Inspected) -> Picture:
 def kind_of(entry: ContextBlock) -> str:
     """Return the name of an entry's colour, which is a CSS class."""
     return _ENTRY_KINDS.get(entry.kind, entry.kind if entry.kind in PARTS else "text")
-
-
-def thin(values: Sequence[T], most: int) -> list[T]:
-    """Return at most `most` of `values`, evenly chosen, including the last."""
-    if len(values) <= most:
-        return list(values)
-    return [values[(at + 1) * len(values) // most - 1] for at in range(most)]
 
 
 def _spent(seen: Inspected) -> list[CostPoint]:

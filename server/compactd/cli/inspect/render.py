@@ -8,15 +8,16 @@ from shutil import get_terminal_size
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.framework.load_file import LoadedConversation, describe
+from compactd.cli.framework.conversation import LoadedConversation
+from compactd.cli.framework.load_file import describe
 from compactd.cli.framework.load_file import session_facts as facts_of_file
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts
-from compactd.cli.framework.page import LABEL, WIDEST, Look, Page, plural, shorten_to_columns
+from compactd.cli.framework.page import LABEL, STYLES, WIDEST, Look, Page, plural, shorten_to_columns
 from compactd.cli.inspect.anatomy import Anatomy, ContextBlock, MessagePlace
 from compactd.cli.inspect.bar import WHOLE_BAR, Gauge, bar, legend_of
 from compactd.cli.inspect.context import RequestBreakdown
 from compactd.cli.inspect.cost import Cost
-from compactd.cli.inspect.growth import MIN_GROWTH_POINTS, Forecast, Growth, sparkline
+from compactd.cli.inspect.growth import MIN_GROWTH_POINTS, Forecast, Growth, sparkline, thin
 from compactd.core.budget.recorded_window import CLAUDE_CODE_BUFFER
 from compactd.core.models.registry import Pricing
 from compactd.protocol.messages import CompactionResult
@@ -25,7 +26,6 @@ POINTS = 48
 """The most bars of the line that shows the growth in a terminal."""
 
 POINTS_IN_A_PIPE = 12
-_BAR_STYLES = {"": "", "due": "yellow", "bad": "red"}
 MAX_NAMED_ENTRIES = 10
 """How many of the largest entries are listed."""
 TILES = 400
@@ -140,7 +140,7 @@ def _bar(page: Page, seen: Inspected) -> None:
             page.line(line)
     else:
         # The bar may be wider than text: one cell per percent.
-        for line, style in ((first, _BAR_STYLES[look]), *((line, "") for line in rest)):
+        for line, style in ((first, STYLES[look]), *((line, "") for line in rest)):
             if len(line) > page.width and not line.startswith("▐") and "↑" not in line:
                 page.line(line)  # the legend, which may be longer
                 continue
@@ -280,8 +280,7 @@ def _growth(page: Page, growth: Growth) -> None:
     if page.is_drawn:
         page.row("growth", f"{sparkline(values, min(POINTS, page.width - LABEL - len(after)))}{after}")
         return
-    count = min(POINTS_IN_A_PIPE, len(values))
-    some = [f"{values[(i + 1) * len(values) // count - 1]:,}" for i in range(count)]
+    some = [f"{value:,}" for value in thin(values, POINTS_IN_A_PIPE)]
     page.row("growth", f"{' '.join(some)} tokens{after}")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from compactd.cli.inspect.bar import CELLS
+from compactd.cli.inspect.growth import GrowthPoint
 from compactd.cli.inspect.markup import clip_to, escape, short
-from compactd.cli.inspect.picture_data import Picture, PicturePart, Point, kind_of
+from compactd.cli.inspect.picture_data import Picture, PicturePart, kind_of
 from compactd.cli.inspect.render import MAX_NAMED_ENTRIES
 
 WIDTH = 840
@@ -161,7 +162,7 @@ def _growth(body: list[str], picture: Picture, y: float) -> float:
     top, bottom = y + 14, y + 14 + CURVE
     step = INNER / (len(points) - 1)
 
-    def at(place: int, point: Point) -> str:
+    def at(place: int, point: GrowthPoint) -> str:
         return f"{EDGE + place * step:.1f},{bottom - CURVE * point.tokens / highest:.1f}"
 
     for run in _runs(points):
@@ -180,7 +181,7 @@ def _growth(body: list[str], picture: Picture, y: float) -> float:
     return bottom + 44
 
 
-def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
+def _runs(points: Sequence[GrowthPoint]) -> Iterator[list[tuple[int, GrowthPoint]]]:
     """Split `points` at the compactions. Yield each part as a list of (index in `points`, point)."""
     for _, run in groupby(enumerate(points), key=lambda one: one[1].since):
         yield list(run)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -59,18 +58,10 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
         return self.confidence == "guess"
 
 
-class LimitsOf(Protocol):
-    """A function that returns the limits of a model, from its name and from what the session's file shows
-    about the window.
-    """
-
-    def __call__(
-        self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
-    ) -> WatchLimits:
-        """Return the limits of `model`, or of an unknown model if it is None. `evidence` and `accepted`
-        (sizes in tokens of answered requests) are what the file shows about the window.
-        """
-        ...
+LimitsOf = Callable[[str | None, Sequence[Evidence], Sequence[int]], WatchLimits]
+"""A function that returns the limits of a model (None: of an unknown one), from its name and from what the
+session's file shows about the window: evidence, and sizes in tokens of answered requests.
+"""
 
 
 class ContextReading(Struct, frozen=True, kw_only=True):
@@ -243,7 +234,7 @@ class Watched:
             # A JSON document is incomplete for a moment while it is being written.
             return Unreadable(error.message.partition(";")[0])
         conversation = load_session(self.path, data, file)
-        counter = self._limits_of(conversation.model).counter
+        counter = self._limits_of(conversation.model, (), ()).counter
         meter = Meter(counter)
         fixed = system_tokens(conversation.system_prompt, counter)
         fixed += sum(tool_tokens(decode_tool(raw), counter) for raw in conversation.tools)
@@ -260,7 +251,7 @@ class Watched:
         if session is None:
             return None
         collected = session.session
-        counter = self._limits_of(collected.model).counter
+        counter = self._limits_of(collected.model, (), ()).counter
         if self._meter is None or self._model != collected.model:
             # Another model counts tokens differently.
             self._model = collected.model

@@ -14,12 +14,14 @@ import stat
 import sys
 import threading
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from compactd.client.frames import Json
-from compactd.protocol.messages import NULL
+from compactd.client.frames import ErrorObject, Json, Outgoing, encode_frame
+
+T = TypeVar("T")
 
 MAX_LINE_BYTES = 64 << 20
 """The most bytes of a line. A longer line ends the connection, because a line is kept in memory
@@ -36,14 +38,6 @@ kinds of `ValueError`.
 Id = int | str
 
 
-class ErrorObject(Struct, frozen=True, omit_defaults=True):
-    """An error object of JSON-RPC."""
-
-    code: int
-    message: str
-    data: Raw = NULL
-
-
 class RpcMessage(Struct, frozen=True, omit_defaults=True):
     """A request, a notification or an answer."""
 
@@ -52,15 +46,6 @@ class RpcMessage(Struct, frozen=True, omit_defaults=True):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
-
-
-class _Written(Struct, frozen=True, omit_defaults=True):
-    jsonrpc: str
-    id: Id | UnsetType = UNSET
-    method: str | UnsetType = UNSET
-    params: object | UnsetType = UNSET
-    result: object | UnsetType = UNSET
-    error: ErrorObject | UnsetType = UNSET
 
 
 class RequestRefused(Exception):
@@ -76,10 +61,14 @@ METHOD_NOT_FOUND = -32601
 INTERNAL = -32603
 
 
-def parse_line(data: bytes) -> RpcMessage | None:
-    """Return the message in the line `data`; None if the line is not a message."""
+def decode_as(data: Raw | bytes | UnsetType | None, kind: type[T]) -> T | None:
+    """Decode JSON of another program as `kind`. Return None if there is none, if it is something else, or if
+    it cannot be read.
+    """
+    if data is None or isinstance(data, UnsetType):
+        return None
     try:
-        return msgspec.json.decode(data, type=RpcMessage)
+        return msgspec.json.decode(data, type=kind)
     except UNREADABLE:
         return None
 
@@ -91,11 +80,11 @@ def read_line(data: bytes) -> tuple[RpcMessage | None, bytes]:
     after that, return None and the original line. O(bytes).
     """
     if data.isascii() or _is_utf8(data):
-        line = parse_line(data)
+        line = decode_as(data, RpcMessage)
         if line is not None or b"\\u" not in data:
             return line, data
     readable = _ESCAPE.sub(_without_halves, data.decode("utf-8", "replace").encode())
-    line = parse_line(readable)
+    line = decode_as(readable, RpcMessage)
     return (None, data) if line is None else (line, readable)
 
 
@@ -121,68 +110,24 @@ def _is_utf8(data: bytes) -> bool:
 
 def request_line(request_id: Id, method: str, params: object) -> bytes:
     """Return a request as one line of JSON."""
-    return _encode(_Written("2.0", id=request_id, method=method, params=params))
+    return encode_frame(Outgoing("2.0", id=request_id, method=method, params=params), is_lsp=False)
 
 
-def notification_line(method: str, params: object) -> bytes:
-    """Return a notification as one line of JSON."""
-    return _encode(_Written("2.0", method=method, params=params))
-
-
-def answer_line(request_id: Id, result: object) -> bytes:
-    """Return an answer as one line of JSON."""
-    return _encode(_Written("2.0", id=request_id, result=result))
-
-
-def refusal_line(request_id: Id, failure: ErrorObject) -> bytes:
-    """Return an error answer as one line of JSON."""
-    return _encode(_Written("2.0", id=request_id, error=failure))
-
-
-def _encode(message: _Written) -> bytes:
-    # Raw JSON of other programs may contain line breaks, but only between its tokens.
-    return msgspec.json.encode(message).replace(b"\n", b" ") + b"\n"
+def answer_line(request_id: Id, answer: object) -> bytes:
+    """Return an answer as one line of JSON. `answer`: the result, or an error."""
+    if isinstance(answer, ErrorObject):
+        return encode_frame(Outgoing("2.0", id=request_id, error=answer), is_lsp=False)
+    return encode_frame(Outgoing("2.0", id=request_id, result=answer), is_lsp=False)
 
 
 def decode_object(raw: Raw | UnsetType) -> dict[str, Json]:
     """Decode a JSON object; empty if it is something else or cannot be read."""
-    if not isinstance(raw, Raw):
-        return {}
-    try:
-        value: Json = msgspec.json.decode(raw)
-    except UNREADABLE:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return decode_as(raw, dict) or {}
 
 
 def fields(raw: Raw | UnsetType) -> dict[str, Raw]:
     """Return the fields of a JSON object undecoded; empty if it is something else or cannot be read."""
-    if not isinstance(raw, Raw):
-        return {}
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Raw])
-    except UNREADABLE:
-        return {}
-
-
-def elements(raw: Raw | None) -> list[Raw] | None:
-    """Return the elements of a JSON array undecoded; None if it is something else or cannot be read."""
-    if raw is None:
-        return None
-    try:
-        return msgspec.json.decode(raw, type=list[Raw])
-    except UNREADABLE:
-        return None
-
-
-def string(raw: Raw | None) -> str | None:
-    """Return the text of a JSON string; None if it is something else or cannot be read."""
-    if raw is None:
-        return None
-    try:
-        return msgspec.json.decode(raw, type=str)
-    except UNREADABLE:
-        return None
+    return decode_as(raw, dict[str, Raw]) or {}
 
 
 def replace_params(data: bytes, params: Mapping[str, object]) -> bytes:
@@ -198,9 +143,8 @@ def replace_params(data: bytes, params: Mapping[str, object]) -> bytes:
 
 def update_line(session_id: str, kind: str, fields: Mapping[str, object]) -> bytes:
     """Return a `session/update` notification of this kind as one line of JSON."""
-    return notification_line(
-        "session/update", {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
-    )
+    params = {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
+    return encode_frame(Outgoing("2.0", method="session/update", params=params), is_lsp=False)
 
 
 def text_update(session_id: str, text: str, kind: str = "agent_message_chunk") -> bytes:
@@ -209,11 +153,11 @@ def text_update(session_id: str, text: str, kind: str = "agent_message_chunk") -
     return update_line(session_id, kind, {"content": {"type": "text", "text": text}})
 
 
-def usage_line(session_id: str, used: int, size: int) -> bytes:
+def usage_lines(session_id: str, used: int | None, size: int | None) -> tuple[bytes, ...]:
     """Return a `session/update` that says how full the context is (`used` of `size` tokens), as one line of
-    JSON.
+    JSON; nothing if the size of the window is unknown.
     """
-    return update_line(session_id, "usage_update", {"used": used, "size": size})
+    return (update_line(session_id, "usage_update", {"used": used or 0, "size": size}),) if size else ()
 
 
 def compaction_line(session_id: str, compaction_id: str, status: str, **fields: object) -> bytes:

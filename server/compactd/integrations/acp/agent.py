@@ -57,8 +57,11 @@ class OwnAgent:
         `tool/execute`.
         """
         tools = self._tools.get(str(params.get("session_id")))
-        arguments = _arguments(params.get("arguments"))
-        if tools is None or arguments is None:
+        arguments = params.get("arguments")
+        if isinstance(arguments, str):
+            # A model may write its arguments as a string that contains JSON.
+            arguments = acp_lines.decode_as(arguments.encode(), dict)
+        if tools is None or not isinstance(arguments, dict):
             return {"content": "The arguments are not an object.", "is_error": True}
         return await tools.run(str(params.get("call_id")), str(params.get("name")), arguments)
 
@@ -83,7 +86,8 @@ class OwnAgent:
             case "thinking_delta":
                 return (acp_lines.text_update(name, str(fields["delta"]), "agent_thought_chunk"),)
             case "usage_update":
-                return _gauge(name, msgspec.convert(fields["usage"], TokenUsage))
+                usage = msgspec.convert(fields["usage"], TokenUsage)
+                return acp_lines.usage_lines(name, usage.current_context_tokens, usage.context_window)
             case "compaction_start" if takes:
                 return (acp_lines.compaction_line(name, str(fields["compaction_id"]), "in_progress"),)
             case "compaction_end" if takes:
@@ -150,17 +154,18 @@ class OwnAgent:
         peer = self._peer()
         self._tools[started.session_id] = Tools(peer, started.session_id, folder)
         name, ours = started.session_id, {"availableCommands": commands.COMMANDS}
+        usage = started.token_usage
         # Sent after the answer, because the editor learns the session's id from the answer.
         peer.after(
             (
                 acp_lines.update_line(name, "available_commands_update", ours),
-                *_gauge(name, started.token_usage),
+                *acp_lines.usage_lines(name, usage.current_context_tokens, usage.context_window),
             )
         )
         return started
 
     async def _prompt(self, name: str, prompt: Json) -> object:
-        blocks = acp_lines.elements(Raw(msgspec.json.encode(prompt))) or []
+        blocks = acp_lines.decode_as(msgspec.json.encode(prompt), list[Raw]) or []
         found = commands.command_of(typed_text(blocks))
         if found is not None:
             await self._peer().send(acp_lines.text_update(name, await self._run_command(name, *found)))
@@ -226,18 +231,6 @@ class OwnAgent:
         return self.peer
 
 
-def _arguments(given: Json) -> dict[str, Json] | None:
-    """Return a model's arguments, which may be a string that contains JSON. None if they are not
-    an object.
-    """
-    if isinstance(given, str):
-        try:
-            given = msgspec.json.decode(given)
-        except acp_lines.UNREADABLE:
-            return None
-    return given if isinstance(given, dict) else None
-
-
 def _initialize_result() -> dict[str, object]:
     return {
         "protocolVersion": PROTOCOL,
@@ -249,12 +242,6 @@ def _initialize_result() -> dict[str, object]:
         },
         "authMethods": [],
     }
-
-
-def _gauge(name: str, usage: TokenUsage) -> tuple[bytes, ...]:
-    if not usage.context_window:
-        return ()
-    return (acp_lines.usage_line(name, usage.current_context_tokens or 0, usage.context_window),)
 
 
 def _compaction_end(name: str, fields: Mapping[str, Json]) -> bytes:

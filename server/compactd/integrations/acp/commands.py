@@ -46,9 +46,9 @@ def command_of(text: str) -> tuple[CommandName, str] | None:
 async def compact_session(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
     """Compact the session and return the result. `focus` is what the summary should focus on; it may be
     empty."""
-    if not focus:
-        return await client.session_compact(session_id=session_id, timeout_s=COMPACT_S)
-    return await client.session_compact(session_id=session_id, instructions=focus, timeout_s=COMPACT_S)
+    return await client.session_compact(
+        session_id=session_id, instructions=focus or None, timeout_s=COMPACT_S
+    )
 
 
 def describe_compaction(result: CompactionResult) -> str:

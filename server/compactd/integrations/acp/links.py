@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.integrations.acp.acp_lines import decode_as, fields
 from compactd.integrations.hooks.hook_state import mirror_id
 from compactd.integrations.mcp.recall_sessions import stored_folder
 from compactd.storage import files
@@ -28,10 +29,6 @@ class Link(Struct, frozen=True, kw_only=True):
     """Whether the summary must still be sent to the agent."""
 
 
-class _Opening(Struct, frozen=True):
-    cwd: str | None = None
-
-
 def mirror_of(environ: Mapping[str, str], session_id: str, opened: Raw) -> str:
     """Return the id of the mirror, the copy of the agent's session in compactd. `opened`: the params of the
     request that opened the session.
@@ -44,18 +41,10 @@ def mirror_of(environ: Mapping[str, str], session_id: str, opened: Raw) -> str:
     sessions = data_folder(environ) / "sessions"
     if not (sessions / f"{file_stem(mirror)}.jsonl").exists():
         return mirror
-    folder = _folder_of(opened)
+    folder = real_folder(decode_as(fields(opened).get("cwd"), str))
     if stored_folder(sessions, mirror) == folder:
         return mirror
     return f"{mirror}@{sha256((folder or '').encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-
-
-def _folder_of(opened: Raw) -> str | None:
-    try:
-        given = msgspec.json.decode(opened, type=_Opening).cwd
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return real_folder(given)
 
 
 def read(environ: Mapping[str, str], mirror: str) -> Link | None:

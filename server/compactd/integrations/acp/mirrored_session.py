@@ -71,7 +71,7 @@ class MirroredSession:
 
         Raise what `client` raises. After an error, `open` can be called again.
         """
-        folder = acp_lines.string(acp_lines.fields(self.opened).get("cwd"))
+        folder = acp_lines.decode_as(acp_lines.fields(self.opened).get("cwd"), str)
         more = {} if folder is None else {"working_dir": folder}
         started = await client.call("session/start", {"session_id": self.mirror, **more, **start})
         count = started.get("message_count")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from compactd.client.events import DaemonGone, RpcError
-from compactd.client.frames import Json
+from compactd.client.frames import ErrorObject, Json
 from compactd.integrations.acp import acp_lines
 from compactd.integrations.acp.acp_lines import RequestRefused, RpcMessage
 
@@ -80,28 +80,24 @@ class Peer:
     async def _handle(self, line: RpcMessage, method: str) -> None:
         params = acp_lines.decode_object(line.params)
         try:
-            said: object | acp_lines.ErrorObject = await self._handler(method, params)
+            said: object | ErrorObject = await self._handler(method, params)
         except RequestRefused as refused:
             said = refused.failure
         except RpcError as error:
-            said = acp_lines.ErrorObject(error.code, error.message, Raw(msgspec.json.encode(error.data)))
+            said = ErrorObject(error.code, error.message, Raw(msgspec.json.encode(error.data)))
         except (DaemonGone, TimeoutError) as error:
-            said = acp_lines.ErrorObject(acp_lines.INTERNAL, str(error))
+            said = ErrorObject(acp_lines.INTERNAL, str(error))
         except Exception as error:
             # Every request is answered, whatever its params contain.
             self._log.write(
                 f"{type(error).__name__} while handling a request of the editor; the request is answered "
                 "with an error"
             )
-            said = acp_lines.ErrorObject(acp_lines.INTERNAL, f"compactd failed: {type(error).__name__}")
+            said = ErrorObject(acp_lines.INTERNAL, f"compactd failed: {type(error).__name__}")
         if not isinstance(line.id, int | str):
             return
         try:
-            await self.send(
-                acp_lines.refusal_line(line.id, said)
-                if isinstance(said, acp_lines.ErrorObject)
-                else acp_lines.answer_line(line.id, {} if said is None else said)
-            )
+            await self.send(acp_lines.answer_line(line.id, {} if said is None else said))
             for behind in self._behind.pop(asyncio.current_task(), ()):
                 await self.send(behind)
         except OSError:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET, Raw, Struct
@@ -21,12 +21,12 @@ from msgspec import UNSET, Raw, Struct
 from compactd._runtime.programs import resolve_command
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.events import DaemonGone, RpcError
-from compactd.client.frames import Json
+from compactd.client.frames import ErrorObject, Json
 from compactd.integrations.acp import acp_lines, commands
 from compactd.integrations.acp.acp_lines import Id, RpcMessage
 from compactd.integrations.acp.mirrored_session import DAEMON_S, MirroredSession
 from compactd.integrations.acp.turn_messages import prompt_content, typed_text
-from compactd.integrations.acp.updates import add_commands, named_session, update_of
+from compactd.integrations.acp.updates import NamedSession, Update, add_commands
 from compactd.integrations.mcp.recall_text import mark_controls
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import TokenUsage
@@ -95,8 +95,12 @@ class Proxy:
         )
         from_agent, self._to_agent = process.stdout, process.stdin
         assert from_agent is not None
-        up = asyncio.create_task(self._forward_to_agent(from_client))
-        down = asyncio.create_task(self._forward_to_client(from_agent))
+        up = asyncio.create_task(
+            self._forward(from_client, self._on_client_line, self._send_to_agent, "editor", "agent")
+        )
+        down = asyncio.create_task(
+            self._forward(from_agent, self._on_agent_line, self._to_client.write, "agent", "editor")
+        )
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
             if self._to_agent is not None:
@@ -113,44 +117,57 @@ class Proxy:
             if process.returncode is None:
                 process.kill()
 
+    async def _forward(
+        self,
+        reader: asyncio.StreamReader,
+        handle: Callable[[RpcMessage, bytes, bytes], Awaitable[tuple[bytes, ...]]],
+        send: Callable[[bytes], Awaitable[None]],
+        source: str,
+        target: str,
+    ) -> None:
+        """Send the lines that `handle` returns for each line of `reader`. Whatever a line contains, the
+        editor's session continues: a line that is no message or fails is passed on unchanged.
+
+        `handle` gets the message, the bytes from which it was decoded, and the line itself.
+        """
+        while data := await acp_lines.next_line(reader):
+            line, readable = acp_lines.read_line(data)
+            passed: tuple[bytes, ...] = (data,)
+            if line is None:
+                self._log.write(
+                    f"a line of {len(data):,} bytes from the {source} is not a valid ACP message; it is "
+                    f"passed on to the {target} unchanged"
+                )
+            else:
+                try:
+                    passed = await handle(line, readable, data)
+                except Exception as error:
+                    self._log.write(
+                        f"{type(error).__name__} while reading a line from the {source}; the line is passed "
+                        f"on to the {target} unchanged"
+                    )
+            for one in passed:
+                await send(one)
+
     # --- from the client to the agent -----------------------------------------------------------------
 
-    async def _forward_to_agent(self, reader: asyncio.StreamReader) -> None:
-        while data := await acp_lines.next_line(reader):
-            try:
-                passed = await self._on_client_line(data)
-            except Exception as error:
-                # Whatever a line contains, the editor's session continues.
-                self._log.write(
-                    f"{type(error).__name__} while reading a line from the editor; the line is passed on to "
-                    "the agent unchanged"
-                )
-                passed = data
-            if passed:
-                await self._send_to_agent(passed)
-
-    async def _on_client_line(self, data: bytes) -> bytes:
-        """Return the line to send to the agent for `data`, a line of the client; empty if compactd answers
-        the line itself.
+    async def _on_client_line(self, line: RpcMessage, readable: bytes, data: bytes) -> tuple[bytes, ...]:
+        """Return the lines to send to the agent for `line`, a message of the client; none if compactd answers
+        it itself.
         """
-        line, readable = acp_lines.read_line(data)
-        if line is None:
-            self._log.write(
-                f"a line of {len(data):,} bytes from the editor is not a valid ACP message; it is passed on "
-                "to the agent unchanged"
-            )
-            return data
         if not isinstance(line.method, str) or not isinstance(line.params, Raw):
-            return data
+            return (data,)
         passed = await self._from_client(line, line.method, line.params, readable)
-        return data if passed is readable else passed
+        if not passed:
+            return ()
+        return (data if passed is readable else passed,)
 
     async def _from_client(self, line: RpcMessage, method: str, params: Raw, data: bytes) -> bytes:
         """Return the line to send to the agent for `data`, the client's request or notification `line`:
         `data` itself if nothing is changed, empty if compactd answers the request itself.
         """
         given = acp_lines.fields(params)
-        name = acp_lines.string(given.get("sessionId"))
+        name = acp_lines.decode_as(given.get("sessionId"), str)
         session = None if name is None else self._by_client.get(name)
         if method in OPENING and name is not None and session is None and method != "session/fork":
             session = MirroredSession(name, params, self._environ)
@@ -164,7 +181,8 @@ class Proxy:
         if method == "session/prompt" and isinstance(line.id, int | str):
             return await self._on_prompt(session, line.id, given, data)
         if method in CHOICES:
-            session.choices[f"{method} {acp_lines.string(given.get('configId')) or ''}"] = (method, given)
+            option = acp_lines.decode_as(given.get("configId"), str) or ""
+            session.choices[f"{method} {option}"] = (method, given)
         return (
             acp_lines.replace_params(data, {"sessionId": session.agent_id})
             if session.agent_id != session.id
@@ -174,7 +192,7 @@ class Proxy:
     async def _on_prompt(
         self, session: MirroredSession, request_id: Id, given: Mapping[str, Raw], data: bytes
     ) -> bytes:
-        blocks = acp_lines.elements(given.get("prompt"))
+        blocks = acp_lines.decode_as(given.get("prompt"), list[Raw])
         found = commands.command_of(typed_text(blocks or ()))
         if found is not None:
             self._asked.pop(request_id, None)
@@ -182,11 +200,11 @@ class Proxy:
             return b""
         if session.is_compacting:
             self._asked.pop(request_id, None)
-            busy = acp_lines.ErrorObject(
+            busy = ErrorObject(
                 acp_lines.INTERNAL,
                 "a compaction of this session is running; send the prompt again when it has ended",
             )
-            self._run_soon(self._to_client.write(acp_lines.refusal_line(request_id, busy)))
+            self._run_soon(self._to_client.write(acp_lines.answer_line(request_id, busy)))
             return b""
         session.begin_turn(prompt_content(blocks or ()))
         if session.agent_id == session.id and not session.is_due:
@@ -209,31 +227,10 @@ class Proxy:
 
     # --- from the agent to the client -----------------------------------------------------------------
 
-    async def _forward_to_client(self, reader: asyncio.StreamReader) -> None:
-        while data := await acp_lines.next_line(reader):
-            try:
-                passed = await self._on_agent_line(data)
-            except Exception as error:
-                # Whatever a line contains, the editor's session continues.
-                self._log.write(
-                    f"{type(error).__name__} while reading a line from the agent; the line is passed on to "
-                    "the editor unchanged"
-                )
-                passed = (data,)
-            for line in passed:
-                await self._to_client.write(line)
-
-    async def _on_agent_line(self, data: bytes) -> tuple[bytes, ...]:
-        """Return the lines to send to the client for `data`, a line of the agent; none if the line answers
-        one of the proxy's own requests.
+    async def _on_agent_line(self, line: RpcMessage, readable: bytes, data: bytes) -> tuple[bytes, ...]:
+        """Return the lines to send to the client for `line`, a message of the agent; none if it answers one
+        of the proxy's own requests.
         """
-        line, readable = acp_lines.read_line(data)
-        if line is None:
-            self._log.write(
-                f"a line of {len(data):,} bytes from the agent is not a valid ACP message; it is passed on "
-                "to the editor unchanged"
-            )
-            return (data,)
         if isinstance(line.method, str):
             passed = self._from_agent(line, line.method, readable)
             return (data if passed is readable else passed,)
@@ -250,7 +247,7 @@ class Proxy:
         """
         if not isinstance(line.params, Raw):
             return data
-        given = named_session(line.params)
+        given = acp_lines.decode_as(line.params, NamedSession) or NamedSession()
         session = self._by_agent.get(given.session_id)
         if session is None:
             return data
@@ -258,7 +255,7 @@ class Proxy:
         if session.id != given.session_id:
             changes["sessionId"] = session.id
         if method == "session/update":
-            update = update_of(given.update)
+            update = acp_lines.decode_as(given.update, Update)
             if update is None:
                 self._log.write(
                     "an update from the agent that cannot be read is not stored; it is passed on to the "
@@ -286,7 +283,7 @@ class Proxy:
                 self._closes_sessions = isinstance(inner, dict) and isinstance(inner.get("close"), dict)
                 return (data,)
             case "session/new" | "session/fork":
-                name = acp_lines.string(acp_lines.fields(line.result).get("sessionId"))
+                name = acp_lines.decode_as(acp_lines.fields(line.result).get("sessionId"), str)
                 session = None if name is None else MirroredSession(name, asked.params, self._environ)
                 return (data,) if session is None else await self._on_opened(session, data)
             case "session/load" | "session/resume":
@@ -367,12 +364,12 @@ class Proxy:
             )
         state = await self._client.agent_state(session_id=session.mirror)
         if session.gauge is not None:
-            size = session.gauge[1]
+            told = acp_lines.usage_lines(session.id, result.tokens_after, session.gauge[1])
             session.gauge = None
-            await self._to_client.write(acp_lines.usage_line(session.id, result.tokens_after, size))
         else:
-            for line in self._gauge(session, state.token_usage):
-                await self._to_client.write(line)
+            told = self._gauge(session, state.token_usage)
+        for line in told:
+            await self._to_client.write(line)
         return commands.describe_compaction(result)
 
     async def _move(self, session: MirroredSession) -> None:
@@ -416,9 +413,9 @@ class Proxy:
         """Return a line that tells the client how full the context is; nothing if the agent reports that
         itself, or if the window is unknown.
         """
-        if session.gauge is not None or usage is None or not usage.context_window:
+        if session.gauge is not None or usage is None:
             return ()
-        return (acp_lines.usage_line(session.id, usage.current_context_tokens or 0, usage.context_window),)
+        return acp_lines.usage_lines(session.id, usage.current_context_tokens, usage.context_window)
 
     async def _send_to_agent(self, line: bytes) -> None:
         if self._to_agent is not None:

@@ -7,11 +7,10 @@ else needs permission. "Always" allows exactly that command or that file again, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final, assert_never
-
-from msgspec import Struct
+from typing import Final, NamedTuple
 
 from compactd.client.frames import Json
 from compactd.integrations.acp import acp_lines
@@ -60,33 +59,15 @@ _ALWAYS = {
 }
 
 
-class FileRead(Struct, frozen=True):
-    """A file to read."""
+class ToolWork(NamedTuple):
+    """What a tool call does."""
 
-    name = "read_file"
-    path: str
-    """The absolute path of the file after following links (see `resolve_path`)."""
-    is_inside: bool
-    part: dict[str, Json]
-    """The fields `line` (the first line) and `limit` (the number of lines), if the model gave them."""
-
-
-class FileWrite(Struct, frozen=True):
-    """A file to write."""
-
-    name = "write_file"
-    path: str
-    content: str
-
-
-class CommandRun(Struct, frozen=True):
-    """A command to run."""
-
-    name = "run_command"
-    command: str
-
-
-ToolWork = FileRead | FileWrite | CommandRun
+    subject: str
+    """The command, or the absolute path of the file after following links (see `resolve_path`)."""
+    act: Callable[[], Awaitable[str]]
+    """The function that does the work and returns the text for the model."""
+    is_allowed: bool = False
+    """Whether the work needs no permission."""
 
 
 def offered_tools(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
@@ -151,17 +132,18 @@ class Tools:
             work = await self._work(name, arguments)
         except RequestRefused as refused:
             failure = refused
-        if isinstance(work, FileRead | FileWrite):
-            call["locations"] = [{"path": work.path}]
-            if work.path != given:
-                call["title"] = mark_controls(f"{call['title']} → {work.path}")
+        if work is not None and name != "run_command":
+            call["locations"] = [{"path": work.subject}]
+            if work.subject != given:
+                call["title"] = mark_controls(f"{call['title']} → {work.subject}")
         await self._peer.send(acp_lines.update_line(self._id, "tool_call", {**call, "status": "pending"}))
         try:
             if work is None:
                 raise failure or RequestRefused(acp_lines.INTERNAL, f"{name} could not be run")
-            await self._ask(work, call)
+            if not work.is_allowed:
+                await self._ask(name, work.subject, call)
             await self._report(call_id, "in_progress")
-            text = await self._run_work(work)
+            text = await work.act()
         except RequestRefused as refused:
             await self._report(call_id, "failed", str(refused))
             return {"content": str(refused), "is_error": True}
@@ -173,28 +155,23 @@ class Tools:
         match name, arguments:
             case "read_file", {"path": str(path)}:
                 place, is_inside = await asyncio.to_thread(resolve_path, self._folder, path)
-                part = {each: arguments[each] for each in ("line", "limit") if each in arguments}
-                return FileRead(place, is_inside, part)
+                return ToolWork(place, partial(self._read, place, arguments), is_allowed=is_inside)
             case "write_file", {"path": str(path), "content": str(content)}:
                 place, _ = await asyncio.to_thread(resolve_path, self._folder, path)
-                return FileWrite(place, content)
+                return ToolWork(place, partial(self._write, place, content))
             case "run_command", {"command": str(command)}:
-                return CommandRun(command)
+                return ToolWork(command, partial(self._run_command, command))
             case _:
                 raise RequestRefused(acp_lines.INVALID_PARAMS, f"{name} does not take these arguments")
 
-    async def _run_work(self, work: ToolWork) -> str:
-        match work:
-            case FileRead(path=path, part=part):
-                read = await self._peer.ask("fs/read_text_file", self._session_field(path=path, **part))
-                return str(read.get("content", ""))
-            case FileWrite(path=path, content=content):
-                await self._peer.ask("fs/write_text_file", self._session_field(path=path, content=content))
-                return f"{path} is written."
-            case CommandRun(command=command):
-                return await self._run_command(command)
-            case _:
-                assert_never(work)
+    async def _read(self, path: str, arguments: Mapping[str, Json]) -> str:
+        part = {each: arguments[each] for each in ("line", "limit") if each in arguments}
+        read = await self._peer.ask("fs/read_text_file", self._session_field(path=path, **part))
+        return str(read.get("content", ""))
+
+    async def _write(self, path: str, content: str) -> str:
+        await self._peer.ask("fs/write_text_file", self._session_field(path=path, content=content))
+        return f"{path} is written."
 
     async def _run_command(self, command: str) -> str:
         created = await self._peer.ask(
@@ -213,17 +190,16 @@ class Tools:
         cut = "(only the end)\n" if output.get("truncated") is True else ""
         return f"{cut}{output.get('output', '')}\n[{f'signal {signal}' if signal else f'exit code {code}'}]"
 
-    async def _ask(self, work: ToolWork, call: Mapping[str, object]) -> None:
-        """Ask the user for permission if `work` needs it. Raise `RequestRefused` if the user does not allow
-        it."""
-        if isinstance(work, FileRead) and work.is_inside:
-            return
-        allowed = (work.name, work.command if isinstance(work, CommandRun) else work.path)
+    async def _ask(self, name: str, subject: str, call: Mapping[str, object]) -> None:
+        """Ask the user for permission, unless the user always allows this. Raise `RequestRefused` if the user
+        does not allow it.
+        """
+        allowed = (name, subject)
         if allowed in self._allowed:
             return
         options = (
             {"optionId": "once", "name": "Allow", "kind": "allow_once"},
-            {"optionId": "always", "name": _ALWAYS[work.name], "kind": "allow_always"},
+            {"optionId": "always", "name": _ALWAYS[name], "kind": "allow_always"},
             {"optionId": "no", "name": "Reject", "kind": "reject_once"},
         )
         params = self._session_field(toolCall=call, options=options)

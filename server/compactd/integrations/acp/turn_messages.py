@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.client.frames import Json
-from compactd.integrations.acp.acp_lines import UNREADABLE
+from compactd.integrations.acp.acp_lines import UNREADABLE, decode_as
 from compactd.integrations.acp.updates import Update
 from compactd.protocol.messages import NULL
 
@@ -83,7 +83,7 @@ def prompt_content(blocks: Sequence[Raw]) -> list[dict[str, Json]]:
     """
     content: list[dict[str, Json]] = []
     for raw in blocks:
-        block = _content(raw)
+        block = decode_as(raw, _Content)
         if block is not None and block.type == "text":
             if block.text:
                 content.append({"type": "text", "text": block.text})
@@ -97,7 +97,7 @@ def prompt_content(blocks: Sequence[Raw]) -> list[dict[str, Json]]:
 
 def typed_text(blocks: Sequence[Raw]) -> str:
     """Return the text that a prompt starts with; empty if it starts with something else."""
-    block = _content(blocks[0]) if blocks else None
+    block = decode_as(blocks[0], _Content) if blocks else None
     return block.text or "" if block is not None and block.type == "text" else ""
 
 
@@ -263,24 +263,17 @@ def _is_deep(value: Json) -> bool:
     return True
 
 
-def _content(raw: Raw) -> _Content | None:
-    try:
-        return msgspec.json.decode(raw, type=_Content)
-    except UNREADABLE:
-        return None
-
-
 def _name(block: _Content) -> str | None:
     """Return the name of the file in a block of a prompt; None if it has none."""
     if block.type == "resource":
-        inner = _content(block.resource)
+        inner = decode_as(block.resource, _Content)
         return None if inner is None else inner.uri
     return block.name or block.uri
 
 
 def _text(raw: Raw) -> str:
     """Return the text of one content block; for other content, a text in brackets that names it."""
-    block = _content(raw)
+    block = decode_as(raw, _Content)
     if block is None:
         return ""
     match block.type:
@@ -289,7 +282,7 @@ def _text(raw: Raw) -> str:
         case "resource_link":
             return f"[{block.name or 'file'}: {block.uri or ''}]"
         case "resource":
-            inner = _content(block.resource)
+            inner = decode_as(block.resource, _Content)
             return "" if inner is None else f"[{inner.uri or 'resource'}]\n{inner.text or ''}"
         case kind:
             return f"[{kind}]"
@@ -297,13 +290,9 @@ def _text(raw: Raw) -> str:
 
 def _texts(raw: Raw) -> str:
     """Return the text of a tool call's content."""
-    try:
-        parts: Sequence[Raw] = msgspec.json.decode(raw, type=list[Raw])
-    except UNREADABLE:
-        return ""
     texts = []
-    for part in parts:
-        block = _content(part)
+    for part in decode_as(raw, list[Raw]) or ():
+        block = decode_as(part, _Content)
         if block is not None and block.type == "content":
             texts.append(_text(block.content))
         elif block is not None and block.type == "diff":
@@ -312,12 +301,7 @@ def _texts(raw: Raw) -> str:
 
 
 def _output(raw: Raw) -> str:
-    data = bytes(raw)
-    if data == b"null":
+    if raw == NULL:
         return ""
-    if data[:1] == b'"':
-        try:
-            return msgspec.json.decode(data, type=str)
-        except UNREADABLE:
-            pass
-    return data.decode("utf-8", "replace")
+    text = decode_as(raw, str)
+    return bytes(raw).decode("utf-8", "replace") if text is None else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import Raw, Struct
 
 from compactd.integrations.acp import acp_lines, commands
@@ -28,27 +27,12 @@ class NamedSession(Struct, frozen=True, rename="camel"):
     """The params of a request or notification, as far as they name the session."""
 
     session_id: str = ""
+    """The session's id; empty if the params name no session."""
     update: Raw = NULL
 
 
 class _Command(Struct, frozen=True):
     name: str = ""
-
-
-def named_session(params: Raw) -> NamedSession:
-    """Return the fields of `params` that are used. The session's id is empty if they name no session."""
-    try:
-        return msgspec.json.decode(params, type=NamedSession)
-    except acp_lines.UNREADABLE:
-        return NamedSession()
-
-
-def update_of(raw: Raw) -> Update | None:
-    """Return the decoded update; None if it cannot be read."""
-    try:
-        return msgspec.json.decode(raw, type=Update)
-    except acp_lines.UNREADABLE:
-        return None
 
 
 def add_commands(update: Raw) -> dict[str, object]:
@@ -57,14 +41,7 @@ def add_commands(update: Raw) -> dict[str, object]:
     """
     ours = [one["name"] for one in commands.COMMANDS]
     found: dict[str, object] = {**acp_lines.fields(update)}
-    theirs = acp_lines.elements(acp_lines.fields(update).get("availableCommands")) or ()
-    kept = (one for one in theirs if _command_name(one) not in ours)
+    theirs = acp_lines.decode_as(acp_lines.fields(update).get("availableCommands"), list[Raw]) or ()
+    kept = (one for one in theirs if (acp_lines.decode_as(one, _Command) or _Command()).name not in ours)
     found["availableCommands"] = (*kept, *commands.COMMANDS)
     return found
-
-
-def _command_name(raw: Raw) -> str:
-    try:
-        return msgspec.json.decode(raw, type=_Command).name
-    except acp_lines.UNREADABLE:
-        return ""

@@ -44,10 +44,7 @@ MAX_EVENT_ID_CHARS: Final = 256
 
 def agent_of(name: str) -> AgentName | None:
     """Return the agent with this name; None if there is none."""
-    return _BY_NAME.get(name)
-
-
-_BY_NAME: Final[dict[str, AgentName]] = {agent: agent for agent in AGENTS}
+    return next((agent for agent in AGENTS if agent == name), None)
 
 
 class HookEvent(Struct, frozen=True, kw_only=True):

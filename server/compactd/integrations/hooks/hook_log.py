@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -55,16 +55,7 @@ def read_log(environ: Mapping[str, str]) -> Iterator[HookLogLine]:
     """Yield the logged lines, oldest first. Skip lines that cannot be read."""
     folder = hooks_folder(environ)
     for path in (folder / (NAME + ".1"), folder / NAME):
-        yield from _lines(path)
-
-
-def _lines(path: Path) -> Iterator[HookLogLine]:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return
-    for line in data.split(b"\n"):
-        try:
-            yield msgspec.json.decode(line, type=HookLogLine)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
+        with suppress(OSError):
+            for line in path.read_bytes().split(b"\n"):
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    yield msgspec.json.decode(line, type=HookLogLine)

@@ -140,11 +140,11 @@ def _string_nodes(node: Node) -> list[Node]:
 
 def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
     root = parse(text)
-    hooks = at_path(root, ("hooks",))
-    if hooks is None:
+    if at_path(root, ("hooks",)) is None:
         text = with_member(text, root, "hooks", {})
-        hooks = _at(text, ("hooks",))
-    if hooks.kind != "object":
+        root = parse(text)
+    hooks = at_path(root, ("hooks",))
+    if hooks is None or hooks.kind != "object":
         raise NotSettings("`hooks` is not an object")
     groups = at_path(hooks, (event,))
     if groups is None:
@@ -154,13 +154,6 @@ def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
     if any(_is_compactd_hook(member.node) for member in groups.members):
         return text
     return with_member(text, groups, "", _group(wanted))
-
-
-def _at(text: str, path: Sequence[str]) -> Node:
-    found = at_path(parse(text), path)
-    if found is None:
-        raise NotSettings(f"`{'.'.join(path)}` is missing")
-    return found
 
 
 def _group(wanted: WantedHooks) -> Json:
@@ -175,15 +168,7 @@ def _group(wanted: WantedHooks) -> Json:
 
 
 def _is_compactd_hook(node: Node) -> bool:
-    return any(_is_our_command(one) for one in _strings(node))
-
-
-def _strings(node: Node) -> list[str]:
-    return [str(one.value) for one in _string_nodes(node)]
-
-
-def _is_our_command(text: str) -> bool:
-    return _HOOK_COMMAND.search(text) is not None
+    return any(_HOOK_COMMAND.search(str(one.value)) for one in _string_nodes(node))
 
 
 def without_hooks(text: str, before: str | None = None) -> str:
@@ -235,7 +220,7 @@ def _first_hook(root: Node) -> _Found | None:
             handlers = at_path(group.node, ("hooks",)) if group.node.kind == "object" else None
             for handler in handlers.members if handlers is not None and handlers.kind == "array" else ():
                 command = at_path(handler.node, ("command",)) if handler.node.kind == "object" else None
-                if command is not None and isinstance(command.value, str) and _is_our_command(command.value):
+                if command is not None and isinstance(command.value, str) and _is_compactd_hook(command):
                     assert handlers is not None
                     return _Found(hooks, event, group, handlers, handler)
     return None

@@ -165,29 +165,23 @@ def status_line(fill: Fill, *, colour: bool) -> str:
 
 
 def _decode_input(data: bytes) -> _StatusInput | None:
-    try:
-        return msgspec.json.decode(data, type=_StatusInput)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        return _in_part(msgspec.json.decode(data, type=dict[str, msgspec.Raw]))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _in_part(given: dict[str, msgspec.Raw]) -> _StatusInput:
-    """Return the readable fields of `given`, in which at least one field has an unexpected type."""
+    told = _decode(data, _StatusInput)
+    given = _decode(data, dict[str, msgspec.Raw])
+    if told is not None or given is None:
+        return told
+    # At least one field has an unexpected type. The others are used.
     return _StatusInput(
-        session_id=_decode_field(given, "session_id", str) or "",
-        transcript_path=_decode_field(given, "transcript_path", str) or "",
-        context_window=_decode_field(given, "context_window", _Window),
+        session_id=_decode(given.get("session_id", b""), str) or "",
+        transcript_path=_decode(given.get("transcript_path", b""), str) or "",
+        context_window=_decode(given.get("context_window", b""), _Window),
     )
 
 
-def _decode_field(given: dict[str, msgspec.Raw], name: str, type_: type[T]) -> T | None:
+def _decode(data: bytes | msgspec.Raw, type_: type[T]) -> T | None:
+    """Decode JSON; None if it cannot be read as this type."""
     try:
-        return msgspec.json.decode(given[name], type=type_)
-    except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(data, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -226,10 +220,7 @@ def _last_used_tokens(path: str) -> int | None:
     """
     for text in reversed(_end_of(path).split(b"\n")):
         if b'"usage"' in text:
-            try:
-                record = msgspec.json.decode(text, type=_Record)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
+            record = _decode(text, _Record) or _Record()
             if record.type == "assistant" and not record.isSidechain and record.message is not None:
                 usage = record.message.usage
                 if usage is not None and usage.used:
@@ -274,8 +265,8 @@ def _state_file(agent: str, session_id: str, environ: Mapping[str, str]) -> Path
 
 def _read(path: Path, type_: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=type_)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return _decode(path.read_bytes(), type_)
+    except OSError:
         return None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -56,10 +57,7 @@ class Recall:
         self._client = client
         self._wanted = wanted
         self._environ = environ
-        self.turn = asyncio.Lock()
-        """A lock that is held while a question is answered. Questions are answered one at a time, because the
-        end of each one closes the session.
-        """
+        self._turn = asyncio.Lock()
 
     async def search(self, query: str, *, session: str | None, limit: int, budget: int) -> str:
         """Return the messages that contain the whole `query` or one of its words, best first, as one text.
@@ -71,7 +69,7 @@ class Recall:
         words = _words(query)
         if not words:
             raise NotFound("The query is empty. Give a path, a name, an error's text or a few words.")
-        async with _OpenSession(self, session) as info:
+        async with self._open(session) as info:
             hits = await self._hits(info.session_id, query, words)
             if not hits:
                 return (
@@ -117,19 +115,17 @@ class Recall:
         Programs that need the exact text use `session/expand` on the wire. Raise `NotFound` if there is no
         session or no compaction.
         """
-        async with _OpenSession(self, session) as info:
+        async with self._open(session) as info:
             if not entry_ids and compaction_id is None:
                 state = await self._client.agent_state(session_id=info.session_id)
                 last = state.compaction.history[-1:] if state.compaction.history else ()
                 compaction_id = last[0].compaction_id if last else None
                 if compaction_id is None:
                     raise NotFound("Nothing was compacted here. Give `entry_ids` of search_history.")
-            found = (
-                await self._client.session_expand(session_id=info.session_id, entry_ids=tuple(entry_ids))
-                if entry_ids
-                else await self._client.session_expand(
-                    session_id=info.session_id, compaction_id=compaction_id
-                )
+            found = await self._client.session_expand(
+                session_id=info.session_id,
+                entry_ids=tuple(entry_ids) or None,
+                compaction_id=None if entry_ids else compaction_id,
             )
         left = min(budget, MAX_RECALL_TOKENS) * TOKEN_CHARS
         lines: list[str] = [DATA]
@@ -147,7 +143,7 @@ class Recall:
 
     async def state(self, *, session: str | None) -> str:
         """Return the session's name, how full its context is, and its compactions. Raise `NotFound`."""
-        async with _OpenSession(self, session) as info:
+        async with self._open(session) as info:
             state = await self._client.agent_state(session_id=info.session_id)
         usage = state.token_usage
         lines = [f"session {one_line_id(info.session_id)}"]
@@ -193,19 +189,24 @@ class Recall:
         found = await self._client.session_expand(session_id=session_id, entry_ids=tuple(entry_ids))
         return {entry.entry_id: recall_record(bytes(entry.message)) for entry in found.entries}
 
-    async def open(self, session: str | None) -> SessionInfo:
-        """Open a session and return its data. `session`: the id that the model chose; None for the default
-        one.
+    @asynccontextmanager
+    async def _open(self, session: str | None) -> AsyncIterator[SessionInfo]:
+        """Open a session while one question is answered. Questions are answered one at a time, because the
+        end of each one closes the session. `session`: the id that the model chose; None for the default one.
 
         Raise `NotFound` if there is no such session, and `NotAllowed` if the model may not choose.
         """
-        wanted = self._wanted if session is None else self._choice(session)
-        stored = (await self._client.session_list()).sessions
-        info = choose_session(wanted, stored, self._environ)
-        if info is None:
-            raise NotFound(_missing(wanted, stored))
-        await self._client.session_start(session_id=info.session_id, timeout_s=CALL_TIMEOUT_S)
-        return info
+        async with self._turn:
+            wanted = self._wanted if session is None else self._choice(session)
+            stored = (await self._client.session_list()).sessions
+            info = choose_session(wanted, stored, self._environ)
+            if info is None:
+                raise NotFound(_missing(wanted, stored))
+            await self._client.session_start(session_id=info.session_id, timeout_s=CALL_TIMEOUT_S)
+            try:
+                yield info
+            finally:
+                await self._client.session_close(session_id=info.session_id)
 
     def _choice(self, session: str) -> SessionChoice:
         """Return the user's options, with `session` as the session to read. Raise `NotAllowed` unless the
@@ -214,35 +215,6 @@ class Recall:
         if not self._wanted.all_projects:
             raise NotAllowed(ONE_PROJECT)
         return replace(self._wanted, session_id=session)
-
-    async def close(self, session_id: str) -> None:
-        """Close the session."""
-        await self._client.session_close(session_id=session_id)
-
-
-class _OpenSession:
-    """A session that is open while one question is answered."""
-
-    def __init__(self, recall: Recall, session: str | None) -> None:
-        self._recall = recall
-        self._session = session
-        self._id = ""
-
-    async def __aenter__(self) -> SessionInfo:
-        await self._recall.turn.acquire()
-        try:
-            info = await self._recall.open(self._session)
-        except BaseException:
-            self._recall.turn.release()
-            raise
-        self._id = info.session_id
-        return info
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await self._recall.close(self._id)
-        finally:
-            self._recall.turn.release()
 
 
 def _missing(wanted: SessionChoice, stored: Sequence[SessionInfo]) -> str:

@@ -175,14 +175,12 @@ async def serve(wanted: SessionChoice, environ: Mapping[str, str]) -> None:
                 await client.start()
                 is_started = True
             return _text_result(await answer(recall, params.name, params.arguments or {}))
-        except NotAllowed as error:
+        except (NotAllowed, msgspec.ValidationError) as error:
             return _text_result(f"{params.name}: {error}", is_error=True)
         except NotFound as error:
             return _text_result(str(error), is_error=True)
         except (RpcError, DaemonGone, TimeoutError) as error:
             return _text_result(quote(str(error), "assistant"), is_error=True)
-        except msgspec.ValidationError as error:
-            return _text_result(f"{params.name}: {error}", is_error=True)
 
     server: Server[object] = Server(
         "compactd",

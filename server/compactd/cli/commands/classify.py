@@ -90,17 +90,16 @@ def run(options: Options, page: Page) -> int:
             hint="Without a body, use --status N, or --used N with --window N.",
             exit_code=NOTHING_TO_DO,
         )
-    params = {
-        "body": keep_ends(text),
-        "status": options.status,
-        "code": options.code,
-        "provider": options.provider,
-        "profile": options.profile,
-        "window": options.window,
-        "usage": None if options.used is None else {"input_tokens": options.used},
-    }
     with Client() as client:
-        found = client.ask("overflow/classify", params, ClassifyResult)
+        found = client.overflow_classify(
+            body=keep_ends(text),
+            status=options.status,
+            code=options.code,
+            provider=options.provider,
+            profile=options.profile,
+            window=options.window,
+            usage=None if options.used is None else {"input_tokens": options.used},
+        )
     if page.is_json:
         page.json(found)
         return DONE

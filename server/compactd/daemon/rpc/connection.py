@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.lsp.editor import Editor
 from compactd.daemon.lsp.progress import CompactionEvent
-from compactd.daemon.rpc.checked_body import CheckedBody, RequestBody
+from compactd.daemon.rpc.checked_body import CheckedBody
 from compactd.daemon.rpc.dispatch import Dispatcher
 from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, RejectedBody, read_envelope
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
@@ -78,7 +78,7 @@ class Connection:
         self._writer = PipeWriter(fds[1], self._loop, self._on_client_gone)
         self._reader = LoopReader(fds[0], self._framer, self._loop, self._writer)
         self._out = MessageSender(self._writer, self._framer)
-        self._calls = Dispatcher(service, self._out, self._writer, self._pause, cancel_s)
+        self._calls = Dispatcher(service, self._out, self._pause, cancel_s)
         self._editor = Editor(service, self._out, self._calls, self._on_parent_gone)
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
@@ -88,7 +88,6 @@ class Connection:
         }
         self._ended: asyncio.Future[Ending] = self._loop.create_future()
         self._is_halted = False  # true while a new task must run first, and after the end
-        self._is_usual = False  # true if calls may use the fast path: the first message is answered
         self._is_shut = False
 
     async def run(self) -> int:
@@ -149,7 +148,7 @@ class Connection:
         reader, writer = self._reader, self._writer
         if self._is_halted:
             return
-        frames, take_many = reader.frames, self._calls.take_many
+        frames = reader.frames
         until = perf_counter() + SLICE_S
         writer.collect()
         # Up to this many unflushed bytes, the writer is certainly not full.
@@ -159,8 +158,7 @@ class Connection:
                 writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
                 break
             try:
-                if not (self._is_usual and take_many(reader, room, until)):
-                    self._on_frame(frames.popleft())
+                self._on_frame(frames.popleft())
             except Exception as error:  # a bug in the transport loses one message, not the connection
                 error_object(error, "the transport")
             if self._is_halted:
@@ -195,20 +193,14 @@ class Connection:
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
             self._reader.handled_bytes += len(frame)
-            if not (self._is_usual and self._calls.take(frame)):
-                self._on_body(frame)
+            message = read_envelope(frame)
+            if isinstance(message, RejectedBody):
+                data = shape_data(message.code, {})
+                self._out.refuse(message.id, ErrorObject(message.code, message.message, data))
+            else:
+                self._on_message(message)
         if self._out.is_held and frame is not None:
             self._out.open()
-        self._is_usual = not (self._out.is_held or self._is_shut)
-
-    def _on_body(self, body: RequestBody) -> None:
-        message = read_envelope(body)
-        if isinstance(message, RejectedBody):
-            self._out.refuse(
-                message.id, ErrorObject(message.code, message.message, shape_data(message.code, {}))
-            )
-        else:
-            self._on_message(message)
 
     def _on_message(self, message: Envelope) -> None:
         name = message.method
@@ -237,7 +229,6 @@ class Connection:
 
     def _on_shutdown(self, request: Request, params: Raw | UnsetType) -> None:
         self._is_shut = True
-        self._is_usual = False
         self._calls.succeed(request, None)
 
     def _on_exit(self, request: Request, params: Raw | UnsetType) -> None:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from time import perf_counter
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct, UnsetType
 
-from compactd.daemon.rpc.checked_body import CheckedBody, RequestBody, is_utf8
-from compactd.daemon.rpc.fast_decode import UNREADABLE, FastDecoder
-from compactd.daemon.rpc.ids import ID_STARTS
-from compactd.daemon.rpc.json_depth import SHALLOW_BYTES, is_too_deep
 from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object
 from compactd.daemon.rpc.params import ParamsReader, token_of
-from compactd.daemon.rpc.pipes import PipeReader, PipeWriter
 from compactd.daemon.rpc.request import Reply, Request, encode
 from compactd.daemon.rpc.service import Service
 from compactd.protocol.methods import Method
@@ -36,101 +30,18 @@ class Dispatcher:
         self,
         service: Service,
         out: MessageSender,
-        writer: PipeWriter,
         began: Callable[[], None],
         cancel_s: float,
     ) -> None:
         self._service = service
-        self._writer = writer
         self._methods = service.methods
-        self._known = FastDecoder()
-        self._decode = self._known.decode
-        self._method_of = self._known.methods.get
         self._out = out
-        self._answer = out.answer
-        self._notify = out.notify
         self._began = began
         self._cancel_s = cancel_s
         self._params: dict[str, ParamsReader] = {}
-        # The types of the results that handlers have returned so far without an awaitable.
-        self._results: set[type] = set()
         self._running: dict[asyncio.Future[Reply], Request] = {}
         self._by_id: dict[bytes, Request] = {}
         self._by_token: dict[bytes, Request] = {}
-
-    def take(self, body: RequestBody) -> bool:
-        """Handle a message if it is a call of a known method (see `fast_decode.py`). Otherwise return false;
-        the caller then decodes the message and uses `call`.
-        """
-        try:
-            call = self._decode(body.text if isinstance(body, CheckedBody) else body)
-        except UNREADABLE:
-            return False
-        method = self._method_of(type(call))
-        if method is None or not _is_sound(body):
-            return False
-        id, raw = None, call.id
-        if raw is not UNSET:
-            id = encode(raw)  # faster than `bytes(raw)`
-            if id[0] not in ID_STARTS:
-                return False
-        self._call(method, call.params, Request(id, method.name, self._notify))
-        return True
-
-    def take_many(self, reader: PipeReader, most_bytes: int, until: float) -> bool:
-        """Handle the small calls of known methods (see `fast_decode.py`) that wait first in `reader`, oldest
-        first. Return false if none was handled.
-
-        Stops before any other message, after a request that becomes a task, when more than `most_bytes` of
-        answers are not flushed, or at the time `until` (of `perf_counter`). Call `PipeWriter.collect` first.
-        Code of other modules is repeated here, because calling it would be a third of the cost of a small
-        request.
-        """
-        frames, writer, add = reader.frames, self._writer, self._writer.outbox.append
-        decode, method_of, serve, results = self._decode, self._method_of, self._service.call, self._results
-        notify, heads, taken = self._notify, self._out.heads, 0
-        try:
-            while frames:
-                body = frames.popleft()
-                if type(body) is not bytes or len(body) > SHALLOW_BYTES or not body.isascii():
-                    frames.appendleft(body)
-                    break
-                try:
-                    call = decode(body)
-                except UNREADABLE:
-                    frames.appendleft(body)
-                    break
-                method = method_of(type(call))
-                if method is None or (raw := call.id) is UNSET or (id := encode(raw))[0] not in ID_STARTS:
-                    frames.appendleft(body)
-                    break
-                taken += len(body)
-                request, params = Request(id, method.name, notify), call.params
-                try:
-                    if getattr(params, "work_done_token", UNSET) is not UNSET:
-                        request.token = token_of(params)
-                    reply = serve(method, params, request)
-                    is_plain = type(reply) in results and request.token is None and request.then is None
-                    result = encode(reply) if is_plain else b""
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as error:  # as in `_call`
-                    self.fail(request, error)
-                else:
-                    if not is_plain:
-                        if not self._send_reply(request, reply):
-                            break
-                    elif head := heads.get(len(id) + len(result)):
-                        answer = b"".join((head, id, b',"result":', result, b"}"))
-                        add(answer)
-                        writer.unflushed_bytes += len(answer)
-                    else:
-                        self._answer(id, result)
-                if writer.unflushed_bytes > most_bytes or perf_counter() > until:
-                    break
-        finally:
-            reader.handled_bytes += taken
-        return taken > 0
 
     def call(self, method: Method, raw: Raw | UnsetType, request: Request) -> None:
         """Decode the params, call the method, and answer: at once, or when the awaitable that the handler
@@ -140,17 +51,7 @@ class Dispatcher:
             reader = self._reader_of(method)
             params = reader.read(raw)
             request.unknown = reader.unknown
-        except Exception as error:
-            self.fail(request, error)
-            return
-        self._known.learn(method, reader)
-        self._decode = self._known.decode
-        self._call(method, params, request)
-
-    def _call(self, method: Method, params: Struct, request: Request) -> None:
-        try:
-            if getattr(params, "work_done_token", UNSET) is not UNSET:
-                request.token = token_of(params)
+            request.token = token_of(params)
             reply = self._service.call(method, params, request)
         except (KeyboardInterrupt, SystemExit):
             raise
@@ -158,18 +59,10 @@ class Dispatcher:
             # A panic in a Rust library is not an Exception, but the request must be answered too.
             self.fail(request, error)
             return
-        self._send_reply(request, reply)
-
-    def _send_reply(self, request: Request, reply: Reply | Awaitable[Reply]) -> bool:
-        """Handle what a handler returned. If it is a result, answer with it and return true. If it is an
-        awaitable, start it as a task and return false.
-        """
-        if not (reply is None or isinstance(reply, _RESULTS)):
+        if reply is None or isinstance(reply, _RESULTS):
+            self.succeed(request, reply)
+        else:
             self.start(request, reply)
-            return False
-        self._results.add(type(reply))
-        self.succeed(request, reply)
-        return True
 
     async def invoke(self, name: str, raw: Raw, request: Request) -> bytes:
         """Call the method `name` as part of the running request `request`. Return the result as JSON."""
@@ -215,7 +108,7 @@ class Dispatcher:
             request.end()
         id = request.id
         if id is not None and not request.is_answered:
-            self._answer(id, result)
+            self._out.answer(id, result)
         request.is_answered = True
         if request.then is not None:
             _follow(request)
@@ -286,13 +179,6 @@ class Dispatcher:
             self.fail(request, error)
         else:
             self.succeed(request, reply)
-
-
-def _is_sound(body: RequestBody) -> bool:
-    """Return true if the body is UTF-8 and not nested too deeply, which msgspec does not check."""
-    if isinstance(body, CheckedBody):
-        return body.is_utf8 and not body.is_too_deep
-    return (len(body) <= SHALLOW_BYTES or not is_too_deep(body)) and (body.isascii() or is_utf8(body))
 
 
 def _cancel(request: Request | None) -> None:

@@ -10,15 +10,12 @@ NULL_ID = b"null"
 SNIFFED_BYTES = 256
 """The bytes of a refused body that are searched for its id (docs/dev/contract.md, "Transport")."""
 
-ID_STARTS = frozenset(b'"-0123456789n')
-"""The bytes with which the JSON text of an id can begin: a string, a number (also a float) or null."""
-
 _TOKEN = rb'[\s\xef\xbb\xbf]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+)'
 
 
 def is_id(text: bytes) -> bool:
     """Return true if the JSON value `text` can be an id: a string, a number (also a float) or null."""
-    return text[0] in ID_STARTS
+    return text[0] in b'"-0123456789n'
 
 
 def sniff_id(prefix: bytes | bytearray) -> bytes:

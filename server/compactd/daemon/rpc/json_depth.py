@@ -16,7 +16,7 @@ DEPTH_LIMIT = 512
 """The most nesting levels of a message. A syntax tree as JSON has about 200. compactd's own code recurses
 once per level."""
 
-SHALLOW_BYTES = 2 * DEPTH_LIMIT
+_SHALLOW_BYTES = 2 * DEPTH_LIMIT
 """Valid JSON of up to this size cannot be nested too deeply: each level takes two brackets."""
 
 SLICE_BYTES = 1 << 15
@@ -41,7 +41,7 @@ def is_too_deep(body: bytes | bytearray, slice_bytes: int = SLICE_BYTES) -> bool
     """Return true if `body`, which is valid JSON, is nested deeper than `DEPTH_LIMIT`. Faster than
     `DepthCheck` for flat JSON.
     """
-    if len(body) <= SHALLOW_BYTES:
+    if len(body) <= _SHALLOW_BYTES:
         return False
     if len(body) <= _COUNTED_BYTES and body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
         return False

@@ -12,17 +12,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.envelope import Envelope
 from compactd.daemon.rpc.framing import Framer
-from compactd.daemon.rpc.pipes import JOIN_BYTES, UNSENT_LIMIT_BYTES, PipeWriter
+from compactd.daemon.rpc.pipes import UNSENT_LIMIT_BYTES, PipeWriter
 from compactd.daemon.rpc.request import encode
 from compactd.daemon.rpc.surrogates import encode_detail
 from compactd.protocol.error_data import BY_CODE
 from compactd.protocol.errors import Cancelled, CompactdError, Detail, LimitExceeded
 
 INTERNAL_ERROR = -32603
-
-_HEAD = b'Content-Length: %d\r\n\r\n{"jsonrpc":"2.0","id":'
-_ANSWER_BYTES = len(b'{"jsonrpc":"2.0","id":,"result":}')
-_SMALL_BYTES = 1024
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -65,10 +61,6 @@ class MessageSender:
 
     def __init__(self, writer: PipeWriter, framer: Framer) -> None:
         self._writer = writer
-        self._write = writer.write
-        self.heads: dict[int, bytes] = {}
-        """Cached beginnings of small answers (the header and the JSON before the id), by the combined size of
-        id and result in bytes."""
         self._framer = framer
         self._early: list[bytes] = []
         self.is_held = True
@@ -79,22 +71,7 @@ class MessageSender:
 
     def answer(self, id: bytes, result: bytes) -> None:
         """Send the result of a request."""
-        size = len(id) + len(result)
-        if head := self.heads.get(size):
-            self._write(b"".join((head, id, b',"result":', result, b"}")))
-        elif size >= JOIN_BYTES:
-            self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
-        elif self._framer.lines:
-            answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n'
-            self._write(answer % (_in_one_line(id), _in_one_line(result)))
-        else:
-            self._write(b"".join((self._head(size), id, b',"result":', result, b"}")))
-
-    def _head(self, size: int) -> bytes:
-        head = _HEAD % (_ANSWER_BYTES + size)
-        if size < _SMALL_BYTES:
-            self.heads[size] = head
-        return head
+        self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
 
     def refuse(self, id: bytes, error: ErrorObject) -> None:
         """Send the error of a request."""

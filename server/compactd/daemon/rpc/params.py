@@ -46,12 +46,7 @@ class ParamsReader:
         self.unknown: tuple[str, ...] = ()
         """The unknown fields in the params that were read last. The name of an unknown setting begins with
         `compaction.`."""
-        self.is_strict = not self._settings
-        """True if the method has no settings and `strict` has decoded all params so far. (Settings are
-        searched a second time for unknown names.)"""
-        self.strict = _twin(params, strict=True)
-        """The subclass that refuses unknown fields."""
-        self._decode = msgspec.json.Decoder(self.strict).decode
+        self._decode = msgspec.json.Decoder(_twin(params, strict=True)).decode
         self._lax: Callable[[Raw | bytes], Struct] | None = None
 
     def read(self, raw: Raw | UnsetType) -> Struct:
@@ -96,9 +91,7 @@ class ParamsReader:
     def _decode_lax(self, raw: Raw | bytes) -> Struct:
         if self._lax is None:
             self._lax = msgspec.json.Decoder(_twin(self._params, strict=False)).decode
-        params = self._lax(raw)
-        self.is_strict = False
-        return params
+        return self._lax(raw)
 
     def _warn(self, raw: Raw) -> None:
         unknown = msgspec.json.decode(raw, type=dict[str, Raw]).keys() - self._known

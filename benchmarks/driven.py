@@ -13,7 +13,6 @@ from benchmarks.conversation import kilobytes, messages_of
 from benchmarks.peers import COMPACTD, Peer, result_of
 from benchmarks.sessions import MODEL, append_until, start
 from benchmarks.streaming import KEEP, QUICK, SUMMARISER, model_server
-from benchmarks.transport import flood
 
 Sampled = Callable[[Peer], AbstractContextManager[None]]
 """Profiles a peer for as long as it is in the block."""
@@ -122,14 +121,6 @@ def _counting(env: Mapping[str, str], sampled: Sampled) -> int:
     return COUNTED
 
 
-def _pipelined(env: Mapping[str, str], sampled: Sampled) -> int:
-    with Peer(COMPACTD, env) as peer:
-        flood(peer, 1_000)
-        with sampled(peer):
-            flood(peer, 50_000)
-    return 1
-
-
 def _small(env: Mapping[str, str], sampled: Sampled) -> int:
     with Peer(COMPACTD, env) as peer:
         peer.ping()
@@ -184,7 +175,6 @@ WORK: Mapping[str, Callable[[Mapping[str, str], Sampled], int]] = {
     "reading": _reading,
     "plan": _plan,
     "counting": _counting,
-    "pipelined": _pipelined,
     "small": _small,
     "large": _large,
     "dropping": _dropping,

@@ -96,14 +96,8 @@ SPEEDUPS = (
         before="cfa1fec",
     ),
     Speedup(
-        "pipelined",
-        "All requests that arrive in one read from the pipe are answered together.",
-        "the client sends 50,000 pings as fast as the daemon reads them",
-        before="cfa1fec",
-    ),
-    Speedup(
         "small",
-        "Small requests are read in the event loop, without a switch between threads.",
+        "Requests are read on the event loop, without a switch between threads.",
         "the client sends 10,000 pings, each after the answer to the previous one",
         before="388dd93",
     ),

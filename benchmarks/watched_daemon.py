@@ -96,7 +96,7 @@ class Watch:
             if thread != me:
                 stack = _stack(frame)
                 if stack and not stack[0].startswith(
-                    ("threading.py", "thread.py", "pipes.py", "selectors.py")
+                    ("threading.py", "thread.py", "reader.py", "writer.py", "selectors.py")
                 ):
                     found += [*stack, "--"]
         return found

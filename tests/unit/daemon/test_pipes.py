@@ -1,4 +1,6 @@
-"""Short reads and writes happen on the event loop, long ones in threads; the order is always kept."""
+"""Pipes are read on the event loop, other inputs in a thread. Small output is written on the event loop,
+large output in a thread. The order is always kept.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,10 @@ from hypothesis import strategies as st
 
 from compactd.daemon.rpc.checked_body import CheckedBody
 from compactd.daemon.rpc.framing import Framer
-from compactd.daemon.rpc.loop_reader import LoopReader
-from compactd.daemon.rpc.pipes import PipeWriter
+from compactd.daemon.rpc.reader import PipeReader
+from compactd.daemon.rpc.writer import PipeWriter
 from tests.support.examples import examples
 
-NOWHERE = Path(os.devnull)
 PIECES = st.lists(
     st.one_of(st.integers(1, 200), st.sampled_from([4_096, 65_536, 65_537, 200_000])), min_size=1, max_size=12
 )
@@ -36,7 +37,7 @@ def bodies_of(sizes: Sequence[int]) -> list[bytes]:
 class Taken:
     """What a reader delivers, taken as the connection takes it."""
 
-    def __init__(self, fd: int, nowhere: int) -> None:
+    def __init__(self, fd: int) -> None:
         loop = asyncio.get_running_loop()
         self.bodies: list[bytes] = []
         self.threads: list[bool] = []
@@ -45,8 +46,8 @@ class Taken:
         self._count = loop.create_future()
         self._wanted = 0
         self._others = set(threading.enumerate())
-        self._reader = LoopReader(fd, Framer(), loop, PipeWriter(nowhere, loop, lambda: None))
-        self._reader.start(self._ready)
+        self.reader = PipeReader(fd, Framer(), loop, self._ready)
+        self.reader.start()
 
     def new_threads(self) -> list[str]:
         """The names of those that came since."""
@@ -59,19 +60,17 @@ class Taken:
             await self._count
 
     def _ready(self) -> None:
-        while self._reader.frames:
-            frame = self._reader.frames.popleft()
+        while self.reader.frames:
+            frame = self.reader.frames.popleft()
             if frame is None:
                 self.ended.set_result(None)
                 break
             assert isinstance(frame, bytes | bytearray | CheckedBody)
-            self._reader.handled_bytes += len(frame)
             self.bodies.append(bytes(frame.text if isinstance(frame, CheckedBody) else frame))
             self.threads.append("compactd-reader" in self.new_threads())
             if len(self.bodies) == self._wanted and not self._count.done():
                 self._count.set_result(None)
-        self._reader.woken = False
-        self._reader.release()
+        self.reader.resume()
 
 
 def write_all(fd: int, pieces: Sequence[bytes]) -> None:
@@ -95,46 +94,67 @@ def test_what_comes_is_handed_over_in_order_however_long_it_is_and_however_it_wa
         at += len(pieces[-1])
 
     async def run() -> list[bytes]:
-        with NOWHERE.open("wb") as nowhere:
-            fd, end = os.pipe()
-            taken = Taken(fd, nowhere.fileno())
-            await asyncio.to_thread(write_all, end, pieces)
-            os.close(end)
-            await taken.ended
-            os.close(fd)
-            return taken.bodies
+        fd, end = os.pipe()
+        taken = Taken(fd)
+        await asyncio.to_thread(write_all, end, pieces)
+        os.close(end)
+        await taken.ended
+        os.close(fd)
+        return taken.bodies
 
     assert asyncio.run(run()) == bodies
 
 
-def test_small_messages_need_no_thread_and_after_a_large_one_they_are_read_on_the_loop_again(
-    tmp_path: Path,
-) -> None:
+def test_no_thread_is_needed_for_a_pipe_however_large_the_messages_are() -> None:
     small, large = bodies_of([20])[0], bodies_of([3_000_000])[0]
     seen: list[bool] = []
 
     async def run() -> list[bytes]:
-        with NOWHERE.open("wb") as nowhere:
-            fd, end = os.pipe()
-            taken = Taken(fd, nowhere.fileno())
-            for number in range(3):
-                os.write(end, framed(small))
-                await taken.until(number + 1)
-            seen.append(any(taken.threads))
-            await asyncio.to_thread(write_all, end, [framed(large)])
-            await taken.until(4)
-            for number in range(4, 9):
-                os.write(end, framed(small))
-                await taken.until(number + 1)
-            os.close(end)
-            await taken.ended
-            os.close(fd)
-            return taken.bodies
+        fd, end = os.pipe()
+        taken = Taken(fd)
+        for number in range(3):
+            os.write(end, framed(small))
+            await taken.until(number + 1)
+        await asyncio.to_thread(write_all, end, [framed(large)])
+        await taken.until(4)
+        for number in range(4, 9):
+            os.write(end, framed(small))
+            await taken.until(number + 1)
+        seen.append(any(taken.threads))
+        os.close(end)
+        await taken.ended
+        os.close(fd)
+        return taken.bodies
 
     bodies = asyncio.run(run())
 
     assert bodies == [small] * 3 + [large] + [small] * 5
     assert seen == [False]
+
+
+def test_nothing_is_read_from_a_pipe_between_pause_and_resume() -> None:
+    bodies = bodies_of([20, 20])
+    seen: list[int] = []
+
+    async def run() -> list[bytes]:
+        fd, end = os.pipe()
+        taken = Taken(fd)
+        os.write(end, framed(bodies[0]))
+        await taken.until(1)
+        taken.reader.pause()
+        os.write(end, framed(bodies[1]))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        seen.append(len(taken.bodies))
+        taken.reader.resume()
+        await taken.until(2)
+        os.close(end)
+        await taken.ended
+        os.close(fd)
+        return taken.bodies
+
+    assert asyncio.run(run()) == bodies
+    assert seen == [1]
 
 
 def test_a_file_as_input_is_read_to_its_end(tmp_path: Path) -> None:
@@ -143,8 +163,8 @@ def test_a_file_as_input_is_read_to_its_end(tmp_path: Path) -> None:
     file.write_bytes(b"".join(map(framed, bodies)))
 
     async def run() -> list[bytes]:
-        with file.open("rb") as opened, NOWHERE.open("wb") as nowhere:
-            taken = Taken(opened.fileno(), nowhere.fileno())
+        with file.open("rb") as opened:
+            taken = Taken(opened.fileno())
             await taken.ended
             return taken.bodies
 

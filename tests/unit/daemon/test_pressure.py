@@ -40,8 +40,8 @@ def test_a_client_that_never_reads_is_not_read_from_for_ever(spawn: Spawn) -> No
 
     sent = client.send_until_full(data, quiet_s=1.0)
 
-    # 64 MiB unsent, 8 MiB unhandled, what the pipes hold, one message in each hand.
-    assert 64 * MIB < sent < 84 * MIB
+    # 64 MiB unsent, what the pipes hold, and one message that is being read.
+    assert 64 * MIB < sent < 70 * MIB
     assert client.memory_bytes() - before < 110 * MIB
     assert [client.read()["id"] for _ in range(64)] == list(range(64))
 

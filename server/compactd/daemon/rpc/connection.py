@@ -22,12 +22,12 @@ from compactd.daemon.rpc.checked_body import CheckedBody
 from compactd.daemon.rpc.dispatch import Dispatcher
 from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, RejectedBody, read_envelope
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
-from compactd.daemon.rpc.loop_reader import LoopReader
 from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object, shape_data
 from compactd.daemon.rpc.output_closed import watch_output
-from compactd.daemon.rpc.pipes import UNSENT_LIMIT_BYTES, PipeWriter
+from compactd.daemon.rpc.reader import PipeReader
 from compactd.daemon.rpc.request import Request
 from compactd.daemon.rpc.service import Service
+from compactd.daemon.rpc.writer import UNSENT_LIMIT_BYTES, PipeWriter
 
 METHOD_NOT_FOUND = -32601
 
@@ -76,7 +76,7 @@ class Connection:
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
         self._writer = PipeWriter(fds[1], self._loop, self._on_client_gone)
-        self._reader = LoopReader(fds[0], self._framer, self._loop, self._writer)
+        self._reader = PipeReader(fds[0], self._framer, self._loop, self._pump)
         self._out = MessageSender(self._writer, self._framer)
         self._calls = Dispatcher(service, self._out, self._pause, cancel_s)
         self._editor = Editor(service, self._out, self._calls, self._on_parent_gone)
@@ -96,7 +96,7 @@ class Connection:
         The exit code is 1 after `exit` without `shutdown`, or if the framing of the input is broken;
         otherwise 0. Running work is cancelled after `drain_s` seconds, or at once after `exit`.
         """
-        self._reader.start(self._pump)
+        self._reader.start()
         ending = await self._ended
         self._out.close()
         await self._calls.finish(0.0 if ending == "exit" else self._drain_s)
@@ -143,35 +143,31 @@ class Connection:
 
     def _pump(self) -> None:
         """Handle received messages until none is left, the time slice ends, a new task must run, or too much
-        waits for the client.
+        waits for the client. While messages wait, nothing is read.
         """
         reader, writer = self._reader, self._writer
         if self._is_halted:
             return
-        frames = reader.frames
         until = perf_counter() + SLICE_S
         writer.collect()
-        # Up to this many unflushed bytes, the writer is certainly not full.
-        room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes
-        while frames:
-            if writer.unflushed_bytes > room and writer.is_full():
-                writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
-                break
+        while reader.frames and not self._is_halted and not writer.is_full():
             try:
-                self._on_frame(frames.popleft())
+                self._on_frame(reader.frames.popleft())
             except Exception as error:  # a bug in the transport loses one message, not the connection
                 error_object(error, "the transport")
-            if self._is_halted:
-                break
             if perf_counter() > until:
-                self._loop.call_soon(self._pump)
                 break
-        else:
-            reader.woken = False
-            if frames:  # a frame came between the last check and clearing the flag
-                self._loop.call_soon(self._pump)
         writer.flush()
-        reader.release()
+        if writer.is_full():
+            reader.pause()
+            writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
+        elif self._is_halted:
+            return  # `_resume` goes on, unless the connection has ended
+        elif reader.frames:
+            reader.pause()
+            self._loop.call_soon(self._pump)
+        else:
+            reader.resume()
 
     def _pause(self) -> None:
         """Stop handling messages until the first step of the task that was just created has run.
@@ -192,7 +188,6 @@ class Connection:
             data = shape_data(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
-            self._reader.handled_bytes += len(frame)
             message = read_envelope(frame)
             if isinstance(message, RejectedBody):
                 data = shape_data(message.code, {})
@@ -260,6 +255,7 @@ class Connection:
 
     def _end(self, ending: Ending) -> None:
         self._is_halted = True
+        self._reader.pause()
         if not self._ended.done():
             self._ended.set_result(ending)
 

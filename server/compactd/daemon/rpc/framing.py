@@ -52,10 +52,6 @@ class Fault(Struct, frozen=True):
     fatal: bool = False
     """True if it is unknown where the next message begins. The connection then ends."""
 
-    def __len__(self) -> int:
-        """Return 0: no bytes of the message are stored."""
-        return 0
-
 
 Frame = bytes | bytearray | Fault
 
@@ -84,11 +80,6 @@ class Framer:
         self._length: int | None = None
         self._overlong = False
         self._lengths: dict[bytes, int] = {}
-
-    @property
-    def is_inside(self) -> bool:
-        """True if the bytes fed so far end inside a message, even if that message is refused."""
-        return bool(self._need or self._held or self._skip or self._skip_line)
 
     @property
     def incomplete(self) -> bytearray:

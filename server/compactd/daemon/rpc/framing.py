@@ -31,12 +31,7 @@ _LINE_STARTS = b"{[ \t\r\n\xef"
 byte begins a header."""
 
 _LENGTH = b"content-length"
-_COMMON = b"Content-Length: "
 _LENGTH_DIGITS = 10  # of LENGTH_LIMIT_BYTES
-_GAP = b"\r\n\r\n"
-_SMALL_BYTES = 4096  # one read can contain many messages up to this size, which are split in one call
-_MAX_PIECES = 4096  # the most messages that are split in one call
-_LENGTHS = 1024  # the most entries of `_lengths`
 _RESYNC_BYTES = 64  # the bytes kept of the end of an overlong line: enough for a header at its end
 
 
@@ -79,7 +74,6 @@ class Framer:
         self._fields = 0
         self._length: int | None = None
         self._overlong = False
-        self._lengths: dict[bytes, int] = {}
 
     @property
     def incomplete(self) -> bytearray:
@@ -127,8 +121,6 @@ class Framer:
             elif self._add_to_line(data, position, newline, frames):
                 frames += _message(self._held)
                 self._held = bytearray()
-            if newline - position <= _SMALL_BYTES and 0 < len(data) - newline <= self.limit_bytes:
-                newline = _take_lines(data, newline + 1, frames) - 1
             position = newline + 1
         if not self._skip_line and position < len(data):
             self._skip_line = not self._add_to_line(data, position, len(data), frames)
@@ -150,55 +142,13 @@ class Framer:
 
     def _feed_blocks(self, data: bytes, frames: list[Frame]) -> None:
         position = 0
-        size = len(data)
-        are_usual = True
-        while position < size and not self.broken:
+        while position < len(data) and not self.broken:
             if self._need:
                 position = self._body(data, position, frames)
             elif self._skip:
                 position = self._skip_body(data, position, frames)
-            elif not self._block_bytes and (start := _common_header(data, position)):
-                length = int(data[position + len(_COMMON) : start - 4])
-                position = start + length
-                if length <= self.limit_bytes and position <= size:
-                    frames.append(data[start:position])
-                    if length <= _SMALL_BYTES and are_usual and size - position > 2 * length:
-                        position, are_usual = self._take_blocks(data, position, frames)
-                else:
-                    position = start
-                    self._begin(length, frames)
             else:
                 position = self._header_line(data, position, frames)
-
-    def _take_blocks(self, data: bytes, position: int, frames: list[Frame]) -> tuple[int, bool]:
-        """Split many messages in one call, as long as they are complete and `Content-Length` is their only
-        header.
-
-        Return (the offset of the next message, false if that message is incomplete or has other headers).
-        """
-        first, *pieces = data[position:].split(_COMMON, _MAX_PIECES)
-        if first:
-            return position, False
-        lengths, add, taken = self._lengths, frames.append, -len(frames)
-        end = len(data)
-        if len(pieces) == _MAX_PIECES:
-            end -= len(_COMMON) + len(pieces.pop())
-        for piece in pieces:
-            digits, _, body = piece.partition(_GAP)
-            if lengths.get(digits) != len(body) and (not body or self._length_in(digits) != len(body)):
-                begun = pieces[taken + len(frames) :]
-                return end - sum(map(len, begun)) - len(_COMMON) * len(begun), False
-            add(body)
-        return end, True
-
-    def _length_in(self, digits: bytes) -> int:
-        """Return the length in the `digits` of a `Content-Length` header; 0 if it is invalid or too large."""
-        if len(digits) > _LENGTH_DIGITS or not digits.isdigit() or int(digits) > self.limit_bytes:
-            return 0
-        length = int(digits)
-        if 0 < length <= _SMALL_BYTES and len(self._lengths) < _LENGTHS:
-            self._lengths[digits] = length
-        return length
 
     def _body(self, data: bytes, position: int, frames: list[Frame]) -> int:
         stop = position + self._need
@@ -310,24 +260,6 @@ class Framer:
             size_bytes,
             self.limit_bytes,
         )
-
-
-def _common_header(data: bytes, position: int) -> int:
-    """Return the offset of the body if `Content-Length` is the only header at `position`, otherwise 0."""
-    if not data.startswith(_COMMON, position):
-        return 0
-    start = position + len(_COMMON)
-    end = data.find(b"\r\n\r\n", start, start + _LENGTH_DIGITS + 4)
-    return end + 4 if end > 0 and data[start:end].isdigit() else 0
-
-
-def _take_lines(data: bytes, position: int, frames: list[Frame]) -> int:
-    """Split many lines in one call and add the messages to `frames`. Return the offset of the first line that
-    was not split off. The caller ensures that no line is longer than the limit.
-    """
-    *lines, rest = data[position:].split(b"\n", _MAX_PIECES)
-    frames += [line for line in lines if line and not line.isspace()]
-    return len(data) - len(rest)
 
 
 def _message(line: bytes | bytearray) -> list[Frame]:

@@ -23,11 +23,7 @@ UNSENT_LIMIT_BYTES = 64 * 1024 * 1024
 (docs/dev/contract.md, "Transport")."""
 
 _WRITE_BYTES = 1 << 20  # the most bytes per write, so that `unsent_bytes` is up to date
-_SMALL_BYTES = 4096  # pieces up to this average size are joined without checking the size of each
-JOIN_BYTES = 1 << 16
-"""Pieces of output of at least this size are written separately. Smaller ones are joined, so that one write
-sends many.
-"""
+_JOIN_BYTES = 1 << 16  # the writer's thread joins smaller pieces, so that one write sends many
 
 # If poll reports a pipe as writable, this many bytes do not block (Python's select documentation).
 _DIRECT_BYTES: int = getattr(select, "PIPE_BUF", 0) if hasattr(select, "poll") else 0
@@ -98,13 +94,12 @@ class PipeWriter:
         self._unflushed, self._unflushed_bytes = [], 0
         if not pieces or self.is_gone:
             return
-        if size < min(_WRITE_BYTES, _SMALL_BYTES * len(pieces)):
+        if size < _WRITE_BYTES:
             pieces = [b"".join(pieces)]
         at_once = self._poll is not None and self._queued_bytes == self._sent_bytes
         if at_once and size <= (_NOWAIT_BYTES if self._nowait else _DIRECT_BYTES):
-            self._write_now(b"".join(pieces))
+            self._write_now(pieces[0])
         else:
-            self._queued_bytes += size
             self._queue_for_thread(pieces)
 
     def when_below(self, unsent_bytes: int, act: Callable[[], None]) -> None:
@@ -125,7 +120,6 @@ class PipeWriter:
             self._on_lost()
             return
         if written < len(data):
-            self._queued_bytes += len(data) - written
             self._queue_for_thread([data[written:]])
 
     def _write_without_waiting(self, data: bytes) -> int:
@@ -142,17 +136,9 @@ class PipeWriter:
         return os.write(self._fd, data)
 
     def _queue_for_thread(self, pieces: list[bytes]) -> None:
-        small: list[bytes] = []
         for piece in pieces:
-            if len(piece) < JOIN_BYTES:
-                small.append(piece)
-                continue
-            if small:
-                self._queue.put(b"".join(small))
-                small = []
+            self._queued_bytes += len(piece)
             self._queue.put(piece)
-        if small:
-            self._queue.put(b"".join(small))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="compactd-writer", daemon=True)
             self._thread.start()
@@ -164,12 +150,12 @@ class PipeWriter:
             pieces = [self._queue.get()]
             size = len(pieces[0])
             try:
-                while size < JOIN_BYTES:
+                while size < _JOIN_BYTES:
                     pieces.append(self._queue.get_nowait())
                     size += len(pieces[-1])
             except Empty:
                 pass
-            for data in (b"".join(pieces),) if size < 2 * JOIN_BYTES else pieces:
+            for data in (b"".join(pieces),) if size < 2 * _JOIN_BYTES else pieces:
                 self._send(data)
 
     def _send(self, data: bytes) -> None:

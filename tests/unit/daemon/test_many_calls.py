@@ -55,7 +55,7 @@ ODD = [
     b'{"jsonrpc":"2.0","id":1,"method":"rpc.","params":{}}',
     b'{"jsonrpc":"2.0","id":1,"method":"test/none","params":{}}',
     b"[" + echo(b"{}") + b"]",
-    # Behind these the method is read as at first.
+    # Fields that the method does not know, and nulls.
     echo(b'{"text":null}'),
     echo(b'{"unknown":1}'),
     echo(b'{"unknown":null,"text":null,"times":3}'),
@@ -77,7 +77,7 @@ def answers(client: RawClient, body: bytes) -> list[bytes]:
 @FRAMINGS
 def test_what_a_call_is_answered_does_not_depend_on_the_calls_before_it(spawn: Spawn, framing: str) -> None:
     odd, seasoned = spawn(framing=framing), spawn(framing=framing)
-    odd.call(0, "test/echo", {"unknown": 1})  # who sends such fields has each call read as its first
+    odd.call(0, "test/echo", {"unknown": 1})
     wanted = [answers(odd, body) for body in ODD]
 
     seen = []
@@ -129,7 +129,7 @@ def test_a_message_of_megabytes_is_looked_at_as_a_small_one_is(
     client = spawn()
     body = b'{"jsonrpc":"2.0","id":7,"method":"test/echo","params":{"value":%b}%b' % (value, after)
 
-    for _ in range(3):  # the method is new, and then known
+    for _ in range(3):  # the first call of a method, and later ones
         client.send(body)
         answer = client.read()
         assert answer.get("error", {}).get("code") == code

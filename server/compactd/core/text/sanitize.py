@@ -8,6 +8,7 @@ characters. Tabs and line feeds are allowed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 CODES: Final = (
@@ -56,9 +57,19 @@ are invisible."""
 _SELECTORS: Final = "\ufe0e\ufe0f"
 """Characters that choose how the sign or emoji before them looks. In other places they are invisible."""
 
+
+
+def _ranges(codes: Sequence[int]) -> str:
+    """Return a character class of these codes, as ranges. (CPython's `re` compares characters above U+FFFF one
+    by one.)"""
+    starts = [code for code in codes if code - 1 not in CODES]
+    ends = [code for code in codes if code + 1 not in CODES]
+    return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
+
+
 _RUNS: Final = re.compile(
     "["
-    + re.escape("".join(map(chr, sorted(CODES))))
+    + _ranges(sorted(CODES))
     + "]+"
     # A joiner, unless it is single and between two non-ASCII characters.
     + f"|(?<![^\x00-\x7f{_JOINERS}])[{_JOINERS}]+|[{_JOINERS}](?=[\x00-\x7f{_JOINERS}]|\\Z)[{_JOINERS}]*"

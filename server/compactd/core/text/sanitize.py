@@ -58,10 +58,9 @@ _SELECTORS: Final = "\ufe0e\ufe0f"
 """Characters that choose how the sign or emoji before them looks. In other places they are invisible."""
 
 
-
 def _ranges(codes: Sequence[int]) -> str:
-    """Return a character class of these codes, as ranges. (CPython's `re` compares characters above U+FFFF one
-    by one.)"""
+    """Return the inside of a character class that matches these codes, as ranges: `re` compares characters
+    above U+FFFF one by one, and ranges as a whole."""
     starts = [code for code in codes if code - 1 not in CODES]
     ends = [code for code in codes if code + 1 not in CODES]
     return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))

@@ -28,7 +28,6 @@ from compactd.core.summary.compaction import (
     read_ahead,
 )
 from compactd.core.summary.compaction import compact as flow
-from compactd.models.tokenizers.line_counts import remember_lines
 from compactd.protocol.messages import CompactionResult
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation
@@ -135,11 +134,8 @@ class CompactionDriver:
     step may run in any thread."""
 
     def __init__(self, given: SummaryInput) -> None:
-        plan = given.plan
-        # The summary is counted again each time it grows, so the counter remembers lines.
-        inputs = msgspec.structs.replace(plan.inputs, counter=remember_lines(plan.inputs.counter))
-        self._given = msgspec.structs.replace(given, plan=msgspec.structs.replace(plan, inputs=inputs))
-        self._steps = flow(self._given)
+        self._given = given
+        self._steps = flow(given)
         self._is_begun = False
 
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:

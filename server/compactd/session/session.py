@@ -34,7 +34,6 @@ from compactd.core.history.projection import Pending
 from compactd.core.history.state import SessionState, replay
 from compactd.core.models.lookup import Lookup
 from compactd.core.models.observed import Observed, counting_window, observation_of
-from compactd.core.text.slices import release
 from compactd.core.tokens.counting import Counter, message_tokens, system_tokens, tool_tokens
 from compactd.formats.files.journal_messages import decoder_of
 from compactd.models.tokenizers.counters import counter_for, is_loaded
@@ -447,10 +446,10 @@ class Session:
         return facts
 
     def release(self) -> None:
-        """Free the memory of this closed session, in pieces. Call this in a worker, so that other sessions
-        need not wait.
+        """Free the memory of this closed session. Call this in a worker, so that other sessions need not
+        wait.
         """
-        release(self.entries)
+        self.entries.clear()
         self.state.release()
         if self.facts is not None:
             self.facts.release()

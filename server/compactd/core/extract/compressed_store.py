@@ -21,8 +21,6 @@ from zlib import compress, decompress
 
 from msgspec.msgpack import Encoder
 
-from compactd.core.text.slices import clear
-
 V = TypeVar("V")
 
 PAGE_BYTES: Final = 1 << 16
@@ -126,8 +124,8 @@ class CompressedStore(Generic[V]):
                 self._repack(number)
 
     def clear(self) -> None:
-        """Delete all values, piece by piece, so that other threads can run in between."""
-        clear(self._place)
+        """Delete all values."""
+        self._place.clear()
         self._pages.clear()
         self._counts, self._gones, self._number = array("I"), array("I"), 0
         self._room, self._count, self._gone = bytearray(), 0, 0

@@ -21,7 +21,6 @@ from compactd.core.extract.reuse_model import PlacedPart, Scene
 from compactd.core.history.entries import Item, number_of
 from compactd.core.text.atoms import atoms
 from compactd.core.text.quoting import quote_line
-from compactd.core.text.slices import release
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Text
 
@@ -118,13 +117,6 @@ class Conversation:
             current_turn=requests[-1] if requests else 0,
             request=next((i for i, (item, _) in enumerate(order) if item is request), None),
         )
-
-    def release(self) -> None:
-        """Free everything, piece by piece. The conversation cannot be used afterwards."""
-        release(self.order)
-        release(self._facts)
-        release(self.quotable)
-        release(self._told)
 
     @property
     def units(self) -> int:

@@ -26,7 +26,6 @@ from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.scoring import candidates, worth_in
 from compactd.core.extract.sections import sections
 from compactd.core.history.entries import Item
-from compactd.core.text.slices import clear
 from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
 
 
@@ -146,11 +145,6 @@ class ExtractSource:
         done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done
-
-    def release(self) -> None:
-        """Free everything, piece by piece. Nothing can be written afterwards. O(features)."""
-        self._conversation.release()
-        clear(vars(self._cover))
 
 
 def _fill(

@@ -27,7 +27,6 @@ from compactd.core.extract.markers import MARKS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
 from compactd.core.text.message_text import join_text_blocks
-from compactd.core.text.slices import clear
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -337,7 +336,6 @@ class FactCache:
         for key, known in facts.items():
             if key not in self._shelf and not self._shelf.put(key, known):
                 self._facts[key] = known
-        clear(facts)
 
     def files(self, item: Item) -> FileUse:
         """Return the files that `item` reads and modifies. O(1) if its facts are known, otherwise
@@ -371,9 +369,9 @@ class FactCache:
         self.limits.drop(entry_id)
 
     def release(self) -> None:
-        """Free everything, piece by piece, when the session is closed. Take `lock` for this."""
+        """Free everything when the session is closed. Takes `lock` for this."""
         with self.lock:
-            clear(self._facts)
+            self._facts.clear()
             self._shelf.clear()
             self.limits.clear()
             self.lexicon.release()

@@ -37,7 +37,6 @@ from compactd.core.text.atoms import (
     signs_of_chunk,
     words_of_chunk,
 )
-from compactd.core.text.slices import clear
 
 ATOM: Final = 0
 WORD: Final = 1
@@ -343,10 +342,10 @@ class Lexicon:
         return found
 
     def release(self) -> None:
-        """Free everything, piece by piece. Other threads can run in between."""
+        """Free everything."""
         self.settle()
         self._packed = []
-        clear(self._atoms)
+        self._atoms.clear()
 
     def pack(self) -> None:
         """Compress the names of all atoms, and drop the caches. The numbers are not stored, because they
@@ -368,7 +367,7 @@ class Lexicon:
             # Merge small pieces, so that their number stays low.
             names = list(dict.fromkeys([*_unpack(self._packed.pop()), *names]))
         self._packed.append(compress("\n".join(names).encode("utf-8", "surrogatepass"), 1))
-        clear(self._atoms)
+        self._atoms.clear()
 
     def settle(self) -> None:
         """Drop the caches of chunks and lines. Call it when no line will be analysed for a while.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from compactd._runtime.yield_gil import yield_gil
-from compactd.core.extract.reuse_model import repeat_slices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +76,7 @@ class GreedyCover:
         c = self._c = candidates
         count = len(c.price)
         self._weights = weights.copy()
-        self._unit = repeat_slices(np.arange(count), np.diff(c.starts))
+        self._unit = np.repeat(np.arange(count), np.diff(c.starts))
         # One extra unit without features serves as the header of units that need none.
         self._sums = np.bincount(self._unit, weights[c.features], count + 1)
         head = np.array([*c.header, -1], np.int64)[c.group]

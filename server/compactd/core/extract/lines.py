@@ -54,10 +54,7 @@ LOW_VALUE_CHARS: Final = 600
 minified code or data."""
 LINE_CHARS: Final = 64_000
 """Only this many characters of a line are examined. A longer line is data, and examining all of it in one
-call would hold the interpreter lock."""
-WINDOW_CHARS: Final = 200_000
-"""Texts are split into lines in steps of this many characters, so that the interpreter lock is not held for
-long."""
+call would take long."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
@@ -102,18 +99,6 @@ class CallInfo(Struct, frozen=True, array_like=True, gc=False):
     """The files that the call names, as the arguments spell them."""
     changes: bool
     """Whether the call modifies files."""
-
-
-def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of a text. The text is split in steps, so that the interpreter lock is not held for
-    long."""
-    start = 0
-    while len(text) - start > WINDOW_CHARS:
-        end = text.rfind("\n", start, start + WINDOW_CHARS) + 1
-        end = end or text.find("\n", start + WINDOW_CHARS) + 1 or len(text)
-        yield from text[start : end - 1 if text[end - 1] == "\n" else end].split("\n")
-        start = end
-    yield from text[start:].split("\n")
 
 
 def without_reminders(text: str) -> str:
@@ -171,7 +156,7 @@ def split(source: SourceText) -> Iterator[Unit]:
         return
     text, prose = without_reminders(source.text), source.prose
     numbered = "→" in text or "|" in text
-    for raw in lines_of(text):
+    for raw in text.split("\n"):
         line = raw[:LINE_CHARS].rstrip()
         if len(line) < 2:
             continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -19,7 +19,6 @@ from compactd.core.extract.facts import FactPart
 from compactd.core.extract.features import ATOM, KINDS, LINE, RUN, SHAPES, WORD
 from compactd.core.extract.line_roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
-from compactd.core.text.slices import PIECE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
     Numbers = NDArray[np.uint32]
     Weights = NDArray[np.float64]
-    Number = TypeVar("Number", bound=np.generic)
 
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
     1 << n for n in range(8)
@@ -94,12 +92,7 @@ class Statistics:
 
         self.scene = scene
         told = scene.parts
-        # Append to one buffer instead of joining a list: join, and freeing the list, would hold the
-        # interpreter lock.
-        shown = bytearray()
-        for each in told:
-            shown += each.part.unit_features
-        mentions = np.frombuffer(shown, np.uint32)
+        mentions = np.frombuffer(b"".join([each.part.unit_features for each in told]), np.uint32)
         amounts = np.fromiter((len(each.part.unit_features) // 4 for each in told), np.int64, len(told))
         # The key contains the mention's index, so all keys are distinct and any sort is stable.
         keys = mentions.astype(np.uint64) << np.uint64(32)
@@ -118,11 +111,10 @@ class Statistics:
         """The numbers of all features that occur in the conversation, in ascending order."""
         self.feature: Indices = np.empty(len(ordered), np.int64)
         """For each mention, the index of its feature in `features`."""
-        # Convert to integers first. A sum over booleans holds the interpreter lock (10 ms for a million
-        # mentions) and is ten times slower.
+        # Convert to integers first: a sum over booleans is ten times slower.
         self.feature[self.order] = np.add.accumulate(begins.astype(np.int64)) - 1
         # For each mention in the order of `order`, the index of its part.
-        by = repeat_slices(np.arange(len(told)), amounts)[self.order]
+        by = np.repeat(np.arange(len(told)), amounts)[self.order]
         message = np.fromiter((each.message for each in told), np.int64, len(told))
         agent = np.fromiter((each.role in AGENT_ROLES for each in told), np.bool_, len(told))
         result = np.fromiter((each.role in RESULT_ROLES for each in told), np.bool_, len(told))
@@ -279,20 +271,6 @@ class ReuseModel:
 
 
 _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WEIGHTS}
-
-
-def repeat_slices(values: NDArray[Number], amounts: Indices) -> NDArray[Number]:
-    """Repeat each value as often as `amounts` says, like `np.repeat`, but in pieces. One call for everything
-    would hold the interpreter lock (16 ms for six million)."""
-    import numpy as np
-
-    found = np.empty(int(amounts.sum()), values.dtype)
-    end = 0
-    for start in range(0, len(values), PIECE):
-        piece = np.repeat(values[start : start + PIECE], amounts[start : start + PIECE])
-        found[end : end + len(piece)] = piece
-        end += len(piece)
-    return found
 
 
 def shapes_of(features: Numbers) -> Indices:

@@ -28,7 +28,7 @@ from compactd.core.extract.line_roles import (
     TODO,
     USER,
 )
-from compactd.core.extract.reuse_model import EXACT, Statistics, repeat_slices, shapes_of
+from compactd.core.extract.reuse_model import EXACT, Statistics, shapes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,19 +143,19 @@ def candidates(
     told, quotable = conversation.scene.parts, conversation.quotable
     amounts = np.fromiter((len(each.part.unit_features) // 4 for each in told), np.int64, len(told))
     weights = weights.copy()
-    weights[statistics.feature[repeat_slices(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
+    weights[statistics.feature[np.repeat(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
     weights[np.isin(statistics.features, list(shown))] = 0.0
 
     sizes = np.fromiter((each.part.count for each in quotable), np.int64, len(quotable))
-    role = repeat_slices(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
+    role = np.repeat(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
     counts, tokens, flags = _columns(conversation)
 
     # Of all mentions, select those in quotable units whose features still pay.
     mine = np.zeros(len(told), np.bool_)
     mine[conversation.told_as] = True
-    alive = repeat_slices(mine, amounts)
+    alive = np.repeat(mine, amounts)
     pays = weights[statistics.feature] > 0
-    unit = repeat_slices(np.arange(len(counts)), counts)[pays[alive]]
+    unit = np.repeat(np.arange(len(counts)), counts)[pays[alive]]
     alive &= pays
     feature = statistics.feature[alive]
     order = statistics.order[alive[statistics.order]]
@@ -184,8 +184,8 @@ def candidates(
         first=_starts(feature, len(weights)),
         price=tokens / 100 + marks[role],
         worth=_worths(role, flags, worth.roles),
-        group=repeat_slices(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
-        part=repeat_slices(np.arange(len(quotable)), sizes),
+        group=np.repeat(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
+        part=np.repeat(np.arange(len(quotable)), sizes),
         header=[-1 if at < 0 else conversation.begin(at) for at in conversation.header],
         opening=[OPENING_TOKENS if at < 0 else 0.0 for at in conversation.header],
     ), weights
@@ -196,8 +196,6 @@ def _columns(conversation: Conversation) -> tuple[Indices, Indices, Indices]:
     hundredths, its flags."""
     import numpy as np
 
-    # Append to buffers instead of joining lists: join, and freeing the lists, would hold the interpreter
-    # lock.
     counts, tokens, flags = bytearray(), bytearray(), bytearray()
     for each in conversation.quotable:
         packed, count = each.part.packed, each.part.count

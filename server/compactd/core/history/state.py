@@ -41,7 +41,6 @@ from compactd.core.history.lazy_message import Decode, LazyMessage
 from compactd.core.history.titles import title_of
 from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
 from compactd.core.history.view_cache import ViewCache
-from compactd.core.text.slices import clear, release
 from compactd.core.tokens.usage import Billing, context_size
 from compactd.protocol.messages import NULL, Message
 
@@ -279,11 +278,11 @@ class SessionState:
                 self.opened = entry
 
     def release(self) -> None:
-        """Free everything, piece by piece, when the session is closed."""
-        release(self.items)
-        release(self.timeline)
+        """Free everything when the session is closed."""
+        self.items.clear()
+        self.timeline.clear()
         self._view, self.kept = None, ViewCache()
-        clear(self.originals)
+        self.originals.clear()
 
     def replace_item(self, at: int, item: Item) -> None:
         """Replace the view's message at index `at`, and its original, by `item`, which must be equal."""

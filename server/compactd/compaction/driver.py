@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from compactd._runtime.garbage import without_collector
 from compactd._runtime.numpy_import import import_numpy
+from compactd._runtime.yield_gil import yield_gil
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
@@ -116,6 +117,7 @@ def summary_input(
         working_dir=session.shown_dir,
         summariser_window=summariser.window if isinstance(summariser, Summariser) else None,
         check=check,
+        pause=yield_gil,
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from compactd._runtime.yield_gil import yield_gil
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
 from compactd.core.extract.conversation import Conversation, conversation_order
 from compactd.core.extract.facts import FactCache, Facts
@@ -99,6 +98,7 @@ class ExtractSource:
         working_dir: str | None = None,
         cache: FactCache | None = None,
         demands: Constraints = NO_CONSTRAINTS,
+        pause: Callable[[], None] | None = None,
     ) -> None:
         """Analyse and score the conversation.
 
@@ -106,8 +106,8 @@ class ExtractSource:
         those of earlier compactions. `kept` are the messages that stay in the view; features that they show
         are not quoted again. `request` is the newest user request. `budget_tokens` is the most likely size of
         the summary. `demands` are the user's constraints. Those that still apply are included word for word;
-        those that a newer one contradicts are not quoted. O(size of the messages) the first time, then
-        O(their features).
+        those that a newer one contradicts are not quoted. `pause` is called every few milliseconds while
+        units are picked. O(size of the messages) the first time, then O(their features).
         """
         cache = cache if cache is not None else FactCache()
         order = conversation_order(removed, kept)
@@ -119,14 +119,11 @@ class ExtractSource:
         named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands
-        yield_gil()
         statistics = Statistics(self._conversation.scene)
-        yield_gil()
         worth = worth_in(budget_tokens)
         weights = ReuseModel(statistics).weights(worth.features)
-        yield_gil()
-        self._cover = GreedyCover(*candidates(self._conversation, statistics, weights, worth, named))
-        yield_gil()
+        found, weights = candidates(self._conversation, statistics, weights, worth, named)
+        self._cover = GreedyCover(found, weights, pause)
         self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
         self._rates: dict[CountText, float] = {}
@@ -141,7 +138,6 @@ class ExtractSource:
         rate = self._rates.get(count)
         if rate is None:
             rate = self._rates[count] = _tokens_per_unit_token(self._conversation, count)
-            yield_gil()
         done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done

@@ -9,11 +9,10 @@ group is quoted yet. (A group is a call with its result, or the text of one mess
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-
-from compactd._runtime.yield_gil import yield_gil
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +29,8 @@ RECOMPUTE_SHARE = 4
 """If a pick changes the values of more than a quarter of the units, the values of all units are recomputed,
 because that is then faster. This is the divisor."""
 
-PICKS_PER_YIELD = 16
-"""After this many picks, other threads get a turn. A pick is about ten short calls of numpy, 60 to 200 µs."""
+PICKS_PER_PAUSE = 16
+"""The number of picks between two calls of `pause`. A pick takes 60 to 200 µs."""
 
 
 class Candidates(Struct):
@@ -70,9 +69,13 @@ class GreedyCover:
     O(units) per pick, in passes of a few microseconds.
     """
 
-    def __init__(self, candidates: Candidates, weights: Floats) -> None:
+    def __init__(
+        self, candidates: Candidates, weights: Floats, pause: Callable[[], None] | None = None
+    ) -> None:
+        """`pause` is called every few milliseconds during `pick_until`."""
         import numpy as np
 
+        self._pause = pause
         c = self._c = candidates
         count = len(c.price)
         self._weights = weights.copy()
@@ -111,8 +114,8 @@ class GreedyCover:
             if value[best] <= 0:
                 break
             self._pick(best)
-            if len(self._spendings) % PICKS_PER_YIELD == 1:  # the first pick takes the longest
-                yield_gil()
+            if self._pause is not None and len(self._spendings) % PICKS_PER_PAUSE == 1:
+                self._pause()
             self._spendings.append(self._spent)
             self._ends_of_steps.append(len(self.picks))
         step = min(bisect_left(self._spendings, budget), len(self._spendings) - 1)

@@ -9,7 +9,6 @@ from itertools import takewhile
 
 from msgspec import Struct, field
 
-from compactd._runtime.yield_gil import yield_gil
 from compactd.core.constraints.constraints import Constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.extract import AtomFacts, ExtractSource, learn_facts
@@ -43,6 +42,9 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
     check: Callable[[str, float], None] | None = None
     """A function that is called at each step, with the step's name and the share of the work that is done. It
     may raise an exception to cancel the compaction."""
+    pause: Callable[[], None] | None = None
+    """A function that is called every few milliseconds in a loop that would otherwise keep other threads from
+    running."""
 
     def at(self, phase: str, fraction: float) -> None:
         """Report the step `phase` and the share of the work that is done. Raise what `check` raises."""
@@ -117,11 +119,8 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
         # Compute the facts in the order of the conversation, so that the names in them do not depend on
         # whether the search or the extract is made first.
         learn_facts(conversation_order(self.gone, self.stays), facts, self.working_dir)
-        yield_gil()
         stays = tuple(text for item in self.stays for text in item_texts(item))
-        found = FactSearch(self.gone, stays, cache=facts, demands=self.demands)
-        yield_gil()
-        return found
+        return FactSearch(self.gone, stays, cache=facts, demands=self.demands)
 
     @cached_property
     def source(self) -> ExtractSource:
@@ -136,6 +135,7 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
             working_dir=self.working_dir,
             cache=self.facts,
             demands=self.demands,
+            pause=self.pause,
         )
 
     @cached_property

@@ -8,7 +8,6 @@ from functools import partial
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from compactd._runtime.garbage import without_collector
 from compactd._runtime.numpy_import import import_numpy
 from compactd._runtime.yield_gil import yield_gil
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
@@ -40,8 +39,7 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
     inputs = inputs_of(session, request)
 
     def made() -> Plan | NotCompacted:
-        with without_collector():
-            return plan(inputs)
+        return plan(inputs)
 
     return made
 
@@ -146,7 +144,7 @@ class CompactionDriver:
         plan = self._given.plan
         if not self._is_begun and plan.summary_budget and plan.strategies != ("truncate",):
             import_numpy()
-        with without_collector(), self._given.facts.lock:
+        with self._given.facts.lock:
             try:
                 if self._is_begun:
                     return self._steps.send(answers)

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Compacted, Item
 from compactd.core.history.projection import project
 from compactd.core.planning.request import CompactRequest
@@ -157,7 +156,7 @@ async def _read_soon(session: Session, read: Callable[[], None]) -> None:
 
     def in_worker() -> None:
         # A failure here happens again, and is reported, when the summary is checked.
-        with suppress(Exception), without_collector():
+        with suppress(Exception):
             read()
 
     await asyncio.sleep(READ_AHEAD_S)

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from compactd._runtime.garbage import without_collector
 from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
 from compactd.core.history.append import AppendRequest, Report, plan_append
 from compactd.core.history.entries import (
@@ -100,11 +99,8 @@ async def import_session(
 
     def made() -> _NewSession:
         data = _read_file(source) if isinstance(source, str) else source
-        with without_collector():
-            done = _make_session(sessions.world, session_id, data, _plain(format), tell)
-            return msgspec.structs.replace(
-                done, warnings=(*done.warnings, *_find_redacted(done.session, home))
-            )
+        done = _make_session(sessions.world, session_id, data, _plain(format), tell)
+        return msgspec.structs.replace(done, warnings=(*done.warnings, *_find_redacted(done.session, home)))
 
     new = await sessions.world.in_worker(made)
     tell(0.9, "writing")

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Opened, SettingsSet
 from compactd.core.models.observed import recorded_window
 from compactd.protocol.errors import (
@@ -273,7 +272,7 @@ class Sessions:
         journal, follower, is_owned, records = await self.world.in_worker(read)
 
         def folded() -> Session:
-            with without_collector(), refuse_misfits():
+            with refuse_misfits():
                 return Session(self.world, session_id, journal, decode_entries(records))
 
         try:

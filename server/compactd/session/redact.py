@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from compactd._runtime.garbage import without_collector
 from compactd.core.history.entries import Appended, Compacted, Entry, EntryId, Redacted
 from compactd.core.history.projection import Pending
 from compactd.core.history.state import SessionState, replay
@@ -82,12 +81,11 @@ async def _carry_out(
     hook = HookFiles(home, session.id) if home is not None and is_mirror(session.id) else None
 
     def made() -> tuple[Redaction, dict[int, bytes]]:
-        with without_collector():
-            if hook is None:
-                done = cleaned_of(entries, frozenset(entry_ids), codec)
-            else:
-                done = _with_hook(hook, entries, frozenset(entry_ids), codec)
-            return done, {seq: msgspec.json.encode(entry) for seq, entry in done.changes.items()}
+        if hook is None:
+            done = cleaned_of(entries, frozenset(entry_ids), codec)
+        else:
+            done = _with_hook(hook, entries, frozenset(entry_ids), codec)
+        return done, {seq: msgspec.json.encode(entry) for seq, entry in done.changes.items()}
 
     try:
         done, records = await world.in_worker(made)
@@ -207,10 +205,9 @@ async def _rebuild_state(session: Session) -> None:
     entries, counter = tuple(session.entries), session.counter
 
     def folded() -> tuple[SessionState, Pending]:
-        with without_collector():
-            state = replay(entries, decoder_of(entries))
-            state.recount(counter.name, session.count_message)
-            return state, Pending(state.path_items())
+        state = replay(entries, decoder_of(entries))
+        state.recount(counter.name, session.count_message)
+        return state, Pending(state.path_items())
 
     state, pending = await session.host.in_worker(folded)
     before, facts = session.state, session.drop_facts()

@@ -291,6 +291,8 @@ def missing_constraints(constraints: Sequence[Constraint], lines: Iterable[str])
     """Return the constraints that none of `lines` states. A line states a constraint if it has nothing but
     the exact words, a list marker, emphasis and references. A line with further words states nothing, because
     it may withdraw the constraint. O(constraints + lines)."""
+    if not constraints:
+        return ()  # without reading the lines, which are often a whole summary
     stated = {_bare_words(_REFERENCES.sub("", line)) for line in lines}
     return tuple(one for one in constraints if _bare_words(one.text) not in stated)
 

@@ -16,7 +16,8 @@ from time import perf_counter
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.daemon.app import GC_THRESHOLDS, Daemon
+from compactd._runtime.interpreter import GC_THRESHOLDS
+from compactd.daemon.app import Daemon
 from compactd.session.follower import decode_entries
 from compactd.session.session import Session
 from compactd.storage.folder import FolderStore

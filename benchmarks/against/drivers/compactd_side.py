@@ -13,6 +13,7 @@ import msgspec
 from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, messages_in, pieces, serve
 from benchmarks.opened_inside import Record
 from compactd import __version__
+from compactd._runtime.interpreter import GC_THRESHOLDS
 from compactd.compaction.driver import drive, planner, summary_input
 from compactd.compaction.read_ahead import IdleAnalyzer
 from compactd.core.extract.facts import FactCache
@@ -22,7 +23,7 @@ from compactd.core.planning.plan import NotCompacted
 from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.answers import NoModel
 from compactd.core.tokens.counting import Chars4, Counter, message_tokens, script_aware
-from compactd.daemon.app import GC_THRESHOLDS, Daemon
+from compactd.daemon.app import Daemon
 from compactd.formats.messages.base import read_messages
 from compactd.models.tokenizers.counters import Bpe, load
 from compactd.protocol.messages import Message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Raw, Struct
 
 from compactd import PROTOCOL_VERSION, __version__
+from compactd._runtime.interpreter import set_up_interpreter
 from compactd._runtime.lazy_imports import BackgroundImporter
 from compactd.daemon.logging import log_to_stderr
 from compactd.daemon.lsp.progress import CompactionEvent
@@ -52,15 +52,6 @@ SHORT_TOKENS = 100_000
 """The most tokens of work that counts as small, for example a compaction of about 0.1 s. Small work has its
 own queue, so it does not wait for larger work.
 """
-
-SWITCH_INTERVAL_S = 0.0005
-"""Seconds after which a busy worker thread must release the GIL, so that the event loop can run. With
-Python's default, the event loop would wait up to 5 ms each time."""
-
-GC_THRESHOLDS = (10_000, 100, 50)
-"""The thresholds of Python's garbage collector. They are high because a collection blocks the event loop: up
-to 19 ms for 50,000 young objects. Messages contain no reference cycles, so a collection would find nothing in
-them."""
 
 MODELS = tuple(f"compactd.models.{name}" for name in ("access", "providers.factory", "providers.retries"))
 """The modules needed to send requests to models."""
@@ -461,10 +452,7 @@ class _EventHead(Struct, frozen=True, kw_only=True):
 
 def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     """Run the daemon on two file descriptors (input, output). Return the process's exit code."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-
+    set_up_interpreter()
     environ = dict(os.environ)
     log_to_stderr(environ)
     if sys.platform not in ("linux", "darwin"):

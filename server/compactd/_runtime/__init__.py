@@ -1,1 +1,1 @@
-"""Helpers for the whole process: lazy imports, yielding the GIL, finding programs."""
+"""Helpers for the whole process: lazy imports, interpreter settings, yielding the GIL, finding programs."""

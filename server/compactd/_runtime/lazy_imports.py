@@ -1,26 +1,11 @@
-"""Lazy imports: modules are imported when they are first needed, in a worker that regularly yields the GIL.
-
-An import releases the GIL at each file, but only for microseconds. A waiting thread cannot take the GIL in
-such a short time (`yield_gil.py`). Without longer pauses, a long import such as numpy's would block the event
-loop most of the time.
-"""
+"""Lazy imports: modules are imported in a worker when they are first needed."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
-
-from compactd._runtime.yield_gil import yield_gil
-
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 
 class BackgroundImporter:
@@ -60,42 +45,5 @@ def _is_there(loading: asyncio.Future[None]) -> bool:
 
 
 def _import(name: str) -> None:
-    """Import a module in this thread, with pauses."""
-    with yielding_imports():
-        import_module(name)
-
-
-@contextmanager
-def yielding_imports() -> Iterator[None]:
-    """Run a block. Whenever this thread imports a module in it, the thread first yields the GIL."""
-    with _putting:
-        if _yielding_finder not in sys.meta_path:
-            sys.meta_path.insert(0, _yielding_finder)
-    before = getattr(_here, "breathes", False)
-    _here.breathes = True
-    try:
-        yield
-    finally:
-        _here.breathes = before
-
-
-class _YieldingFinder:
-    """An import finder that finds nothing and only yields the GIL (PEP 451).
-
-    Once inserted in `sys.meta_path`, the finder stays there. If it were removed while another thread iterates
-    over the list, that thread would skip a finder and not find an existing module (CPython 3.11 to 3.13,
-    `_find_spec`). Inserting the finder is safe: at worst another finder is asked twice.
-    """
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Yield the GIL if this thread asked for it. Return None, so that the next finder is asked."""
-        if getattr(_here, "breathes", False):
-            yield_gil()
-        return None
-
-
-_yielding_finder: Final = _YieldingFinder()
-_putting: Final = threading.Lock()
-_here: Final = threading.local()
+    """Import a module in this thread."""
+    import_module(name)

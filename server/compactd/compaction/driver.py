@@ -8,7 +8,6 @@ from functools import partial
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from compactd._runtime.numpy_import import import_numpy
 from compactd._runtime.yield_gil import yield_gil
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
@@ -141,9 +140,6 @@ class CompactionDriver:
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
         """Compute the next step. `answers` are the answers to the questions that the step before returned;
         the first step gets none. Return the next questions, or the outcome if this was the last step."""
-        plan = self._given.plan
-        if not self._is_begun and plan.summary_budget and plan.strategies != ("truncate",):
-            import_numpy()
         with self._given.facts.lock:
             try:
                 if self._is_begun:

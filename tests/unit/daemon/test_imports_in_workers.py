@@ -177,3 +177,10 @@ async def test_what_compactions_need_is_imported_behind_the_first_answer(tmp_pat
 
     assert beside == 0
     assert daemon.modules.are_loaded(("compactd.compaction.run", "compactd.compaction.read_ahead"))
+
+
+def test_the_engine_of_compactions_alone_brings_no_numpy() -> None:
+    script = "import sys, compactd.compaction.run; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", script], check=True, capture_output=True, text=True)
+
+    assert done.stdout.split() == ["False"]

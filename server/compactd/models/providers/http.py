@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_imports import yielding_imports
 from compactd.models.providers.decompress import NotUnpackable, Unpacker
 from compactd.models.providers.network import (
     Address,
@@ -268,10 +267,9 @@ class ConnectionPool:
     def _prepare(self, believes: bool) -> ssl.SSLContext:
         """Import httpx and return a TLS context, with certificates if `believes`. Takes about 0.15 s, so
         call it in a thread."""
-        with yielding_imports():
-            import httpx  # noqa: F401
+        import httpx  # noqa: F401
 
-            _preload()
+        _preload()
         if not believes:
             return context_without_certificates()
         try:

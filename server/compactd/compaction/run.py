@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -50,9 +50,11 @@ async def compact(
             return await try_compaction(session, request, plan_only=plan_only)
     session.require_journal()
     session.require_idle()
-    running = ExclusiveOperation(session.emit, f"c{session.state.begun + 1}", progress)
+    # The plan is for the session as it is now, before the task runs: later requests may come first.
+    planned, state = planner(session, request), session.state
+    running = ExclusiveOperation(session.emit, f"c{state.begun + 1}", progress)
     session.operation = running
-    task = asyncio.ensure_future(_run(session, running, request))
+    task = asyncio.ensure_future(_run(session, running, request, planned, state))
     try:
         with _adding_sizes(session):
             return await asyncio.shield(task)
@@ -75,13 +77,18 @@ def _adding_sizes(session: Session) -> Iterator[None]:
         raise
 
 
-async def _run(session: Session, running: ExclusiveOperation, request: CompactRequest) -> CompactionResult:
-    """Plan the compaction, ask the client's hook, and carry out the plan. Return the result, which says so if
-    nothing was compacted."""
+async def _run(
+    session: Session,
+    running: ExclusiveOperation,
+    request: CompactRequest,
+    planned: Callable[[], Plan | NotCompacted],
+    state: SessionState,
+) -> CompactionResult:
+    """Make the plan with `planned`, ask the client's hook, and carry out the plan. Return the result, which
+    says so if nothing was compacted. `state` is the session's state from which the plan is made."""
     try:
-        state = session.state
-        planned = session.host.run_compute(planner(session, request), state.size)
-        made, _ = await asyncio.gather(planned, read_keys(session, request))
+        planning = session.host.run_compute(planned, state.size)
+        made, _ = await asyncio.gather(planning, read_keys(session, request))
         check_model(session, request)
         if isinstance(made, NotCompacted):
             return expected_result(made, request.trigger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -80,3 +81,20 @@ def test_messages_that_are_lost_during_the_hook_end_the_compaction(world: Asked,
 
     assert [item.entry_id for item in session.state.items] == before
     assert session.facts is None
+
+
+def test_a_message_that_comes_before_the_task_of_the_compaction_runs_follows_the_summary(
+    world: Asked, life: Life
+) -> None:
+    async def append_at_once() -> CompactionResult:
+        task = asyncio.ensure_future(compact(life.session, KEEP_SOME))
+        await asyncio.sleep(0)  # the first step of `compact`, but not yet of the task that it begins
+        life.append([LATE])
+        return await task
+
+    world.meanwhile = lambda: None
+
+    result = done(append_at_once())
+
+    assert result.messages_before == len(life.said) - 1
+    assert life.session.state.items[-1].entry_id == list(life.said)[-1]

@@ -1,4 +1,4 @@
-"""counts.md says how many messages are read from each test file; the numbers are true."""
+"""tests/unit/formats/counts.md says how many messages are read from each test file; the numbers are true."""
 
 from __future__ import annotations
 

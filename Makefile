@@ -32,7 +32,7 @@ test: $(STAMP)  ## run the quick tests that need only Python
 	@$(BIN)/python -m pytest -n logical --dist worksteal
 
 check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/core -k split"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -m "not system and not editor" $(ARGS)
 
 nightly: $(STAMP)  ## run all tests except editors, with all examples of each law; write the result to docs/proof.md
 	@$(BIN)/python -m tests.faults.proof.nightly $(ARGS)

@@ -23,8 +23,8 @@ usage: compactd COMMAND ...
   --version
 
 FILE is a session file of Claude Code, Codex CLI, Gemini CLI, pi, OpenCode, Cline or
-seven more programs (`convert --help` lists them), or messages in the format of
-OpenAI, Anthropic or Gemini.
+another program (`convert --help` lists them), or messages in the format of OpenAI,
+Anthropic or Gemini.
 `compactd COMMAND --help` describes a command and shows examples.
 
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do

@@ -13,7 +13,7 @@ def test_each_method_and_event_is_answered_as_its_example_says(tmp_path: Path) -
 
     wanted = json.loads(FILE.read_text("utf-8"))
 
-    assert seen == wanted, "`python tests/unit/protocol/record_examples.py`, then `make schema`"
+    assert seen == wanted, "run `make schema`"
 
 
 def test_each_method_and_event_has_an_example() -> None:

@@ -41,8 +41,7 @@ class Costs:
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
-        self.count: Callable[[str], int] = lru_cache(MAX_COUNTS)(counter.count)
-        """Return the tokens of a text. O(text) the first time."""
+        self._count = lru_cache(MAX_COUNTS)(counter.count)
 
     @property
     def name(self) -> str:
@@ -53,6 +52,10 @@ class Costs:
     def exact(self) -> bool:
         """Whether the counter counts exactly as the model does."""
         return self.counter.exact
+
+    def count(self, text: str) -> int:
+        """Return the tokens of `text`. O(text) the first time."""
+        return self._count(text)
 
 
 class ViewCache:

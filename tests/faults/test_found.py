@@ -21,7 +21,7 @@ from compactd.session.manager import Sessions, Start
 from compactd.storage import journal_records, locks
 from compactd.storage.files import replace_file
 from compactd.storage.folder import FolderStore
-from compactd.storage.paths import INDEX
+from compactd.storage.paths import INDEX, drop_index
 from compactd.storage.protocols import RecordsLost
 from tests.faults.simulation.history import NoTrees
 from tests.faults.simulation.machine import Died, Machine
@@ -119,6 +119,24 @@ async def test_an_index_that_a_redaction_dropped_does_not_come_back(
     assert isinstance(home, Folder)
     home.change((INDEX, platter.file()))
     home.sync()
+
+    await journal.replace({1: record(2)})
+    disk.die("power")
+
+    assert platter.at(HOME / INDEX) is None
+
+
+async def test_an_index_that_a_refused_redaction_dropped_does_not_come_back_after_the_next_one(
+    platter: Platter, workers: ThreadPoolExecutor
+) -> None:
+    disk = process(platter)
+    journal = FolderStore(HOME, disk=disk, workers=workers).create("s1", FIRST, "disk")
+    await journal.durable(journal.append([record(1)]))
+    home = platter.at(HOME)
+    assert isinstance(home, Folder)
+    home.change((INDEX, platter.file()))
+    home.sync()
+    drop_index(HOME / "sessions", disk)  # by a redaction whose next call the disk refused
 
     await journal.replace({1: record(2)})
     disk.die("power")

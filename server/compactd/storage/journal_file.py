@@ -104,8 +104,9 @@ class JournalFile:
             # The info file and the index may contain the old bytes too.
             for name in (".info", ".info.new"):  # `.new` is left if a process was killed while writing it
                 self._disk.remove(self._path.with_suffix(name))
-            if drop_index(self._path.parent, self._disk):
-                self._disk.sync_folder(self._path.parent.parent)
+            drop_index(self._path.parent, self._disk)
+            # Also if there was no index: an earlier deletion may not have been synced.
+            self._disk.sync_folder(self._path.parent.parent)
             self._rewrite(
                 journal_records.encode_record(seq, changes.get(seq, record)) for seq, record in enumerate(old)
             )

@@ -75,15 +75,13 @@ def index_file(sessions: Path) -> Path:
     return sessions.with_name(INDEX)
 
 
-def drop_index(sessions: Path, disk: Disk = SYSTEM) -> bool:
-    """Delete the search index of the journals in the folder `sessions`. Return false if there was no index.
+def drop_index(sessions: Path, disk: Disk = SYSTEM) -> None:
+    """Delete the search index of the journals in the folder `sessions`, if there is one.
 
     Afterwards sync the folder above `sessions`, in which the index was, to make the deletion durable.
     """
-    was_there = False
     for ending in ("", "-wal", "-shm"):
-        was_there |= disk.remove(sessions.with_name(INDEX + ending))
-    return was_there
+        disk.remove(sessions.with_name(INDEX + ending))
 
 
 def file_stem(session_id: str) -> str:

@@ -117,14 +117,14 @@ BREAKS = (
     Break(
         "a redaction misses the index",
         "storage/journal_file.py",
-        "            if drop_index(self._path.parent, self._disk):\n",
-        "            if False:\n",
+        "            drop_index(self._path.parent, self._disk)\n",
+        "",
     ),
     Break(
         "the index comes back after a redaction",
         "storage/journal_file.py",
-        "                self._disk.sync_folder(self._path.parent.parent)\n",
-        "                pass\n",
+        "            self._disk.sync_folder(self._path.parent.parent)\n",
+        "",
     ),
     Break(
         "what another process wrote is acknowledged without a sync",

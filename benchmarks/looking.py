@@ -33,7 +33,8 @@ def looks(env: Mapping[str, str], folder: Path) -> list[Row]:
         for line in _lines(TOKENS * CHARS_A_TOKEN):
             stream.write(line)
     inspects = [_run(env, "inspect", str(file), "--json") for _ in range(RUNS + 1)][1:]
-    pages = [_run(env, "inspect", str(file), "--html", str(folder / "page.html")) for _ in range(RUNS)]
+    page = str(folder / "page.html")
+    pages = [_run(env, "inspect", str(file), "--html", page, "--force") for _ in range(RUNS)]
     once = [_run(env, "watch", str(file), "--once") for _ in range(RUNS + 1)][1:]
     idle, a_line = _watched(env, folder / "growing.jsonl")
     size = "1M tokens"

@@ -35,7 +35,7 @@ from compactd.core.budget.rules import (
     Usable,
 )
 from compactd.formats.files.session_formats import SESSION_FORMATS, SessionFormat
-from compactd.models.providers.factory import KNOWN_PROVIDERS, WireName
+from compactd.models.providers.factory import KEY_HEADERS, KNOWN_PROVIDERS, WireName, url_variables
 from compactd.models.providers.provider import ModelRequest
 from compactd.models.providers.response import ProviderApi
 
@@ -122,10 +122,10 @@ def provider(name: str) -> str:
         ("address", f"`{known.base_url}`" if known.base_url else "none: you must give one"),
         (
             "where to set another address",
-            _names((*known.urls, "`base_url` in keys.toml", "`base_url` of the request")),
+            _names((*url_variables(name, known), "`base_url` in keys.toml", "`base_url` of the request")),
         ),
         ("key", _names(known.keys) + ("" if known.needs_key else " (optional)")),
-        ("header of the key", f"`{known.header}`"),
+        ("header of the key", f"`{KEY_HEADERS.get(known.wire, known.header)}`"),
         ("wire", f"`{known.wire}`"),
     ]
     return table(("what", "value"), rows)

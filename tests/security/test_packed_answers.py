@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from compactd.models.providers.http import ConnectionBroken, ConnectionPool, HttpLimits, HttpRequest
+from compactd.models.limits import ProviderLimits
+from compactd.models.providers.http import ConnectionBroken, ConnectionPool, HttpRequest
 from tests.support.client import Daemon
 from tests.support.loopback import Answer, Fail, Loopback, Packed
 from tests.support.own_loop import MODELS, Talk, environment
@@ -132,7 +133,7 @@ def test_one_layer_of_compression_is_read(
     assert (end["type"], "no such model here" in end["message"]) == ("error", True), end
 
 
-async def received(server: Loopback, limits: HttpLimits) -> tuple[bytes, str, int]:
+async def received(server: Loopback, limits: ProviderLimits) -> tuple[bytes, str, int]:
     """(what came, why it broke off, how often others had their turn meanwhile)."""
     links, turns = ConnectionPool({}, limits), 0
 
@@ -162,7 +163,7 @@ async def received(server: Loopback, limits: HttpLimits) -> tuple[bytes, str, in
 
 async def test_unpacking_stops_at_the_limit_and_gives_way_to_others_at_each_step() -> None:
     with Loopback((Packed(zeros(BOMB_MIB), "gzip"),)) as server:
-        _, why, turns = await received(server, HttpLimits(body_bytes=32 * MIB))
+        _, why, turns = await received(server, ProviderLimits(body_bytes=32 * MIB))
 
     assert why == f"sent more than {32 * MIB} bytes"
     assert turns >= 32 * MIB // 65_536
@@ -171,15 +172,15 @@ async def test_unpacking_stops_at_the_limit_and_gives_way_to_others_at_each_step
 async def test_what_is_unpacked_is_the_same_to_the_byte() -> None:
     text = b"".join(b"%d words that hardly repeat\n" % (number * 7919) for number in range(30_000))
     with Loopback((Packed(gzip.compress(text), "gzip"), Packed(text, ""))) as server:
-        packed, _, _ = await received(server, HttpLimits())
-        plain, _, _ = await received(server, HttpLimits())
+        packed, _, _ = await received(server, ProviderLimits())
+        plain, _, _ = await received(server, ProviderLimits())
 
     assert (packed, plain) == (text, text)
 
 
 async def test_a_body_that_is_not_what_its_head_says_is_refused() -> None:
     with Loopback((Packed(b"no gzip at all", "gzip"), Packed(b"\xff\xff\xff\xff", "deflate"))) as server:
-        told = [await received(server, HttpLimits()) for _ in range(2)]
+        told = [await received(server, ProviderLimits()) for _ in range(2)]
 
     assert [why for _, why, _ in told] == ["sent a compressed body that is damaged"] * 2
 
@@ -187,6 +188,6 @@ async def test_a_body_that_is_not_what_its_head_says_is_refused() -> None:
 async def test_a_gateways_odd_name_of_an_encoding_is_not_repeated() -> None:
     odd = "x" * 40 + "<system>"
     with Loopback((Fail(status=200, body="{}", headers={"Content-Encoding": odd}),)) as server:
-        _, why, _ = await received(server, HttpLimits())
+        _, why, _ = await received(server, ProviderLimits())
 
     assert (odd[:10] in why, "did not ask for" in why) == (False, True)

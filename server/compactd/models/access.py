@@ -14,8 +14,8 @@ from time import time
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 
+from compactd.models.limits import ProviderLimits
 from compactd.protocol.errors import NoProvider
 from compactd.storage.settings_files import PREFIX, USER_FILE
 from compactd.storage.settings_reader import READ_S, run_in_own_thread
@@ -29,32 +29,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("compactd.models")
-
-
-class ProviderLimits(Struct, frozen=True, kw_only=True):
-    """The limits in the `[providers]` table of the user's config.toml, or in `COMPACTD_PROVIDERS_…`
-    variables. None means the default (`HttpLimits`, `RetryPolicy`)."""
-
-    connect_s: float | None = None
-    """The maximum number of seconds until a connection exists."""
-    first_byte_s: float | None = None
-    """The maximum number of seconds until the status and headers of an answer arrive."""
-    idle_s: float | None = None
-    """The maximum number of seconds between two pieces of a stream."""
-    total_s: float | None = None
-    """The maximum number of seconds of one request, from its first byte to the answer's last."""
-    body_bytes: int | None = None
-    """The maximum number of bytes of one answer. A longer one fails the request."""
-    line_bytes: int | None = None
-    """The maximum number of bytes of one line or event of a stream."""
-    requests: int | None = None
-    """The maximum number of requests for one answer, retries included."""
-    retry_s: float | None = None
-    """The delay before the first retry, in seconds. Each later delay is twice as long as the one before."""
-    ask_local: bool = False
-    """Whether compactd may ask model servers on this machine for their windows."""
-    ask_s: float = 1.5
-    """The maximum number of seconds for asking a local model server for its window."""
 
 
 class _Clock:
@@ -137,7 +111,7 @@ class ModelAccess:
         `known` is what the registry knows of the model. Raises `NoProvider` if no address or key is known.
         """
         from compactd.models.providers.factory import provider_for
-        from compactd.models.providers.http import ConnectionPool, HttpLimits
+        from compactd.models.providers.http import ConnectionPool
         from compactd.models.providers.keys import Keyring
         from compactd.models.providers.retries import RetryPolicy
 
@@ -145,17 +119,10 @@ class ModelAccess:
             given = self._given or self._limits(None)
             if isinstance(given, NoProvider):
                 raise NoProvider(given.message)
-            times = {
-                name: value
-                for name in ("connect_s", "first_byte_s", "idle_s", "total_s", "body_bytes", "line_bytes")
-                if (value := getattr(given, name)) is not None
-            }
-            self._links = ConnectionPool(self._environ, msgspec.structs.replace(HttpLimits(), **times))
-            retries = RetryPolicy()
-            self._retries = RetryPolicy(
-                requests=given.requests or retries.requests,
-                first_s=retries.first_s if given.retry_s is None else given.retry_s,
-            )
+            self._links = ConnectionPool(self._environ, given)
+            # 0 requests count as no limit of the user.
+            requests = given.requests or RetryPolicy().requests
+            self._retries = RetryPolicy(requests=requests, first_s=given.retry_s)
         return provider_for(
             model,
             provider=known.provider if known is not None and "/" not in model else None,

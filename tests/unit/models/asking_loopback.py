@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Raw
 
+from compactd.models.limits import ProviderLimits
 from compactd.models.providers.factory import provider_for
-from compactd.models.providers.http import ConnectionPool, HttpLimits
+from compactd.models.providers.http import ConnectionPool
 from compactd.models.providers.http_provider import HttpProvider
 from compactd.models.providers.keys import Keyring
 from compactd.models.providers.provider import (
@@ -39,7 +40,7 @@ PROVIDERS = {
 }
 
 NO_RETRIES = RetryPolicy(requests=1)
-QUICK = HttpLimits(connect_s=2.0, first_byte_s=2.0, idle_s=2.0, total_s=10.0)
+QUICK = ProviderLimits(connect_s=2.0, first_byte_s=2.0, idle_s=2.0, total_s=10.0)
 """Short timeouts, so that a failing test ends soon."""
 
 NOW = 1_760_000_000.0
@@ -101,7 +102,7 @@ class Heard:
 
 @asynccontextmanager
 async def linked(
-    limits: HttpLimits = QUICK, environ: Mapping[str, str] | None = None
+    limits: ProviderLimits = QUICK, environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[ConnectionPool]:
     """Connections that are closed afterwards."""
     links = ConnectionPool(environ or {}, limits)
@@ -173,7 +174,7 @@ async def ask(
     wire: Wire,
     *script: Any,
     retries: RetryPolicy = NO_RETRIES,
-    limits: HttpLimits = QUICK,
+    limits: ProviderLimits = QUICK,
     clock: StillClock | None = None,
     **more: Any,
 ) -> tuple[Heard, Loopback]:

@@ -142,7 +142,7 @@ def test_a_reason_that_is_a_failure_is_no_answer(reason: str) -> None:
     with pytest.raises(ProviderRefused):
         read(reader, delta(content="half"), stop(reason))
 
-    partial = reader.partial()
+    partial = reader.collected.partial()
     assert partial is not None
     assert partial.content == (Text(text="half"),)
 

@@ -140,7 +140,7 @@ def test_a_failed_response_is_an_error_with_what_came() -> None:
     with pytest.raises(ProviderRefused) as seen:
         read(reader, {"type": "response.output_text.delta", "output_index": 0, "delta": "half"}, failed)
 
-    partial = reader.partial()
+    partial = reader.collected.partial()
     assert (seen.value.status, seen.value.code) == (500, "server_error")
     assert partial is not None
     assert partial.content == (Text(text="half"),)
@@ -240,4 +240,4 @@ def test_nothing_is_no_answer(reader: type[ChatReader]) -> None:
     with pytest.raises(Unfinished):
         list(reader().finish())
 
-    assert reader().partial() is None
+    assert reader().collected.partial() is None

@@ -72,7 +72,7 @@ def drain(reader: ResponseReader, sent: list[tuple[str, bytes]], is_whole: bool)
             if isinstance(event, Finished):
                 content = event.message.content
                 assert shown == "".join(block.text for block in content if isinstance(block, Text))
-    partial = reader.partial()
+    partial = reader.collected.partial()
     assert partial is None or isinstance(partial, Message)
 
 

@@ -28,9 +28,6 @@ BODIES: dict[Wire, dict[str, Any]] = {
         "stream_options": {"include_usage": True},
         "tools": [json.loads(bytes(TOOL))],
         "max_tokens": 99,
-        "temperature": 0.5,
-        "stop": ["END"],
-        "top_p": 0.9,
     },
     "openai_responses": {
         "model": "loopback-1",
@@ -40,8 +37,6 @@ BODIES: dict[Wire, dict[str, Any]] = {
         "instructions": "Be brief.",
         "tools": [json.loads(bytes(TOOL))],
         "max_output_tokens": 99,
-        "temperature": 0.5,
-        "top_p": 0.9,
     },
     "anthropic": {
         "model": "loopback-1",
@@ -50,24 +45,19 @@ BODIES: dict[Wire, dict[str, Any]] = {
         "stream": True,
         "system": "Be brief.",
         "tools": [json.loads(bytes(TOOL))],
-        "temperature": 0.5,
-        "stop_sequences": ["END"],
-        "top_p": 0.9,
     },
     "gemini": {
         "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "tools": [{"functionDeclarations": [json.loads(bytes(TOOL))]}],
-        "generationConfig": {"maxOutputTokens": 99, "temperature": 0.5, "stopSequences": ["END"]},
-        "top_p": 0.9,
+        "generationConfig": {"maxOutputTokens": 99},
     },
     "ollama": {
         "model": "loopback-1",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}],
         "stream": True,
         "tools": [json.loads(bytes(TOOL))],
-        "options": {"num_ctx": 8192, "num_predict": 99, "temperature": 0.5, "stop": ["END"]},
-        "top_p": 0.9,
+        "options": {"num_ctx": 8192, "num_predict": 99},
     },
 }
 
@@ -95,10 +85,7 @@ async def test_a_request_has_the_providers_own_shape(wire: Wire) -> None:
         system="Be brief.",
         tools=(TOOL,),
         max_output_tokens=99,
-        temperature=0.5,
-        stop=("END",),
         context_window=8192,
-        extra={"top_p": Raw(b"0.9")},
     )
     with Loopback() as server:
         async with linked() as links:

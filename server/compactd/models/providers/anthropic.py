@@ -15,7 +15,7 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, object_bytes
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import NULL, Message, Thinking
+from compactd.protocol.messages import NULL, Thinking
 
 OUTPUT_TOKENS = 4_096
 """The output limit if the caller gives none. The API requires one, and every model accepts this."""
@@ -52,11 +52,7 @@ class MessagesApi:
             body["system"] = request.system
         if request.tools:
             body["tools"] = request.tools
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.stop:
-            body["stop_sequences"] = request.stop
-        return msgspec.json.encode({**body, **request.extra})
+        return msgspec.json.encode(body)
 
     def reader(self) -> MessagesReader:
         """Return a new reader for one answer."""
@@ -70,7 +66,7 @@ class MessagesReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = AnswerBuilder()
+        self.collected = AnswerBuilder()
         self._block: Fields | None = None
         self._block_raw = Raw(b"{}")
         self._input: list[str] = []
@@ -85,7 +81,7 @@ class MessagesReader:
         match event.text("type") or name:
             case "message_start":
                 message = event.object("message")
-                self._collected.model = message.text("model") or None
+                self.collected.model = message.text("model") or None
                 self._report(message)
             case "content_block_start":
                 yield from self._begin(event.raw("content_block") or Raw(b"{}"))
@@ -112,7 +108,7 @@ class MessagesReader:
             raise ProviderRefused(body, message.object("error"))
         if "content" not in message:
             raise NotAnAnswer("sent JSON that is not a message: is base_url right?")
-        self._collected.model = message.text("model") or None
+        self.collected.model = message.text("model") or None
         for block in message.items("content"):
             yield from self._begin(block)
             yield from self._end()
@@ -125,12 +121,7 @@ class MessagesReader:
         if not self._stop:
             raise Unfinished
         yield from self._end()
-        yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived, without an incomplete tool call; None if nothing
-        has."""
-        return self._collected.partial()
+        yield self.collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
 
     def _begin(self, raw: Raw) -> Iterator[StreamEvent]:
         """End the current block and begin the next one."""
@@ -139,20 +130,20 @@ class MessagesReader:
         self._block, self._block_raw, self._input = block, raw, []
         match block.text("type"):
             case "text":
-                yield from self._collected.text(block.text("text"))
+                yield from self.collected.text(block.text("text"))
             case "thinking":
-                yield from self._collected.add_thinking(block.text("thinking"))
-                self._collected.signature(block.text("signature"))
+                yield from self.collected.add_thinking(block.text("thinking"))
+                self.collected.signature(block.text("signature"))
 
     def _delta(self, delta: Fields) -> Iterator[StreamEvent]:
         """Add a piece to the current block."""
         match delta.text("type"):
             case "text_delta":
-                yield from self._collected.text(delta.text("text"))
+                yield from self.collected.text(delta.text("text"))
             case "thinking_delta":
-                yield from self._collected.add_thinking(delta.text("thinking"))
+                yield from self.collected.add_thinking(delta.text("thinking"))
             case "signature_delta":
-                self._collected.signature(delta.text("signature"))
+                self.collected.signature(delta.text("signature"))
             case "input_json_delta":
                 self._input.append(delta.text("partial_json"))
 
@@ -163,15 +154,15 @@ class MessagesReader:
             return
         match block.text("type"):
             case "text" | "thinking":
-                self._collected.close()
+                self.collected.close()
             case "redacted_thinking":
-                self._collected.put(Thinking(redacted=block.text("data")))
+                self.collected.put(Thinking(redacted=block.text("data")))
             case "tool_use":
                 # A streamed block begins with an empty input; one that is not streamed has all of it.
                 given = "".join(self._input) or block.raw("input") or ""
-                yield from self._collected.add_call(block.text("id"), block.text("name"), given)
+                yield from self.collected.add_call(block.text("id"), block.text("name"), given)
             case _:
-                self._collected.opaque("anthropic", self._with_input())
+                self.collected.opaque("anthropic", self._with_input())
 
     def _with_input(self) -> Raw:
         """Return the current block with the `input` that arrived in pieces, as if it had not been streamed.
@@ -193,4 +184,4 @@ class MessagesReader:
         except msgspec.MsgspecError:
             return
         self._usage.update({name: value for name, value in fields.items() if value != NULL})
-        self._collected.report(Raw(msgspec.json.encode(self._usage)))
+        self.collected.report(Raw(msgspec.json.encode(self._usage)))

@@ -35,13 +35,13 @@ class KnownProvider(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Environment variables that may contain the provider's key. The first that is set counts."""
     urls: tuple[str, ...] = ()
-    """Environment variables in which a user can set another address."""
+    """Environment variables in which a user can set another address; by default `<NAME>_BASE_URL`."""
     wire: WireName = "openai"
     """The API that the provider has."""
     needs_key: bool = True
     """Whether the provider refuses requests without a key."""
     header: str = "Authorization"
-    """The header that contains the key."""
+    """The header that contains the key, unless `KEY_HEADERS` names another for the API."""
     hosts: tuple[str, ...] = ()
     """Further hosts of the provider, over https on the usual port. A leading dot means all names that end
     with it."""
@@ -58,16 +58,13 @@ KNOWN_PROVIDERS = {
     "anthropic": KnownProvider(
         base_url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
-        urls=("ANTHROPIC_BASE_URL",),
         wire="anthropic",
-        header="x-api-key",
     ),
     "google": KnownProvider(
         base_url="https://generativelanguage.googleapis.com",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
         urls=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         wire="gemini",
-        header="x-goog-api-key",
     ),
     "azure": KnownProvider(
         base_url=None,
@@ -84,15 +81,9 @@ KNOWN_PROVIDERS = {
         wire="ollama",
         needs_key=False,
     ),
-    "openrouter": KnownProvider(
-        base_url="https://openrouter.ai/api/v1", keys=("OPENROUTER_API_KEY",), urls=("OPENROUTER_BASE_URL",)
-    ),
-    "deepseek": KnownProvider(
-        base_url="https://api.deepseek.com", keys=("DEEPSEEK_API_KEY",), urls=("DEEPSEEK_BASE_URL",)
-    ),
-    "groq": KnownProvider(
-        base_url="https://api.groq.com/openai/v1", keys=("GROQ_API_KEY",), urls=("GROQ_BASE_URL",)
-    ),
+    "openrouter": KnownProvider(base_url="https://openrouter.ai/api/v1", keys=("OPENROUTER_API_KEY",)),
+    "deepseek": KnownProvider(base_url="https://api.deepseek.com", keys=("DEEPSEEK_API_KEY",)),
+    "groq": KnownProvider(base_url="https://api.groq.com/openai/v1", keys=("GROQ_API_KEY",)),
     "mistral": KnownProvider(base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",)),
     "xai": KnownProvider(base_url="https://api.x.ai/v1", keys=("XAI_API_KEY",)),
     "moonshotai": KnownProvider(
@@ -118,6 +109,9 @@ KNOWN_PROVIDERS = {
     "vllm": KnownProvider(base_url="http://127.0.0.1:8000/v1", keys=("VLLM_API_KEY",), needs_key=False),
 }
 """The known providers by their names in the registry."""
+
+KEY_HEADERS: Mapping[WireName, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+"""The header that contains the key, for APIs that have a header of their own."""
 
 # Providers that need other credentials than a key.
 _OTHER_KINDS = frozenset(("amazon-bedrock", "google-vertex", "github-copilot", "openai-codex"))
@@ -156,7 +150,7 @@ def provider_for(
     name, wire = _WIRE_NAMES.get(name, (name, wire))
     # The client chooses the name. For an unknown one no environment variable is read, only `keys.toml`.
     known = KNOWN_PROVIDERS.get(name) or KnownProvider(base_url=None, needs_key=False)
-    own = keyring.base_url(name, _urls(name, known))
+    own = keyring.base_url(name, url_variables(name, known))
     # The address that is checked must be the one that is used, so strip everything else from it.
     chosen = bare_endpoint(base_url) if base_url else own or known.base_url
     if chosen is None:
@@ -186,7 +180,7 @@ def provider_for(
         base_url=_tidy(chosen, address, speaks, is_known=chosen == known.base_url),
         # 2023-06-01 is the only version of the API.
         headers={"anthropic-version": "2023-06-01"} if speaks == "anthropic" else {},
-        key_header=_header(speaks, holder),
+        key_header=KEY_HEADERS.get(speaks, holder.header),
         key=key,
         withheld=withheld if withheld and keyring.key(name, known.keys) is not None else "",
         links=links,
@@ -221,7 +215,7 @@ def _holder(name: str, known: KnownProvider, address: Address, keyring: Keyring)
     be sent."""
     if _is_provider_address(known, address) or any(
         _is_same_place(_ollama_host(named) if name == "ollama" else named, address)
-        for named in keyring.named_addresses(name, _urls(name, known))
+        for named in keyring.named_addresses(name, url_variables(name, known))
     ):
         return name
     # The address may belong to another provider that serves this model too. Then use that one's key.
@@ -261,7 +255,7 @@ def _port(address: Address) -> int:
     return address.port or (443 if address.scheme == "https" else 80)
 
 
-def _urls(name: str, known: KnownProvider) -> tuple[str, ...]:
+def url_variables(name: str, known: KnownProvider) -> tuple[str, ...]:
     """Return the environment variables in which the user can set the address of a known provider."""
     return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN_PROVIDERS else ())
 
@@ -284,7 +278,7 @@ def _no_key(name: str, holder: KnownProvider) -> str:
 def _why_withheld(name: str, known: KnownProvider, address: Address) -> str:
     """Return the sentence that says why no key is sent to the client's address, and how to allow it."""
     plain = " over plain http" if address.scheme == "http" else ""
-    variables = _urls(name, known)
+    variables = url_variables(name, known)
     where = f", or set {variables[0]} before the daemon starts" if variables else ""
     return (
         f"no key is sent to {address.place}{plain}: it is not an address of {name}, and you have not allowed "
@@ -351,17 +345,6 @@ def _shape(wire: WireName) -> ApiShape:
     # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaApi` converts.
     """Return the message format of an API."""
     return "openai" if wire == "ollama" else wire
-
-
-def _header(wire: WireName, holder: KnownProvider) -> str:
-    """Return the header that contains the key."""
-    match wire:
-        case "anthropic":
-            return "x-api-key"
-        case "gemini":
-            return "x-goog-api-key"
-        case "openai" | "openai_responses" | "ollama":
-            return "api-key" if holder.header == "api-key" else "Authorization"
 
 
 def _wire(name: WireName, address: Address) -> ProviderApi:

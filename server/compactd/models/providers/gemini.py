@@ -16,7 +16,7 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, NoJson, read_list, read_text
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import Message, Text
+from compactd.protocol.messages import Text
 
 _STOPS: dict[str, StopReason] = {
     "STOP": "stop",
@@ -52,13 +52,6 @@ class GenerateApi:
 
     def body(self, request: ModelRequest) -> bytes:
         """Return the JSON of a request."""
-        config: dict[str, object] = {}
-        if request.max_output_tokens is not None:
-            config["maxOutputTokens"] = request.max_output_tokens
-        if request.temperature is not None:
-            config["temperature"] = request.temperature
-        if request.stop:
-            config["stopSequences"] = request.stop
         body: dict[str, object] = {"contents": request.messages}
         if isinstance(request.system, str):
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
@@ -66,9 +59,9 @@ class GenerateApi:
             body["systemInstruction"] = request.system
         if request.tools:
             body["tools"] = _tools(request.tools)
-        if config:
-            body["generationConfig"] = config
-        return msgspec.json.encode({**body, **request.extra})
+        if request.max_output_tokens is not None:
+            body["generationConfig"] = {"maxOutputTokens": request.max_output_tokens}
+        return msgspec.json.encode(body)
 
     def reader(self) -> GenerateReader:
         """Return a new reader for one answer."""
@@ -88,7 +81,7 @@ class GenerateReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = AnswerBuilder()
+        self.collected = AnswerBuilder()
         self._stop = ""
         self._blocked = ""
         self._is_answer = False
@@ -100,8 +93,8 @@ class GenerateReader:
         chunk = Fields(data)
         if "error" in chunk:
             raise ProviderRefused(data, chunk.object("error"))
-        self._collected.model = chunk.text("modelVersion") or self._collected.model
-        self._collected.report(chunk.raw("usageMetadata"))
+        self.collected.model = chunk.text("modelVersion") or self.collected.model
+        self.collected.report(chunk.raw("usageMetadata"))
         # The prompt itself was blocked: there is no candidate.
         self._blocked = chunk.object("promptFeedback").text("blockReason") or self._blocked
         for candidate in chunk.objects("candidates")[:1]:
@@ -127,38 +120,34 @@ class GenerateReader:
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the complete answer. Raises `Unfinished`."""
         if self._stop:
-            yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
+            yield self.collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
         elif self._blocked:
-            yield self._collected.finish("content_filter", self._blocked)
+            yield self.collected.finish("content_filter", self._blocked)
         else:
             raise Unfinished
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived; None if nothing has."""
-        return self._collected.partial()
 
     def _part(self, raw: Raw) -> Iterator[StreamEvent]:
         """Read one part of the content, and yield its events."""
         part = Fields(raw)
         signature = part.raw("thoughtSignature") or part.raw("thought_signature")
         if part.is_true("thought") and "text" in part:
-            yield from self._collected.add_thinking(part.text("text"))
+            yield from self.collected.add_thinking(part.text("text"))
             if signature is not None:
-                self._collected.signature(read_text(signature))
-                self._collected.close()
+                self.collected.signature(read_text(signature))
+                self.collected.close()
             return
         if signature is not None:
             mark = msgspec.json.encode({"thoughtSignature": signature})
-            self._collected.opaque("gemini", Raw(mark))
+            self.collected.opaque("gemini", Raw(mark))
         if "text" in part:
             text = part.text("text")
             if signature is not None and not text:
                 # The last part of an answer can have only a signature. Keep it, to send it back.
-                self._collected.put(Text(text=""))
-            yield from self._collected.text(text)
+                self.collected.put(Text(text=""))
+            yield from self.collected.text(text)
         elif "functionCall" in part or "function_call" in part:
             call = part.object("functionCall", "function_call")
             arguments = call.raw("args") or Raw(b"{}")
-            yield from self._collected.add_call(call.text("id"), call.text("name"), arguments)
+            yield from self.collected.add_call(call.text("id"), call.text("name"), arguments)
         elif signature is None:
-            self._collected.opaque("gemini", raw)
+            self.collected.opaque("gemini", raw)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from compactd.models.limits import ProviderLimits
 from compactd.models.providers.decompress import NotUnpackable, Unpacker
 from compactd.models.providers.network import (
     Address,
@@ -38,33 +39,13 @@ no new connection."""
 
 _KEEP_ALIVE_S = 60.0
 """How long an idle connection stays open, in seconds."""
+_ERROR_BYTES = 1024 * 1024
+"""The maximum number of bytes that are read of an error's body."""
 _CLOSING_S = 5.0
 """The maximum number of seconds for closing a client."""
 _DRAIN_S = 0.05
 """How long to wait, in seconds, for the end of the stream after an answer's last event. If the stream goes
 on, its connection is closed, not reused."""
-
-
-class HttpLimits(Struct, frozen=True, kw_only=True):
-    """How many seconds and bytes one request may take."""
-
-    connect_s: float = 15.0
-    """The maximum number of seconds until a connection exists."""
-    first_byte_s: float = 600.0
-    """The maximum number of seconds until the answer's status and headers arrive. It is long,
-    because a local server first reads the whole prompt. OpenAI's SDKs have the same limit."""
-    idle_s: float = 300.0
-    """The maximum number of seconds between two pieces of the answer, including comments and pings. Codex
-    has the same limit for a model that thinks."""
-    total_s: float = 3600.0
-    """The maximum number of seconds from the first byte sent to the last byte received."""
-    body_bytes: int = 100 * 1024 * 1024
-    """The maximum number of bytes of an answer, both compressed and decompressed. A longer one fails the
-    request."""
-    line_bytes: int = 16 * 1024 * 1024
-    """The maximum number of bytes of one line or event of a stream. A longer one fails the request."""
-    error_bytes: int = 1024 * 1024
-    """The maximum number of bytes that are read of an error's body."""
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):
@@ -91,7 +72,7 @@ class ConnectionBroken(Exception):
 class HttpResponse:
     """The answer to a request: its status and headers, and the body as it arrives."""
 
-    def __init__(self, response: httpx.Response, limits: HttpLimits, deadline: float) -> None:
+    def __init__(self, response: httpx.Response, limits: ProviderLimits, deadline: float) -> None:
         self._response = response
         self._limits = limits
         self._deadline = deadline
@@ -122,7 +103,11 @@ class HttpResponse:
             async with aclosing(_pieces(self._response)) as pieces:
                 while True:
                     piece = await _run_within(
-                        _next(pieces), self._limits.idle_s, self._deadline, "stream", "sent nothing more"
+                        anext(pieces, None),
+                        self._limits.idle_s,
+                        self._deadline,
+                        "stream",
+                        "sent nothing more",
                     )
                     if piece is None:
                         self.is_whole = True
@@ -161,7 +146,7 @@ class HttpResponse:
                     await chunks.__anext__()
 
     async def text(self) -> str:
-        """Return the body of an error, up to about `error_bytes`. If it breaks off or stalls, return what
+        """Return the body of an error, up to about `_ERROR_BYTES`. If it breaks off or stalls, return what
         arrived."""
         parts: list[bytes] = []
         size = 0
@@ -170,7 +155,7 @@ class HttpResponse:
                 async for piece in chunks:
                     parts.append(piece)
                     size += len(piece)
-                    if size >= self._limits.error_bytes:
+                    if size >= _ERROR_BYTES:
                         break
         return b"".join(parts).decode("utf-8", "replace")
 
@@ -178,10 +163,10 @@ class HttpResponse:
 class ConnectionPool:
     """The connections to all providers. Create one per process, and use it with one event loop only."""
 
-    def __init__(self, environ: Mapping[str, str], limits: HttpLimits | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str], limits: ProviderLimits | None = None) -> None:
         """Open no connection yet. `environ` is the environment when the daemon started; it names proxies
         and certificates."""
-        self.limits = limits or HttpLimits()
+        self.limits = limits or ProviderLimits()
         self._environ = environ
         self._idle: dict[str, list[httpx.AsyncClient]] = {}
         self._lent = 0
@@ -269,7 +254,7 @@ class ConnectionPool:
         call it in a thread."""
         import httpx  # noqa: F401
 
-        _preload()
+        preload()
         if not believes:
             return context_without_certificates()
         try:
@@ -332,14 +317,6 @@ async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         yield piece
 
 
-async def _next(pieces: AsyncGenerator[bytes, None]) -> bytes | None:
-    """Return the next piece; None at the end."""
-    try:
-        return await pieces.__anext__()
-    except StopAsyncIteration:
-        return None
-
-
 async def _close(client: httpx.AsyncClient) -> None:
     """Close a client. Wait for at most `_CLOSING_S` seconds."""
     import httpx
@@ -350,7 +327,7 @@ async def _close(client: httpx.AsyncClient) -> None:
             await client.aclose()
 
 
-def _preload() -> None:
+def preload() -> None:
     """Import what httpx would import on the event loop at its first request, and silence its logs."""
     import importlib
     import logging

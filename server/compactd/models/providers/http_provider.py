@@ -128,7 +128,7 @@ class HttpProvider:
                     delay_of, failure, attempt + 1, self._retries, self._clock.random
                 )
             if delay_s is None:
-                raise ModelFailed(f"{self._who()} {sentence}", failure, reader.partial(), attempt)
+                raise ModelFailed(f"{self._who()} {sentence}", failure, reader.collected.partial(), attempt)
             yield Retrying(attempt=attempt + 1, delay_s=delay_s, reason=sentence)
             await self._clock.sleep(delay_s)
 

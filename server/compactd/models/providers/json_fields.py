@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from compactd.formats.files.json_lines import repair_surrogates
 from compactd.protocol.messages import NULL
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -139,10 +140,5 @@ def object_bytes(text: str) -> Raw | None:
 
 
 def _mend(body: bytes) -> bytes:
-    r"""Return `body` with U+FFFD for broken UTF-8 and for lone surrogates (`\\ud83d` alone). O(bytes)."""
-    import re  # rare
-
-    text = body.decode("utf-8", "replace")
-    halves = r"\\u[dD][89abAB][0-9a-fA-F]{2}"
-    whole = rf"(\\[^u]|{halves}\\u[dD][c-fC-F][0-9a-fA-F]{{2}})|\\u[dD][89a-fA-F][0-9a-fA-F]{{2}}"
-    return re.sub(whole, lambda match: match.group(1) or "\\ufffd", text).encode()
+    """Return `body` with U+FFFD for broken UTF-8 and for lone surrogates. O(bytes)."""
+    return repair_surrogates(body.decode("utf-8", "replace").encode())

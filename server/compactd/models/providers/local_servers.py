@@ -309,16 +309,12 @@ async def _body(response: httpx.Response) -> bytes | None:
 def _client(scheme: str) -> httpx.AsyncClient:
     """Create an HTTP client. This takes 0.1 s the first time, and 50 ms more for https, so call it in a
     thread."""
-    import importlib
-
     import httpx
 
+    from compactd.models.providers.http import preload
     from compactd.models.providers.network import context_without_certificates, trusted_certificates
 
-    for name in ("anyio._backends._asyncio", "httpcore._backends.anyio", "h11"):
-        # httpx would otherwise import these at its first request, on the event loop.
-        with suppress(ImportError):
-            importlib.import_module(name)
+    preload()
     return httpx.AsyncClient(
         verify=trusted_certificates({}) if scheme == "https" else context_without_certificates(),
         trust_env=False,

@@ -17,7 +17,6 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, is_json_string, object_bytes, read_text
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import Message
 
 _STOPS: dict[str, StopReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
 
@@ -44,13 +43,9 @@ class OllamaApi:
             options["num_ctx"] = request.context_window
         if request.max_output_tokens is not None:
             options["num_predict"] = request.max_output_tokens
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
-        if request.stop:
-            options["stop"] = request.stop
         if options:
             body["options"] = options
-        return msgspec.json.encode({**body, **request.extra})
+        return msgspec.json.encode(body)
 
     def reader(self) -> OllamaReader:
         """Return a new reader for one answer."""
@@ -100,7 +95,7 @@ class OllamaReader:
     framing: Literal["events", "lines"] = "lines"
 
     def __init__(self) -> None:
-        self._collected = AnswerBuilder()
+        self.collected = AnswerBuilder()
         self._stop = ""
         self.is_over = False
 
@@ -112,22 +107,22 @@ class OllamaReader:
             raise ProviderRefused(data, inner if inner.text("message") else line)
         if "message" not in line and "done" not in line:
             raise NotAnAnswer("sent JSON that is not an Ollama answer: is base_url right?")
-        self._collected.model = line.text("model") or self._collected.model
+        self.collected.model = line.text("model") or self.collected.model
         message = line.object("message")
-        yield from self._collected.add_thinking(message.text("thinking"))
-        yield from self._collected.text(message.text("content"))
+        yield from self.collected.add_thinking(message.text("thinking"))
+        yield from self.collected.text(message.text("content"))
         for call in message.objects("tool_calls"):
             function = call.object("function")
             arguments = function.raw("arguments") or Raw(b"{}")
             given = read_text(arguments) if is_json_string(arguments) else arguments
-            yield from self._collected.add_call(call.text("id"), function.text("name"), given)
+            yield from self.collected.add_call(call.text("id"), function.text("name"), given)
         if line.is_true("done"):
             self._stop = line.text("done_reason") or "stop"
             if line.number("prompt_eval_count") is not None or line.number("eval_count") is not None:
                 # Keep only the token counts as the usage report.
                 names = ("prompt_eval_count", "eval_count")
                 report = {each: value for each in names if (value := line.raw(each)) is not None}
-                self._collected.report(Raw(msgspec.json.encode(report)))
+                self.collected.report(Raw(msgspec.json.encode(report)))
             self.is_over = True
 
     def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
@@ -138,8 +133,4 @@ class OllamaReader:
         """Yield the complete answer. Raises `Unfinished`."""
         if not self._stop:
             raise Unfinished
-        yield self._collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived; None if nothing has."""
-        return self._collected.partial()
+        yield self.collected.finish(_STOPS.get(self._stop, "unknown"), self._stop)

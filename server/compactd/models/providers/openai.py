@@ -16,7 +16,6 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, is_json_string, read_text
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import Message
 
 _STOPS: dict[str, StopReason] = {
     "stop": "stop",
@@ -66,11 +65,7 @@ class ChatApi:
             body["tools"] = request.tools
         if request.max_output_tokens is not None:
             body[self._output_field] = request.max_output_tokens
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.stop:
-            body["stop"] = request.stop
-        return msgspec.json.encode({**body, **request.extra})
+        return msgspec.json.encode(body)
 
     def reader(self) -> ChatReader:
         """Return a new reader for one answer."""
@@ -108,7 +103,7 @@ class ChatReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = AnswerBuilder()
+        self.collected = AnswerBuilder()
         self._calls: list[_Call] = []
         self._stop = ""
         self._refused = False
@@ -119,9 +114,9 @@ class ChatReader:
         """Read one chunk, and yield the events in it. Raises `ProviderRefused`, `NoJson`."""
         chunk = Fields(data)
         self._check(name, data, chunk)
-        self._collected.model = chunk.text("model") or self._collected.model
+        self.collected.model = chunk.text("model") or self.collected.model
         # Groq sends its report first below `x_groq`.
-        self._collected.report(chunk.raw("usage") or chunk.object("x_groq").raw("usage"))
+        self.collected.report(chunk.raw("usage") or chunk.object("x_groq").raw("usage"))
         for choice in chunk.objects("choices"):
             # Only one choice is ever requested.
             if choice.number("index") not in (None, 0):
@@ -146,11 +141,7 @@ class ChatReader:
         yield from self._ready()
         # "[DONE]" without a finish reason also ends an answer.
         stop: StopReason = _STOPS.get(self._stop.lower(), "unknown") if self._stop else "stop"
-        yield self._collected.finish("refusal" if self._refused else stop, self._stop)
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived, without incomplete calls; None if nothing has."""
-        return self._collected.partial()
+        yield self.collected.finish("refusal" if self._refused else stop, self._stop)
 
     def _ready(self) -> Iterator[StreamEvent]:
         """Yield the calls, which are complete now."""
@@ -158,7 +149,7 @@ class ChatReader:
         for call in calls:
             if call.name or call.id:
                 arguments = "".join(call.pieces) if call.whole is None else call.whole
-                yield from self._collected.add_call(call.id, call.name, arguments)
+                yield from self.collected.add_call(call.id, call.name, arguments)
 
     def _check(self, name: str, data: bytes, chunk: Fields) -> None:
         """Raise `ProviderRefused` if the chunk reports an error."""
@@ -171,17 +162,15 @@ class ChatReader:
     def _message(self, message: Fields) -> Iterator[StreamEvent]:
         # DeepSeek, vLLM and llama.cpp use `reasoning_content`, OpenRouter and newer vLLM `reasoning`.
         """Read the content of a message or of a piece of it, and yield its events."""
-        yield from self._collected.add_thinking(
-            message.text("reasoning_content") or message.text("reasoning")
-        )
-        yield from self._collected.text(message.text("content"))
+        yield from self.collected.add_thinking(message.text("reasoning_content") or message.text("reasoning"))
+        yield from self.collected.text(message.text("content"))
         for part in message.objects("content"):  # Mistral's reasoning models: a list of parts
             for inner in part.objects("thinking"):
-                yield from self._collected.add_thinking(inner.text("text"))
-            yield from self._collected.text(part.text("text"))
+                yield from self.collected.add_thinking(inner.text("text"))
+            yield from self.collected.text(part.text("text"))
         refusal = message.text("refusal")
         self._refused = self._refused or bool(refusal)
-        yield from self._collected.text(refusal)
+        yield from self.collected.text(refusal)
         for delta in message.objects("tool_calls"):
             self._call_of(delta).add(delta)
         if "function_call" in message:

@@ -16,7 +16,6 @@ from msgspec import Raw
 from compactd.models.providers.json_fields import Fields, is_json_string, read_text
 from compactd.models.providers.provider import ModelRequest, StopReason, StreamEvent
 from compactd.models.providers.response import AnswerBuilder, NotAnAnswer, ProviderRefused, Unfinished
-from compactd.protocol.messages import Message
 
 OPAQUE_PROVIDER = "openai_responses"
 """The value of `Opaque.provider` for items that only this API understands: reasoning, and calls of its
@@ -33,7 +32,7 @@ class ResponsesApi:
         return "/responses"
 
     def body(self, request: ModelRequest) -> bytes:
-        """Return the JSON of a request. The API cannot stop at given texts, so `stop` is left out."""
+        """Return the JSON of a request."""
         body: dict[str, object] = {
             "model": request.model,
             "input": request.messages,
@@ -50,9 +49,7 @@ class ResponsesApi:
             body["tools"] = request.tools
         if request.max_output_tokens is not None:
             body["max_output_tokens"] = request.max_output_tokens
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        return msgspec.json.encode({**body, **request.extra})
+        return msgspec.json.encode(body)
 
     def reader(self) -> ResponsesReader:
         """Return a new reader for one answer."""
@@ -76,7 +73,7 @@ class ResponsesReader:
     framing: Literal["events", "lines"] = "events"
 
     def __init__(self) -> None:
-        self._collected = AnswerBuilder()
+        self.collected = AnswerBuilder()
         self._stop = ""
         self._refused = False
         self._shown: set[tuple[str, float | None]] = set()
@@ -100,13 +97,13 @@ class ResponsesReader:
                 yield from self._piece(event, "reasoning")
             case "response.reasoning_summary_part.added":
                 if event.number("summary_index"):
-                    yield from self._collected.add_thinking("\n\n")
+                    yield from self.collected.add_thinking("\n\n")
             case "response.output_item.done":
                 raw = event.raw("item")
                 if raw is not None:
                     yield from self._item(raw, event.number("output_index"))
             case "response.created" | "response.in_progress":
-                self._collected.model = event.object("response").text("model") or self._collected.model
+                self.collected.model = event.object("response").text("model") or self.collected.model
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
                 response = event.object("response")
                 yield from self._response(response, kind.removeprefix("response."), data)
@@ -131,19 +128,15 @@ class ResponsesReader:
         if not self._stop:
             raise Unfinished
         stop: StopReason = "stop" if self._stop == "completed" else _INCOMPLETE.get(self._stop, "unknown")
-        yield self._collected.finish("refusal" if self._refused else stop, self._stop)
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived; None if nothing has."""
-        return self._collected.partial()
+        yield self.collected.finish("refusal" if self._refused else stop, self._stop)
 
     def _piece(self, event: Fields, kind: str) -> Iterator[StreamEvent]:
         """Add a piece of the text or reasoning of an item."""
         self._shown.add((kind, event.number("output_index")))
         if kind == "message":
-            yield from self._collected.text(event.text("delta"))
+            yield from self.collected.text(event.text("delta"))
         else:
-            yield from self._collected.add_thinking(event.text("delta"))
+            yield from self.collected.add_thinking(event.text("delta"))
 
     def _item(self, raw: Raw, index: float | None) -> Iterator[StreamEvent]:
         """Read an item that is complete. Its text is used only if it did not arrive in pieces before."""
@@ -159,26 +152,26 @@ class ResponsesReader:
                 for part in item.objects("content"):
                     self._refused = self._refused or part.text("type") == "refusal"
                     if is_new:
-                        yield from self._collected.text(part.text("text") or part.text("refusal"))
-                self._collected.close()
+                        yield from self.collected.text(part.text("text") or part.text("refusal"))
+                self.collected.close()
             case "reasoning":
                 parts = [*item.objects("summary"), *item.objects("content")]
                 if is_new:
-                    yield from self._collected.add_thinking("\n\n".join(part.text("text") for part in parts))
+                    yield from self.collected.add_thinking("\n\n".join(part.text("text") for part in parts))
                 # The summary is for people; the item itself is sent back unchanged.
-                self._collected.opaque(OPAQUE_PROVIDER, raw)
+                self.collected.opaque(OPAQUE_PROVIDER, raw)
             case "function_call" | "custom_tool_call":
                 given = item.raw("arguments") or item.raw("input") or Raw(b'""')
                 arguments = read_text(given) if is_json_string(given) else given
-                yield from self._collected.add_call(item.text("call_id"), item.text("name"), arguments)
+                yield from self.collected.add_call(item.text("call_id"), item.text("name"), arguments)
             case _:
-                self._collected.opaque(OPAQUE_PROVIDER, raw)
+                self.collected.opaque(OPAQUE_PROVIDER, raw)
 
     def _response(self, response: Fields, status: str, data: bytes) -> Iterator[StreamEvent]:
         """Read the response object at the end of the answer: items that were not streamed, the usage, and
         why the answer ended."""
-        self._collected.model = response.text("model") or self._collected.model
-        self._collected.report(response.raw("usage"))
+        self.collected.model = response.text("model") or self.collected.model
+        self.collected.report(response.raw("usage"))
         if status in ("failed", "cancelled"):
             raise ProviderRefused(data, response.object("error"))
         for index, raw in enumerate(response.items("output")):

@@ -49,15 +49,10 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     """The maximum number of tokens of the answer. None leaves it to the provider (for Anthropic, 4096 is
     sent)."""
-    temperature: float | None = None
-    stop: tuple[str, ...] = ()
-    """Texts at which the answer ends."""
     context_window: int | None = None
     """The context window in tokens. Sent only to Ollama, which silently cuts longer prompts."""
     stream: bool = True
     """Whether the answer should arrive in pieces."""
-    extra: dict[str, Raw] = {}
-    """Further fields of the body, with the provider's names. They override the fields that compactd sets."""
 
 
 class TextChunk(Struct, frozen=True):

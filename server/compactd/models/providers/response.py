@@ -53,6 +53,8 @@ class ResponseReader(Protocol):
     """How the stream is divided: server-sent events, or one JSON object per line."""
     is_over: bool
     """Whether the last event of the answer was read. The caller sets it at `[DONE]`."""
+    collected: AnswerBuilder
+    """The part of the answer that has arrived."""
 
     def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
         """Read the data of one event or line, and yield what it contains. `name` is the event's name.
@@ -66,10 +68,6 @@ class ResponseReader(Protocol):
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the events that are known only at the end, then `Finished`. Raises `Unfinished`."""
-        ...
-
-    def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived; None if nothing has."""
         ...
 
 
@@ -159,7 +157,8 @@ class AnswerBuilder:
             self.usage = Raw(bytes(usage))
 
     def partial(self) -> Message | None:
-        """Return the part of the answer that has arrived; None if nothing has."""
+        """Return the part of the answer that has arrived, without an incomplete tool call; None if nothing
+        has."""
         self.close()
         if not self._done and self.usage is None:
             return None

@@ -97,13 +97,11 @@ def may_pass(failure: ProviderFailure) -> bool:
 
 def _may_pass_by_its_words(failure: ProviderFailure) -> bool:
     """Return whether the same request could succeed later, judged by the error's text."""
-    from compactd.core.overflow.classify import (
-        FailureReport as Told,  # rare, and its patterns take time to compile
-    )
-    from compactd.core.overflow.classify import classify
+    # Rarely needed, and its patterns take time to compile.
+    from compactd.core.overflow.classify import FailureReport, classify
 
     verdict = classify(
-        Told(status=failure.status, code=failure.code, text=failure.text, provider=failure.provider)
+        FailureReport(status=failure.status, code=failure.code, text=failure.text, provider=failure.provider)
     )
     # A single request above a per-minute limit (`rate_limit`, `compact`) is still above it a minute later.
     return verdict.kind not in FINAL_KINDS and verdict.fix != "compact"

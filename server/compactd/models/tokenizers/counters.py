@@ -261,18 +261,11 @@ def safe_slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
     """
     start = 0
     while len(text) - start > size:
-        end = _cut(text, start, start + size)
+        end = _safe_cut(text, start, start + size) or start + size
         yield text[start:end]
         start = end
     if start < len(text):
         yield text[start:]
-
-
-def _cut(text: str, start: int, limit: int) -> int:
-    """Return the last place after `start` and up to `limit` that no token crosses; `limit` if there is
-    none."""
-    end = _safe_cut(text, start, limit)
-    return limit if end is None else end
 
 
 def _safe_cut(text: str, start: int, limit: int) -> int | None:

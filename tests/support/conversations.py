@@ -10,7 +10,8 @@ from msgspec import Raw, Struct
 
 from compactd.core.history.entries import Item
 from compactd.core.tokens.counting import message_tokens
-from compactd.formats.messages.neutral import decode_message, encode_message
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import (
     Block,
     Document,

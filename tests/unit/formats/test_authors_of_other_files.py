@@ -10,7 +10,8 @@ import pytest
 from compactd.core.authors.authors import author_of
 from compactd.formats.files.detect import read
 from compactd.formats.messages.base import read_messages
-from compactd.formats.messages.neutral import decode_message, encode_message
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import Block, Document, Text
 
 STARTED = "# aider chat started at 2026-11-20 10:00:00\n\n> aider --model sonnet  \n"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compactd.formats.agents.pi import BranchChanged
 from compactd.formats.files.detect import read
-from compactd.formats.files.incremental import BranchChanged, incremental_reader
+from compactd.formats.files.incremental import incremental_reader
 from tests.support.examples import examples
 
 

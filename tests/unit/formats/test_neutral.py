@@ -10,7 +10,8 @@ from msgspec import Raw
 
 from compactd.core.history.entries import Item
 from compactd.core.history.projection import project
-from compactd.formats.messages.neutral import decode_message, encode_message, read_messages, render_neutral
+from compactd.formats.messages.neutral import decode_message, read_messages
+from compactd.formats.messages.neutral_out import encode_message, render_neutral
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 from compactd.protocol.messages import (
     Document,

@@ -15,9 +15,10 @@ from compactd.cli.watch.tail import FileGone, Tail, TailNews
 from compactd.core.budget.budget import is_due
 from compactd.core.budget.recorded_window import Evidence, accepted_sizes
 from compactd.core.tokens.counting import Counter, system_tokens, tool_tokens
+from compactd.formats.agents.pi import BranchChanged
 from compactd.formats.files.detect import detect, read
 from compactd.formats.files.directory_session import gather
-from compactd.formats.files.incremental import BranchChanged, IncrementalReader, incremental_reader
+from compactd.formats.files.incremental import IncrementalReader, incremental_reader
 from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Confidence

@@ -43,7 +43,6 @@ from compactd.formats.files.session_file import (
 from compactd.formats.messages.anthropic import read_content
 from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import count_in, object_in, text_in
-from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
     NULL,
     Author,
@@ -207,7 +206,8 @@ class _Answer(Struct, kw_only=True):
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    reading = _read(data, None)
+    reading = ClaudeCodeReader()
+    reading.feed(data)
     reading.close()
     return reading.session.finish()
 
@@ -219,20 +219,11 @@ def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[
     `between` is what reading the previous piece returned. `is_last` says whether the turn is over. Then a
     message whose position is not certain yet is put at the end.
     """
-    reading = _read(data, between)
+    reading = ClaudeCodeReader(between)
+    reading.feed(data)
     reading.end_answer()
     between = reading.between(is_last=is_last)
     return reading.session.finish(), between
-
-
-def _read(data: bytes, between: Between | None) -> ClaudeCodeReader:
-    reading = ClaudeCodeReader(between)
-    for number, record in records(data, reading.session.warn):
-        try:
-            reading.record(record)
-        except CompactdError as error:
-            reading.session.warn(f"line {number} was left out: {error.message}")
-    return reading
 
 
 class ClaudeCodeReader:
@@ -261,6 +252,12 @@ class ClaudeCodeReader:
             return None
         usage = None if answer.answer_id in self._billed else answer.usage
         return Message(role="assistant", content=tuple(answer.blocks), id=answer.uuid, usage=usage)
+
+    def feed(self, data: bytes) -> None:
+        """Read the next complete lines of the file. O(bytes of `data`)."""
+        for number, record in records(data, self.session.warn):
+            with self.session.skipping("line", number):
+                self.record(record)
 
     def record(self, record: dict[str, Raw]) -> None:
         """Read the next record. Raise `CompactdError` if it cannot be read."""
@@ -394,8 +391,7 @@ class ClaudeCodeReader:
             if is_true(record, "isApiErrorMessage"):
                 self._read_refusal(blocks)
             return
-        if model is not None:
-            self.session.set_model(model)
+        self.session.set_model(model or "")
         answer_id = text_field(message, "id")
         answer = self._answer
         if answer is None or answer.answer_id != answer_id:

@@ -38,10 +38,10 @@ from compactd.formats.messages.lenient_json import (
     number_in,
     object_in,
     read_usage,
+    summary_meta,
     text_in,
-    texts_in,
 )
-from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     NULL,
     Author,
@@ -91,10 +91,8 @@ def read(data: bytes) -> SessionFile:
     # The extensions write a list of messages. If the list has none of their tags, another program wrote it.
     wraps = not about and any(tag in data for tag in _TYPED_TAGS)
     for index, raw in enumerate(messages):
-        try:
+        with session.skipping("message", index + 1):
             _message(session, fields(raw, f"$.messages[{index}]", "a message"), names, wraps=wraps)
-        except CompactdError as error:
-            session.warn(f"message {index + 1} was left out: {error.message}")
     return session.finish()
 
 
@@ -115,12 +113,7 @@ def _message(session: SessionBuilder, given: Given, names: dict[str, str], *, wr
         raise InvalidParams("role must be user or assistant", "$.role")
     about = object_in(given, "metadata")
     if text_in(about, "kind") == "compaction_summary" or is_true(given, "isSummary"):
-        details = object_in(about, "details")
-        meta = Meta(
-            type="compaction_summary",
-            read_files=texts_in(details, "readFiles"),
-            modified_files=texts_in(details, "modifiedFiles"),
-        )
+        meta = summary_meta(object_in(about, "details"), "readFiles", "modifiedFiles")
         session.summary(_text(blocks), id=id, created_at=created_at, meta=meta)
         return
     results = [block for block in blocks if isinstance(block, ToolResult)]

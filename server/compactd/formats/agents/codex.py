@@ -90,11 +90,7 @@ others are also in the record `compacted`.
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
     reading = CodexReader()
-    for number, record in records(data, reading.session.warn):
-        try:
-            reading.record(record)
-        except CompactdError as error:
-            reading.session.warn(f"line {number} was left out: {error.message}")
+    reading.feed(data)
     reading.end()
     return reading.session.finish()
 
@@ -110,6 +106,9 @@ class _Answer:
 
 class CodexReader:
     """A session that is being read record by record."""
+
+    begun = None
+    """See `IncrementalReader`. Each answer is in `session` at once."""
 
     def __init__(self) -> None:
         self.session = SessionBuilder("codex")
@@ -134,6 +133,13 @@ class CodexReader:
         self._asked: list[int] = []
         """Positions of the prompts."""
 
+    def feed(self, data: bytes) -> None:
+        """Read the next complete lines of the file. O(bytes of `data`)."""
+        for number, record in records(data, self.session.warn):
+            with self.session.skipping("line", number):
+                self.record(record)
+        self.close()
+
     def record(self, record: Given) -> None:
         """Read the next record. Raise `CompactdError` if it cannot be read."""
         kind = text_in(record, "type")
@@ -145,7 +151,7 @@ class CodexReader:
                 self._header(payload)
             case "turn_context":
                 self.session.working_dir = self.session.working_dir or text_field(payload, "cwd")
-                self._model(text_in(payload, "model"))
+                self.session.set_model(text_in(payload, "model"), self._provider)
             case "response_item":
                 self._item(record.get("payload", NULL), payload, at)
             case "event_msg":
@@ -177,10 +183,6 @@ class CodexReader:
                 session.warn(
                     "this is the session of a sub-agent; the main agent's session is in another file"
                 )
-
-    def _model(self, model: str) -> None:
-        if model:
-            self.session.set_model(f"{self._provider}/{model}" if self._provider else model)
 
     def _event(self, event: Given) -> None:
         match text_in(event, "type"):

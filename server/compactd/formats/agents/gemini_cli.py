@@ -207,8 +207,7 @@ class _Reader:
 
     def _answer(self, record: Given, record_id: str, at: float | None) -> None:
         model = text_in(record, "model")
-        if model:
-            self._session.set_model(f"google/{model}" if model.startswith(("gemini", "gemma")) else model)
+        self._session.set_model(model, "google" if model.startswith(("gemini", "gemma")) else "")
         blocks: list[Block] = [Thinking(text=_thought(one)) for one in objects_in(record, "thoughts")]
         calls = objects_in(record, "toolCalls")
         ids = {text_in(call, "id") for call in calls}

@@ -24,11 +24,10 @@ from compactd.formats.messages.lenient_json import (
     number_in,
     object_in,
     objects_in,
+    summary_meta,
     text_in,
-    texts_in,
 )
-from compactd.formats.messages.rendering import data_url
-from compactd.protocol.errors import CompactdError
+from compactd.formats.messages.rendering import image_of_url
 from compactd.protocol.messages import NULL, Block, Image, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
 
 MESSAGES = (
@@ -57,10 +56,8 @@ def read(data: bytes) -> SessionFile:
     starts: list[int] = []
     for number, record in records(data, session.warn):
         starts.append(len(session.messages))
-        try:
+        with session.skipping("line", number):
             _event(session, text_in(record, "type"), object_in(record, "data"), starts)
-        except CompactdError as error:
-            session.warn(f"line {number} was left out: {error.message}")
     return session.finish()
 
 
@@ -107,12 +104,7 @@ def _summary(session: SessionBuilder, data: Given, starts: list[int], at: float 
     index, place = number_in(data, "first_kept_index"), len(session.messages)
     if index is not None and 0 <= index < len(starts) and starts[int(index)] < place:
         session.first_kept[place] = starts[int(index)]
-    details = object_in(data, "details")
-    meta = Meta(
-        type="compaction_summary",
-        read_files=texts_in(details, "read_files"),
-        modified_files=texts_in(details, "modified_files"),
-    )
+    meta = summary_meta(object_in(data, "details"), "read_files", "modified_files")
     session.summary(text_in(data, "summary"), created_at=at, meta=meta)
 
 
@@ -133,8 +125,7 @@ def _note(session: SessionBuilder, data: Given, at: float | None) -> None:
 
 def _model(session: SessionBuilder, usage: Given) -> None:
     model, provider = text_in(usage, "model_name"), text_in(usage, "provider")
-    if model:
-        session.set_model(f"{provider}/{model}" if provider and "/" not in model else model)
+    session.set_model(model, "" if "/" in model else provider)
     session.add_window_evidence("limit", count_in(usage, "context_limit"))
 
 
@@ -179,11 +170,7 @@ def _blocks(data: Given) -> list[Block]:
                     )
                 )
             case "image_url":
-                inline = data_url(text_in(part, "url"))
-                url = None if inline else text_in(part, "url")
-                blocks.append(
-                    Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
-                )
+                blocks.append(image_of_url(text_in(part, "url")))
             case "image_file":
                 media_type = text_in(part, "mime_type") or "image/png"
                 blocks.append(Image(media_type=media_type, url=f"file://{text_in(part, 'file_path')}"))

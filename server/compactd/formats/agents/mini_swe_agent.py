@@ -22,12 +22,11 @@ from msgspec import Raw
 from compactd.core.authors.authors import UNKNOWN
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, plain_content, text_field
 from compactd.formats.messages import openai
 from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, number_in, object_in, text_in
-from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import NULL, Block, Message, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.messages import NULL, Block, Message, Meta, ToolCall, ToolResult
 
 SHELL = "bash"
 BY_USER = "UserInterruption"
@@ -54,10 +53,8 @@ def read(data: bytes) -> SessionFile:
     session.working_dir = text_field(object_in(config, "environment"), "cwd") or None
     reading = _Reader(session)
     for number, raw in enumerate(messages, start=1):
-        try:
+        with session.skipping("message", number):
             reading.message(fields(raw, f"$.messages[{number - 1}]", "a message"))
-        except CompactdError as error:
-            session.warn(f"message {number} was left out: {error.message}")
     return session.finish()
 
 
@@ -81,7 +78,7 @@ class _Reader:
         if message.role == "assistant":
             self._answer(message, extra, at, has_calls="tool_calls" in given)
         elif message.role == "user" and self._open and not _is_typed(extra):
-            result = ToolResult(call_id=self._open, name=SHELL, content=_plain(message.content))
+            result = ToolResult(call_id=self._open, name=SHELL, content=plain_content(message.content))
             self._open = ""
             self._session.add("tool", (result,), created_at=at)
         else:
@@ -118,12 +115,6 @@ class _Reader:
 
 def _is_typed(extra: Given) -> bool:
     return text_in(extra, "interrupt_type").startswith("User") or "actions" in extra
-
-
-def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
-    if len(blocks) == 1 and isinstance(blocks[0], Text):
-        return blocks[0].text
-    return blocks
 
 
 def _json(given: Given) -> bytes:

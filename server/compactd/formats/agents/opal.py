@@ -17,8 +17,8 @@ from msgspec import Raw
 from compactd.core.authors.authors import SUMMARY, UNKNOWN
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
-from compactd.formats.messages.lenient_json import Given, object_in, objects_in, text_in, texts_in
-from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.formats.messages.lenient_json import Given, object_in, objects_in, summary_meta, text_in
+from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
 
 LEAD = "[conversation summary"
@@ -39,21 +39,14 @@ def read(data: bytes) -> SessionFile:
             about = object_in(record, "metadata")
             session.title = text_field(about, "title")
             session.working_dir = text_field(about, "working_dir")
-            _model(session, object_in(about, "model"))
+            model = object_in(about, "model")
+            session.set_model(text_in(model, "id"), text_in(model, "provider"))
         else:
             messages[text_in(record, "id")] = number, record
     for number, record in _path(messages, current, session):
-        try:
+        with session.skipping("line", number):
             _message(session, record)
-        except CompactdError as error:
-            session.warn(f"line {number} was left out: {error.message}")
     return session.finish()
-
-
-def _model(session: SessionBuilder, model: Given) -> None:
-    provider, id = text_in(model, "provider"), text_in(model, "id")
-    if id:
-        session.set_model(f"{provider}/{id}" if provider else id)
 
 
 def _path(
@@ -85,12 +78,7 @@ def _message(session: SessionBuilder, given: Given) -> None:
     about = object_in(given, "metadata")
     match text_in(given, "role"):
         case "user" if text_in(about, "type") == "compaction_summary" or _is_lead(about, text):
-            meta = Meta(
-                type="compaction_summary",
-                read_files=texts_in(about, "read_files"),
-                modified_files=texts_in(about, "modified_files"),
-            )
-            session.summary(text, id=id, meta=meta)
+            session.summary(text, id=id, meta=summary_meta(about, "read_files", "modified_files"))
         case "user" if kind := text_in(about, "type"):
             author = SUMMARY if kind == "branch_summary" else UNKNOWN
             session.add("user", said, id=id, meta=Meta(author=author, synthetic=True))

@@ -22,7 +22,6 @@ from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_
 from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, list_in, number_in, object_in, objects_in, text_in
 from compactd.formats.messages.rendering import data_url
-from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
     NULL,
     Author,
@@ -61,15 +60,13 @@ def read(data: bytes) -> SessionFile:
     reverted = text_in(object_in(info, "revert"), "messageID")
     reading = _Reader(session, is_subagents=is_subagents)
     for index, raw in enumerate(messages):
-        try:
+        with session.skipping("message", index + 1):
             given = fields(raw, f"$.messages[{index}]", "a message")
             about_it = object_in(given, "info")
             if reverted and text_in(about_it, "id") == reverted:
                 session.warn(f"{len(messages) - index} messages were taken back by a revert")
                 break
             reading.message(about_it, [fields(part, "$.parts", "a part") for part in list_in(given, "parts")])
-        except CompactdError as error:
-            session.warn(f"message {index + 1} was left out: {error.message}")
     return session.finish()
 
 
@@ -89,14 +86,14 @@ class _Reader:
         self._starts[id or ""] = len(session.messages)
         if text_in(info, "role") == "user":
             model = object_in(info, "model")
-            self._model(text_in(model, "providerID"), text_in(model, "modelID"))
+            session.set_model(text_in(model, "modelID"), text_in(model, "providerID"))
             marker = next((part for part in parts if text_in(part, "type") == "compaction"), None)
             if marker is not None:
                 self._tail = text_in(marker, "tail_start_id")
             meta, blocks = self._with_authors(parts)
             session.add("user", blocks, id=id, created_at=created_at, meta=meta)
             return
-        self._model(text_in(info, "providerID"), text_in(info, "modelID"))
+        session.set_model(text_in(info, "modelID"), text_in(info, "providerID"))
         path = object_in(info, "path")
         session.working_dir = session.working_dir or text_field(path, "cwd")
         if is_true(info, "summary"):
@@ -136,10 +133,6 @@ class _Reader:
         texts = [part for part in parts if text_in(part, "type") == "text"]
         by_program = bool(texts) and all(is_true(part, "synthetic") for part in texts)
         return (Meta(synthetic=True) if by_program else None), blocks
-
-    def _model(self, provider: str, model: str) -> None:
-        if model:
-            self._session.set_model(f"{provider}/{model}" if provider else model)
 
     def _summary(self, info: Given, parts: list[Given], id: str | None, created_at: float | None) -> None:
         texts = [text_in(part, "text") for part in parts if text_in(part, "type") == "text"]

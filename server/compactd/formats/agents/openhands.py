@@ -19,7 +19,7 @@ from compactd.formats.files.json_lines import Warn, records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile
 from compactd.formats.messages.json_parts import fields
 from compactd.formats.messages.lenient_json import Given, is_object
-from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.protocol.errors import InvalidParams
 
 
 def read(data: bytes) -> SessionFile:
@@ -37,10 +37,8 @@ def read(data: bytes) -> SessionFile:
 
         reading = OpenHandsV0Reader(session)
     for number, event in enumerate(events, start=1):
-        try:
+        with session.skipping("event", number):
             reading.event(event)
-        except CompactdError as error:
-            session.warn(f"event {number} was left out: {error.message}")
     reading.finish()
     return session.finish()
 

@@ -13,12 +13,11 @@ from compactd.formats.files.session_file import SessionBuilder, is_true, text_fi
 from compactd.formats.messages.json_parts import first_byte, string
 from compactd.formats.messages.lenient_json import Given, list_in, object_in, objects_in, text_in
 from compactd.formats.messages.neutral_out import encode_message
-from compactd.formats.messages.rendering import data_url
+from compactd.formats.messages.rendering import image_of_url
 from compactd.protocol.messages import (
     NULL,
     Block,
     BlockMeta,
-    Image,
     Meta,
     Opaque,
     Text,
@@ -238,17 +237,12 @@ def blocks_of(raw: Raw) -> list[Block]:
             case "text":
                 blocks.append(Text(text=text_in(given, "text")))
             case "image" if "image_urls" in given:
-                blocks += [_picture(string(one, "$.image_urls")) for one in list_in(given, "image_urls")]
+                blocks += [image_of_url(string(one, "$.image_urls")) for one in list_in(given, "image_urls")]
             case "image_url":
-                blocks.append(_picture(text_in(object_in(given, "image_url"), "url")))
+                blocks.append(image_of_url(text_in(object_in(given, "image_url"), "url")))
             case _:
                 blocks.append(Opaque(provider="openhands", raw=Raw(msgspec.json.encode(given))))
     return blocks
-
-
-def _picture(url: str) -> Image:
-    inline = data_url(url)
-    return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
 
 
 def _thinking(given: Given) -> list[Block]:

@@ -17,11 +17,17 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import HOOK, SUMMARY
 from compactd.formats.files.json_lines import records
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field, unix_seconds
+from compactd.formats.files.session_file import (
+    SessionBuilder,
+    SessionFile,
+    is_true,
+    plain_content,
+    text_field,
+    unix_seconds,
+)
 from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.lenient_json import object_in, texts_in
+from compactd.formats.messages.lenient_json import object_in, summary_meta, text_in
 from compactd.formats.messages.neutral import keep_block
-from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import NULL, Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
 
 _Record = dict[str, Raw]
@@ -41,19 +47,42 @@ def read(data: bytes) -> SessionFile:
     """Return the session in `data`. An entry that cannot be read is skipped with a warning. O(bytes)."""
     reading = PiReader()
     for number, record in _path(list(records(data, reading.session.warn))):
-        try:
+        with reading.session.skipping("line", number):
             reading.record(record, number)
-        except CompactdError as error:
-            reading.session.warn(f"line {number} was left out: {error.message}")
     return reading.session.finish()
+
+
+class BranchChanged(Exception):
+    """A new line does not continue the entry before it, so the whole file must be read again."""
 
 
 class PiReader:
     """A session that is being read entry by entry, along its path."""
 
+    begun = None
+    """See `IncrementalReader`. Each answer is in `session` at once."""
+
     def __init__(self) -> None:
         self.session = SessionBuilder("pi")
         self._starts: dict[str | int | None, int] = {}
+        self._last: str | None = None
+        """The id of the newest entry that `feed` read."""
+        self._count = 0
+        """The number of lines that `feed` read."""
+
+    def feed(self, data: bytes) -> None:
+        """Read the next complete lines of the file. O(bytes of `data`). Raise `BranchChanged` if an entry
+        does not continue the one before it.
+        """
+        for number, record in records(data, self.session.warn):
+            parent = text_field(record, "parentId")
+            if parent is not None and self._last is not None and parent != self._last:
+                raise BranchChanged
+            with self.session.skipping("line", self._count + number):
+                self.record(record, self._count + number)
+            if "parentId" in record:
+                self._last = text_field(record, "id")
+        self._count += data.count(b"\n")
 
     def record(self, record: _Record, number: int) -> None:
         """Read the next entry, from line `number`. Raise `CompactdError` if it cannot be read."""
@@ -100,19 +129,14 @@ def _entry(session: SessionBuilder, record: _Record) -> None:
         case "session":
             session.session_id = entry_id
             session.working_dir = text_field(record, "cwd")
-            _model(session, record)
+            session.set_model(text_in(record, "modelId"), text_in(record, "provider"))
         case "model_change":
-            _model(session, record)
+            session.set_model(text_in(record, "modelId"), text_in(record, "provider"))
         case "session_info":
             session.title = text_field(record, "name") or session.title
         case "compaction":
             session.compactions += 1
-            details = object_in(record, "details")
-            meta = Meta(
-                type="compaction_summary",
-                read_files=texts_in(details, "readFiles"),
-                modified_files=texts_in(details, "modifiedFiles"),
-            )
+            meta = summary_meta(object_in(record, "details"), "readFiles", "modifiedFiles")
             _summary(session, record, entry_id, created_at, meta)
         case "branch_summary":
             _summary(session, record, entry_id, created_at, Meta(author=SUMMARY, synthetic=True))
@@ -125,12 +149,6 @@ def _entry(session: SessionBuilder, record: _Record) -> None:
             _message(session, message, entry_id, created_at)
         case _:
             pass
-
-
-def _model(session: SessionBuilder, record: _Record) -> None:
-    provider, model = text_field(record, "provider"), text_field(record, "modelId")
-    if model:
-        session.set_model(f"{provider}/{model}" if provider else model)
 
 
 def _summary(
@@ -162,7 +180,7 @@ def _message(
         case "toolResult":
             result = ToolResult(
                 call_id=text_field(message, "toolCallId") or "",
-                content=_plain(_blocks(content, "$.message.content")),
+                content=plain_content(_blocks(content, "$.message.content")) or "",
                 name=text_field(message, "toolName"),
                 is_error=is_true(message, "isError"),
             )
@@ -177,13 +195,6 @@ def _message(
             session.add("user", blocks, id=entry_id, created_at=created_at, meta=meta)
         case _:
             pass
-
-
-def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
-    """Return a result's content: its text if it is one text, otherwise its blocks."""
-    if len(blocks) == 1 and isinstance(blocks[0], Text):
-        return blocks[0].text
-    return blocks or ""
 
 
 def _blocks(content: Raw, path: str, is_anthropic: bool = False) -> tuple[Block, ...]:

@@ -18,7 +18,13 @@ from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN
 from compactd.formats.files.documents import open_document
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
+from compactd.formats.files.session_file import (
+    SessionBuilder,
+    SessionFile,
+    is_true,
+    plain_content,
+    text_field,
+)
 from compactd.formats.messages import openai
 from compactd.formats.messages.json_parts import fields, string
 from compactd.formats.messages.lenient_json import (
@@ -84,7 +90,7 @@ def _name_authors(session: SessionBuilder, *, is_foreign: bool) -> None:
 def _with_calls(session: SessionBuilder, messages: list[Given]) -> None:
     names: dict[str, str] = {}
     for number, given in enumerate(messages, start=1):
-        try:
+        with session.skipping("message", number):
             if text_in(given, "role") == "tool":
                 ids = [string(raw, "$.tool_call_ids") for raw in list_in(given, "tool_call_ids")]
                 call_id = text_in(given, "tool_call_id") or next(iter(ids), "")
@@ -93,31 +99,25 @@ def _with_calls(session: SessionBuilder, messages: list[Given]) -> None:
                 session.add("tool", (result,))
                 continue
             message = openai.read_message(_json(given), f"$.history[{number - 1}]")
-        except CompactdError as error:
-            session.warn(f"message {number} was left out: {error.message}")
-            continue
-        calls = [block for block in message.content if isinstance(block, ToolCall)]
-        names.update((call.call_id, call.name) for call in calls)
-        session.add(message.role, (*_thinking(given), *message.content), meta=_meta(given))
+            calls = [block for block in message.content if isinstance(block, ToolCall)]
+            names.update((call.call_id, call.name) for call in calls)
+            session.add(message.role, (*_thinking(given), *message.content), meta=_meta(given))
 
 
 def _with_actions(session: SessionBuilder, messages: list[Given]) -> None:
     count, open_call = 0, ""
     for number, given in enumerate(messages, start=1):
-        try:
+        with session.skipping("message", number):
             message = openai.read_message(_json(given), f"$.history[{number - 1}]")
-        except CompactdError as error:
-            session.warn(f"message {number} was left out: {error.message}")
-            continue
-        if message.role == "assistant":
-            count += 1
-            open_call = f"call_{count}"
-            session.add("assistant", _action_blocks(given, message, open_call))
-        elif message.role == "user" and open_call:
-            session.add("tool", (ToolResult(call_id=open_call, name=SHELL, content=_content(given)),))
-            open_call = ""
-        else:
-            session.add(message.role, message.content, meta=_meta(given))
+            if message.role == "assistant":
+                count += 1
+                open_call = f"call_{count}"
+                session.add("assistant", _action_blocks(given, message, open_call))
+            elif message.role == "user" and open_call:
+                session.add("tool", (ToolResult(call_id=open_call, name=SHELL, content=_content(given)),))
+                open_call = ""
+            else:
+                session.add(message.role, message.content, meta=_meta(given))
 
 
 def _action_blocks(given: Given, message: Message, call_id: str) -> list[Block]:
@@ -152,8 +152,7 @@ def _content(given: Given) -> str | tuple[Block, ...]:
     if not is_list(raw):
         return text_in(given, "content")
     message = openai.read_message(_json({"role": Raw(b'"user"'), "content": raw}), "$.content")
-    texts = [block.text for block in message.content if isinstance(block, Text)]
-    return texts[0] if len(texts) == len(message.content) == 1 else message.content
+    return plain_content(message.content)
 
 
 def _json(given: Given) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from compactd.core.budget.recorded_window import Evidence, EvidenceKind
 from compactd.core.history.entries import is_summary
 from compactd.formats.messages.neutral_out import encode_message
+from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Block, Image, Message, Meta, Role, Text, Thinking
 
 _TRUE = Raw(b"true")
@@ -88,8 +90,23 @@ class SessionBuilder:
         """Add a warning about something that could not be read."""
         self.warnings.append(text)
 
-    def set_model(self, model: str) -> None:
-        """Set the model of the next answers. Discard what the file showed about another model's window."""
+    @contextmanager
+    def skipping(self, what: str, number: int) -> Iterator[None]:
+        """If the code in this context raises `CompactdError`, warn that a part of the file was left out. The
+        part is named by its kind `what` and its `number`.
+        """
+        try:
+            yield
+        except CompactdError as error:
+            self.warn(f"{what} {number} was left out: {error.message}")
+
+    def set_model(self, model: str, provider: str = "") -> None:
+        """Set the model of the next answers, as `provider/model` if the provider is known. Discard what the
+        file showed about another model's window. An empty `model` is ignored.
+        """
+        if not model:
+            return
+        model = f"{provider}/{model}" if provider else model
         if self.model is not None and model != self.model:
             self.evidence.clear()
             self.model_from = len(self.messages)
@@ -226,6 +243,13 @@ def has_content(content: Sequence[Block]) -> bool:
         else not isinstance(block, Image) or bool(block.data or block.url)
         for block in content
     )
+
+
+def plain_content(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
+    """Return the content of a tool result: its text if it is a single block of text, otherwise its blocks."""
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return blocks
 
 
 def message_id(id: str | None, at: int) -> str | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.neutral import encode_message, has_type, keep_block, message_of
+from compactd.formats.messages.json_parts import (
+    elements,
+    fields,
+    first_byte,
+    optional_string,
+    required_string,
+    string,
+)
+from compactd.formats.messages.neutral import has_type, keep_block, message_of
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     NULL,
@@ -25,21 +30,10 @@ from compactd.protocol.messages import (
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
-def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
-
-    A block of an unknown type is kept unchanged. Raise `InvalidParams` with the path of the bad field, which
-    begins with `path`, and `LimitExceeded` for too deep nesting.
-    """
-    read = []
-    for index, raw in enumerate(raws):
-        message = read_message(raw, f"{path}[{index}]")
-        read.append((message, Raw(encode_message(message))))
-    return read
-
-
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """Return one message of a request or response. Raise `InvalidParams` with the path of the bad field."""
+    """Return one message of a request or response. A block of an unknown type is kept unchanged. Raise
+    `InvalidParams` with the path of the bad field.
+    """
     given = fields(raw, path, "a message")
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
@@ -66,56 +60,36 @@ def read_block(raw: Raw, path: str) -> Block:
     """Return the content block `raw`. `path` is its path, for errors."""
     if first_byte(raw) == b'"':
         return Text(text=string(raw, path))
-    given = _Fields(fields(raw, path, "a block"), path)
-    tag = given.string("type")
+    given = fields(raw, path, "a block")
+    tag = required_string(given, "type", path)
     match tag:
         case "text":
-            return Text(text=given.string("text"))
+            return Text(text=required_string(given, "text", path))
         case "thinking":
-            return Thinking(text=given.string("thinking", ""), signature=given.optional("signature"))
+            return Thinking(
+                text=optional_string(given, "thinking", path) or "",
+                signature=optional_string(given, "signature", path),
+            )
         case "redacted_thinking":
-            return Thinking(redacted=given.string("data"))
+            return Thinking(redacted=required_string(given, "data", path))
         case "tool_use":
             return ToolCall(
-                call_id=given.string("id"), name=given.string("name"), arguments=given.raw("input")
+                call_id=required_string(given, "id", path),
+                name=required_string(given, "name", path),
+                arguments=given.get("input", NULL),
             )
         case "tool_result":
             return ToolResult(
-                call_id=given.string("tool_use_id"),
-                content=_result_content(given.raw("content"), f"{path}.content"),
-                is_error=given.raw("is_error") == Raw(b"true"),
+                call_id=required_string(given, "tool_use_id", path),
+                content=_result_content(given.get("content", NULL), f"{path}.content"),
+                is_error=given.get("is_error") == Raw(b"true"),
             )
         case "image":
-            return _image(given) or keep_block(tag, raw, "anthropic")
+            return _image(given, path) or keep_block(tag, raw, "anthropic")
         case "document":
-            return _document(given) or keep_block(tag, raw, "anthropic")
+            return _document(given, path) or keep_block(tag, raw, "anthropic")
         case _:
             return keep_block(tag, raw, "anthropic")
-
-
-class _Fields:
-    """The fields of one object. Reading a missing one raises `InvalidParams` with its path."""
-
-    def __init__(self, given: dict[str, Raw], path: str) -> None:
-        self._given = given
-        self._path = path
-
-    def string(self, name: str, default: str | None = None) -> str:
-        if name in self._given:
-            return string(self._given[name], f"{self._path}.{name}")
-        if default is None:
-            raise InvalidParams(f"{name} is missing", f"{self._path}.{name}")
-        return default
-
-    def optional(self, name: str) -> str | None:
-        return self.string(name) if name in self._given else None
-
-    def raw(self, name: str) -> Raw:
-        return self._given.get(name, NULL)
-
-    def object(self, name: str) -> _Fields:
-        place = f"{self._path}.{name}"
-        return _Fields(fields(self.raw(name), place, name), place)
 
 
 def _result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
@@ -133,26 +107,32 @@ def _result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
             return bytes(raw).decode()
 
 
-def _image(given: _Fields) -> Image | None:
-    source = given.object("source")
-    match source.string("type"):
+def _image(given: dict[str, Raw], path: str) -> Image | None:
+    place = f"{path}.source"
+    source = fields(given.get("source", NULL), place, "source")
+    match required_string(source, "type", place):
         case "base64":
-            return Image(media_type=source.string("media_type", "image/png"), data=source.string("data"))
+            media_type = optional_string(source, "media_type", place)
+            data = required_string(source, "data", place)
+            return Image(media_type="image/png" if media_type is None else media_type, data=data)
         case "url":
-            return Image(url=source.string("url"))
+            return Image(url=required_string(source, "url", place))
         case _:
             return None
 
 
-def _document(given: _Fields) -> Document | None:
-    source, title = given.object("source"), given.optional("title")
-    match source.string("type"):
+def _document(given: dict[str, Raw], path: str) -> Document | None:
+    place = f"{path}.source"
+    source, title = fields(given.get("source", NULL), place, "source"), optional_string(given, "title", path)
+    match required_string(source, "type", place):
         case "base64":
-            media_type = source.string("media_type", "application/pdf")
-            return Document(media_type=media_type, data=source.string("data"), title=title)
+            media_type = optional_string(source, "media_type", place)
+            data = required_string(source, "data", place)
+            media_type = "application/pdf" if media_type is None else media_type
+            return Document(media_type=media_type, data=data, title=title)
         case "text":
-            return Document(media_type="text/plain", text=source.string("data"), title=title)
+            return Document(media_type="text/plain", text=required_string(source, "data", place), title=title)
         case "url":
-            return Document(url=source.string("url"), title=title)
+            return Document(url=required_string(source, "url", place), title=title)
         case _:
             return None

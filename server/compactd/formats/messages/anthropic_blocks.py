@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.formats.messages.rendering import (
     Json,
     block_text,
     data_url,
+    opaque_fields,
     picture,
     provider_block,
     string_field,
@@ -63,9 +63,7 @@ def opaque_thinking(block: Opaque) -> Thinking | None:
     """Return the thinking in `block` if it is a thinking block of Anthropic's API that a client kept
     unchanged; otherwise None.
     """
-    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
-        return None
-    given = fields(block.raw, "$", "a block")
+    given = opaque_fields(block, ANTHROPIC)
     match string_field(given, "type"):
         case "thinking":
             return Thinking(text=string_field(given, "thinking"), signature=string_field(given, "signature"))
@@ -79,9 +77,7 @@ def opaque_block(block: Opaque) -> Raw | None:
     """Return the unchanged JSON of `block` if it is a block of an Anthropic answer without a neutral
     equivalent; otherwise None.
     """
-    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
-        return None
-    given = fields(block.raw, "$", "a block")
+    given = opaque_fields(block, ANTHROPIC)
     tag = string_field(given, "type")
     is_whole = all(name in given for name in ASSISTANT_BLOCKS.get(tag, ()))
     return block.raw if tag and tag not in _NEUTRAL_BLOCKS and is_whole else None

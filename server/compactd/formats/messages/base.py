@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from msgspec import Raw
 
 from compactd.core.history.projection import Projection
 from compactd.formats.messages import neutral
+from compactd.formats.messages.neutral_out import encode_message, render_neutral
 from compactd.formats.messages.rendering import Rendered
 from compactd.formats.messages.tools import encode_tool
 from compactd.protocol.errors import FormatNotSupported
 from compactd.protocol.messages import Message, Tool
 
 __all__ = ["READABLE", "RENDERABLE", "Rendered", "read_messages", "render"]
+
+ReadMessage = Callable[[Raw, str], Message]
+"""A function that reads one message. Its arguments are the message and the message's path, for errors."""
 
 READABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 """The formats from which messages can be read."""
@@ -31,28 +36,17 @@ def read_messages(
     sent. Raise `InvalidParams` with the path of the bad field, which begins with `path`; `LimitExceeded` for
     too deep nesting; and `FormatNotSupported` with the list of formats.
     """
-    match format or "neutral":
-        case "neutral":
-            return neutral.read_messages(raws, path)
-        # Other formats are imported on first use, because most clients never need them.
-        case "openai":
-            from compactd.formats.messages import openai
-
-            return openai.read_messages(raws, path)
-        case "openai_responses":
-            from compactd.formats.messages import openai_responses
-
-            return openai_responses.read_messages(raws, path)
-        case "anthropic":
-            from compactd.formats.messages import anthropic
-
-            return anthropic.read_messages(raws, path)
-        case "gemini":
-            from compactd.formats.messages import gemini
-
-            return gemini.read_messages(raws, path)
-        case _:
-            raise _unsupported_format(format, READABLE)
+    if format in (None, "neutral"):
+        return neutral.read_messages(raws, path)
+    if format not in READABLE:
+        raise _unsupported_format(format, READABLE)
+    # Other formats are imported on first use, because most clients never need them.
+    read_message: ReadMessage = import_module(f"compactd.formats.messages.{format}").read_message
+    read = []
+    for index, raw in enumerate(raws):
+        message = read_message(raw, f"{path}[{index}]")
+        read.append((message, Raw(encode_message(message))))
+    return read
 
 
 def render(
@@ -77,7 +71,7 @@ def render(
         case "neutral":
             return Rendered(
                 system=system,
-                messages=neutral.render_neutral(projection),
+                messages=render_neutral(projection),
                 tools=[encode_tool(tool) for tool in tools] or None,
             )
         case "openai":

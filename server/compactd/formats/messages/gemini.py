@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import TOOL
 from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.neutral import encode_message, message_of
+from compactd.formats.messages.neutral import message_of
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     Block,
@@ -33,24 +31,12 @@ _ROLES: dict[str, Role] = {
 }
 
 
-def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
-
-    If a call has no id, the function's name serves as the id of the call and of its result. A thought
-    signature becomes a block of its own before the block of its part, so that it can be sent back to Gemini.
-    Raise `InvalidParams` with the path of the bad field, which begins with `path`, and `LimitExceeded` for
-    too deep nesting.
-    """
-    read = []
-    for index, raw in enumerate(raws):
-        message = read_message(raw, f"{path}[{index}]")
-        read.append((message, Raw(encode_message(message))))
-    return read
-
-
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     """Return one content of a request or response as a message. Raise `InvalidParams` with the path of the
     bad field.
+
+    If a call has no id, the function's name serves as the id of the call and of its result. A thought
+    signature becomes a block of its own before the block of its part, so that it can be sent back to Gemini.
     """
     given = fields(raw, path, "a content")
     # A content without a role is the user's (API reference, `Content.role`).

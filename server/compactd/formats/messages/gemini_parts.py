@@ -14,6 +14,7 @@ from compactd.formats.messages.rendering import (
     Json,
     block_text,
     data_url,
+    opaque_fields,
     string_field,
     system_message_text,
 )
@@ -57,9 +58,7 @@ def signature_of(block: Opaque) -> str | None:
     """Return the thought signature in `block` if the block contains nothing else; otherwise None. The reader
     (`gemini.py`) puts such a block before the block to which the signature belongs.
     """
-    if block.provider != GEMINI or first_byte(block.raw) != b"{":
-        return None
-    given = fields(block.raw, "$", "a part")
+    given = opaque_fields(block, GEMINI)
     signature = string_field(given, "thoughtSignature")
     return signature if len(given) == 1 and is_signature(signature) else None
 
@@ -73,9 +72,7 @@ def gemini_part(block: Opaque) -> Raw | None:
     """Return the unchanged JSON of `block` if only Gemini has such a part: a signed thought, or code that
     Gemini ran. Return None for any other block.
     """
-    if block.provider != GEMINI or first_byte(block.raw) != b"{":
-        return None
-    given = fields(block.raw, "$", "a part")
+    given = opaque_fields(block, GEMINI)
     for name, wanted in _CODE.items():
         if name in given:
             inner = given[name]

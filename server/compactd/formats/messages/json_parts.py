@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -55,6 +55,22 @@ def elements(raw: bytes | Raw, path: str) -> tuple[Raw, ...]:
 def string(raw: bytes | Raw, path: str) -> str:
     """Return the JSON string `raw`."""
     return decode_part(_decode_string, raw, path)
+
+
+def required_string(given: Mapping[str, Raw], name: str, path: str) -> str:
+    """Return the string `given[name]`. Raise `InvalidParams` if it is missing or something else. `path` is
+    the path of `given`, for errors.
+    """
+    if name not in given:
+        raise InvalidParams(f"{name} is missing", f"{path}.{name}")
+    return string(given[name], f"{path}.{name}")
+
+
+def optional_string(given: Mapping[str, Raw], name: str, path: str) -> str | None:
+    """Return the string `given[name]`; None if it is missing. Raise `InvalidParams` if it is something else.
+    `path` is the path of `given`, for errors.
+    """
+    return string(given[name], f"{path}.{name}") if name in given else None
 
 
 def refuse(error: Exception, path: str) -> NoReturn:

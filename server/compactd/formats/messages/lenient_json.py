@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from compactd.formats.files.session_file import text_field
 from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.protocol.messages import NULL
+from compactd.protocol.messages import NULL, Meta
 
 Given = dict[str, Raw]
 
@@ -71,6 +71,17 @@ def is_object(raw: Raw) -> bool:
 def is_text(raw: Raw) -> bool:
     """Return whether the JSON is a string."""
     return first_byte(raw) == b'"'
+
+
+def summary_meta(given: Given, read_files: str, modified_files: str) -> Meta:
+    """Return the meta of a summary. `given` has its lists of files in the fields named `read_files` and
+    `modified_files`.
+    """
+    return Meta(
+        type="compaction_summary",
+        read_files=texts_in(given, read_files),
+        modified_files=texts_in(given, modified_files),
+    )
 
 
 def read_usage(

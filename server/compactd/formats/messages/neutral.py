@@ -19,8 +19,6 @@ from compactd.formats.messages.json_parts import (
     refuse,
     string,
 )
-from compactd.formats.messages.neutral_out import encode_message, render_neutral
-from compactd.formats.messages.tools import decode_tool, decode_tools
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     NULL,
@@ -37,15 +35,6 @@ from compactd.protocol.messages import (
     ToolResult,
     Unknown,
 )
-
-__all__ = [
-    "decode_message",
-    "decode_tool",
-    "decode_tools",
-    "encode_message",
-    "read_messages",
-    "render_neutral",
-]
 
 
 class _Result(Struct, frozen=True, kw_only=True, tag="tool_result"):
@@ -101,10 +90,6 @@ class _RoleAndRest(_Rest, frozen=True, kw_only=True):
     role: Role
 
 
-class _Wire(_RoleAndRest, frozen=True, kw_only=True):
-    content: str | tuple[_Known, ...]
-
-
 _Typed = _User | _Assistant | _Tool | _System
 _ROLE_OF: dict[type[_Typed], Role] = {
     _User: "user",
@@ -114,7 +99,6 @@ _ROLE_OF: dict[type[_Typed], Role] = {
 }
 
 _decode_typed = msgspec.json.Decoder(_Typed).decode
-_decode_wire = msgspec.json.Decoder(_Wire).decode
 _decode_rest = msgspec.json.Decoder(_RoleAndRest).decode
 _decode_known = msgspec.json.Decoder(_Known).decode
 _decode_inner = msgspec.json.Decoder(tuple[_Inner, ...]).decode
@@ -157,22 +141,19 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
         raise InvalidParams(f"the text is not valid UTF-8 at byte {error.start}", path) from None
     try:
         typed = _of_typed(_decode_typed(raw))
-    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
-        typed = None
-    if typed is not None:
-        return typed
-    try:
-        message = _of_wire(_decode_wire(raw), path)
     except msgspec.ValidationError:
-        message = _of_parts(raw, path)
+        typed = None
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as error:
         refuse(error, path)
+    if typed is not None:
+        return typed
+    message = _of_parts(raw, path)
     _check_blocks(message, path)
     return message
 
 
 def _of_typed(wire: _Typed) -> Message | None:
-    """Return the message; None if `_of_wire` or `_of_parts` must read or reject it.
+    """Return the message; None if `_of_parts` must read or reject it.
 
     Reading a stored session spends most of its time here, so decoded values are used without copying. The
     decoder has already checked that the message's role may have its blocks.
@@ -211,36 +192,6 @@ def _read_result(wire: _TypedResult) -> ToolResult:
     return ToolResult(call_id=wire.call_id, content=wire.content, name=wire.name, is_error=wire.is_error)
 
 
-def _of_wire(wire: _Wire, path: str) -> Message:
-    """Build a message from its looser form, which the typed decoder rejects: a tool result may be any JSON
-    value, and a tool call's arguments may be null. `path` names the place in errors.
-    """
-    content: tuple[Block, ...]
-    if isinstance(wire.content, str):
-        content = _of_string(wire.role, wire.content, f"{path}.content")
-    else:
-        content = tuple(
-            _of_known(block, f"{path}.content[{index}]") for index, block in enumerate(wire.content)
-        )
-    return _build_message(wire, content, path)
-
-
-def _of_known(block: _Known, path: str) -> Block:
-    if isinstance(block, _Result):
-        return _result(block, path)
-    if isinstance(block, ToolCall) and block.arguments == NULL:
-        return ToolCall(call_id=block.call_id, name=block.name)
-    return block
-
-
-def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
-    if role == "tool":
-        raise InvalidParams(
-            "a tool message contains tool_result blocks, each with its call_id, not a string", path
-        )
-    return (Text(text=text),)
-
-
 def _build_message(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
     usage = None if rest.usage == NULL else rest.usage
     if usage is not None and first_byte(usage) != b"{":
@@ -257,8 +208,8 @@ def _build_message(rest: _RoleAndRest, content: tuple[Block, ...], path: str) ->
 
 
 def _of_parts(raw: bytes | Raw, path: str) -> Message:
-    """Return the message, decoded part by part. This is for messages with unknown blocks or nulls, and to
-    find the field that is wrong.
+    """Return the message, decoded part by part. This is for messages with unknown blocks, nulls or tool
+    results of any JSON value, and to find the field that is wrong.
     """
     given = fields(raw, path, "a message")
     content = given.pop("content", None)
@@ -294,7 +245,12 @@ def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], pa
 def _content(role: Role, raw: Raw, path: str) -> tuple[Block, ...]:
     first = first_byte(raw)
     if first == b'"':
-        return _of_string(role, string(raw, path), path)
+        text = string(raw, path)
+        if role == "tool":
+            raise InvalidParams(
+                "a tool message contains tool_result blocks, each with its call_id, not a string", path
+            )
+        return (Text(text=text),)
     if first != b"[":
         raise InvalidParams("content must be a string or a list of blocks", path)
     return tuple(_block(part, f"{path}[{index}]") for index, part in enumerate(elements(raw, path)))
@@ -307,15 +263,14 @@ def _block(raw: Raw, path: str) -> Block:
     tag = string(given["type"], f"{path}.type")
     if tag not in _TAGS:
         return Unknown(type=tag, raw=raw)
-    return _of_known(decode_part(_decode_known, _encode(given), path), path)
-
-
-def _result(wire: _Result, path: str) -> ToolResult:
+    block: _Known = decode_part(_decode_known, _encode(given), path)
+    if not isinstance(block, _Result):
+        return block
     return ToolResult(
-        call_id=wire.call_id,
-        content=result_content(wire.content, f"{path}.content"),
-        name=wire.name,
-        is_error=wire.is_error,
+        call_id=block.call_id,
+        content=result_content(block.content, f"{path}.content"),
+        name=block.name,
+        is_error=block.is_error,
     )
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN
-from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.neutral import encode_message, keep_block, message_of, result_content
-from compactd.formats.messages.rendering import data_url
+from compactd.formats.messages.json_parts import (
+    elements,
+    fields,
+    first_byte,
+    optional_string,
+    string,
+)
+from compactd.formats.messages.neutral import keep_block, message_of, result_content
+from compactd.formats.messages.rendering import data_url, image_of_url
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     Block,
@@ -46,22 +52,12 @@ says in the role `user`, with such a name. All other names count as people's.
 """
 
 
-def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
+def read_message(raw: bytes | Raw, path: str = "$") -> Message:
+    """Return one chat message. Raise `InvalidParams` with the path of the bad field.
 
     A call's `arguments` string stays unchanged. `developer` is read as system. The older `function_call` and
-    the role `function` are supported. An assistant's null content is read as empty. Raise `InvalidParams`
-    with the path of the bad field, which begins with `path`, and `LimitExceeded` for too deep nesting.
+    the role `function` are supported. An assistant's null content is read as empty.
     """
-    read = []
-    for index, raw in enumerate(raws):
-        message = read_message(raw, f"{path}[{index}]")
-        read.append((message, Raw(encode_message(message))))
-    return read
-
-
-def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """Return one chat message. Raise `InvalidParams` with the path of the bad field."""
     given = fields(raw, path, "a message")
     name = string(given["role"], f"{path}.role") if "role" in given else ""
     role = _ROLES.get(name)
@@ -90,7 +86,7 @@ def _of_named(message: Message, given: dict[str, Raw], path: str) -> Message:
 
 
 def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:
-    name = string(given["name"], f"{path}.name") if "name" in given else None
+    name = optional_string(given, "name", path)
     if "tool_call_id" in given:
         call_id = string(given["tool_call_id"], f"{path}.tool_call_id")
     elif name is not None:
@@ -147,21 +143,18 @@ def _part(raw: Raw, path: str) -> Block:
 
 def _image(raw: Raw, path: str) -> Image:
     if first_byte(raw) == b'"':
-        url = string(raw, path)
-    else:
-        given = fields(raw, path, "an image_url")
-        if "url" not in given:
-            raise InvalidParams("an image needs a url", f"{path}.url")
-        url = string(given["url"], f"{path}.url")
-    inline = data_url(url)
-    return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
+        return image_of_url(string(raw, path))
+    given = fields(raw, path, "an image_url")
+    if "url" not in given:
+        raise InvalidParams("an image needs a url", f"{path}.url")
+    return image_of_url(string(given["url"], f"{path}.url"))
 
 
 def _file(raw: Raw, given: dict[str, Raw], path: str) -> Block:
-    inline = data_url(string(given["file_data"], f"{path}.file.file_data")) if "file_data" in given else None
+    inline = data_url(optional_string(given, "file_data", f"{path}.file") or "")
     if inline is None:
         return Unknown(type="file", raw=raw)
-    title = string(given["filename"], f"{path}.file.filename") if "filename" in given else None
+    title = optional_string(given, "filename", f"{path}.file")
     return Document(media_type=inline[0], data=inline[1], title=title)
 
 

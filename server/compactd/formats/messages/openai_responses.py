@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.neutral import encode_message, keep_block, message_of, result_content
+from compactd.formats.messages.json_parts import elements, fields, first_byte, required_string, string
+from compactd.formats.messages.neutral import keep_block, message_of, result_content
 from compactd.formats.messages.provenance import RESPONSES
-from compactd.formats.messages.rendering import data_url, string_field
+from compactd.formats.messages.rendering import data_url, image_of_url, string_field
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import (
     NULL,
@@ -42,22 +42,12 @@ _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal"
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
-def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
-    """Return each of `raws` as (message, the same in neutral form), in order. O(bytes).
-
-    A call's `arguments` string stays unchanged. Raise `InvalidParams` with the path of the bad field, which
-    begins with `path`, and `LimitExceeded` for too deep nesting. An `item_reference` also raises
-    `InvalidParams`, because only OpenAI knows to what it refers.
-    """
-    read = []
-    for index, raw in enumerate(raws):
-        message = read_message(raw, f"{path}[{index}]")
-        read.append((message, Raw(encode_message(message))))
-    return read
-
-
 def read_message(raw: bytes | Raw, path: str = "$") -> Message:
-    """Return one input item, or a complete response. Raise `InvalidParams` with the path of the bad field."""
+    """Return one input item, or a complete response. Raise `InvalidParams` with the path of the bad field.
+
+    A call's `arguments` string stays unchanged. An `item_reference` also raises `InvalidParams`, because only
+    OpenAI knows to what it refers.
+    """
     given = fields(raw, path, "an item")
     if "type" not in given and first_byte(given.get("output", NULL)) == b"[":
         content: list[Block] = []
@@ -82,7 +72,7 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
         case "function_call" | "custom_tool_call":
             return "assistant", (_call(given, path, _CALLS[tag]),)
         case "function_call_output" | "custom_tool_call_output":
-            call_id = _require(given, "call_id", path)
+            call_id = required_string(given, "call_id", path)
             content = _result(given.get("output", NULL), f"{path}.output")
             return "tool", (ToolResult(call_id=call_id, content=content),)
         case "reasoning":
@@ -98,12 +88,6 @@ def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Bl
             )
         case _:
             return ("user" if tag.endswith("_output") else "assistant"), (keep_block(tag, raw, RESPONSES),)
-
-
-def _require(given: dict[str, Raw], name: str, path: str) -> str:
-    if name not in given:
-        raise InvalidParams(f"{name} is missing", f"{path}.{name}")
-    return string(given[name], f"{path}.{name}")
 
 
 def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
@@ -126,8 +110,8 @@ def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
 
 def _call(given: dict[str, Raw], path: str, field: str) -> ToolCall:
     return ToolCall(
-        call_id=_require(given, "call_id", path),
-        name=_require(given, "name", path),
+        call_id=required_string(given, "call_id", path),
+        name=required_string(given, "name", path),
         arguments=given.get(field, Raw(b'"{}"')),
     )
 
@@ -166,11 +150,9 @@ def _part(raw: Raw, path: str) -> Block:
         raise InvalidParams("a part needs a type", f"{path}.type")
     tag = string(given["type"], f"{path}.type")
     if tag in _TEXTS:
-        return Text(text=_require(given, _TEXTS[tag], path))
+        return Text(text=required_string(given, _TEXTS[tag], path))
     if tag == "input_image" and "image_url" in given:
-        url = string(given["image_url"], f"{path}.image_url")
-        inline = data_url(url)
-        return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
+        return image_of_url(string(given["image_url"], f"{path}.image_url"))
     if tag == "input_file":
         title = string_field(given, "filename") or None
         if "file_url" in given:

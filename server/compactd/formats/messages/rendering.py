@@ -164,6 +164,12 @@ def _document_text(document: Document) -> str:
     return f"[document: {document.title or web_url(document.url) or document.media_type}]"
 
 
+def opaque_fields(block: Opaque, provider: str) -> dict[str, Raw]:
+    """Return the fields of `block` if it is an object of `provider`; otherwise an empty dict."""
+    is_own = block.provider == provider and first_byte(block.raw) == b"{"
+    return fields(block.raw, "$", "a block") if is_own else {}
+
+
 def provider_block(
     block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[str, ...]]
 ) -> Raw | None:
@@ -174,9 +180,7 @@ def provider_block(
     as opaque.
     """
     if isinstance(block, Opaque):
-        if block.provider != provider or first_byte(block.raw) != b"{":
-            return None
-        given = fields(block.raw, "$", "a block")
+        given = opaque_fields(block, provider)
         tag = string_field(given, "type")
     else:
         tag = block.type
@@ -235,6 +239,12 @@ def picture(image: Image) -> tuple[str, str] | None:
 def web_url(url: str | None) -> str | None:
     """Return `url` if a provider can fetch it; otherwise None."""
     return url if url and url.startswith(("http://", "https://")) else None
+
+
+def image_of_url(url: str) -> Image:
+    """Return the image at `url`. The image contains its data if `url` is a `data:` URL in base64."""
+    inline = data_url(url)
+    return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
 
 
 def data_url(url: str) -> tuple[str, str] | None:

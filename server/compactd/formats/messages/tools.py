@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import elements, fields, first_byte, string
+from compactd.formats.messages.json_parts import elements, fields, first_byte, optional_string, string
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Tool
 
@@ -55,7 +55,7 @@ def _tool(given: dict[str, Raw], path: str) -> Tool:
     name = string(given["name"], f"{path}.name")
     if not name:
         raise InvalidParams("a tool's name must not be empty", f"{path}.name")
-    description = string(given["description"], f"{path}.description") if "description" in given else None
+    description = optional_string(given, "description", path)
     for key in _SCHEMAS:
         if key in given:
             if first_byte(given[key]) != b"{":

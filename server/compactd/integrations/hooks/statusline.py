@@ -205,10 +205,9 @@ def _window(path: str) -> int:
     # These imports take long and are rarely needed.
     from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
     from compactd.formats.agents.claude_code import ClaudeCodeReader
-    from compactd.formats.files.incremental import read_lines
 
     reading = ClaudeCodeReader()
-    read_lines(reading, data[data.find(b"\n") + 1 :])
+    reading.feed(data[data.find(b"\n") + 1 :])
     session = reading.session
     accepted = accepted_sizes(message for message, _ in session.messages[session.model_from :])
     return window_by_file(session.evidence, accepted, None, WINDOW).window or WINDOW

@@ -26,7 +26,7 @@ from compactd.core.budget.recorded_window import (
 )
 from compactd.formats.files.detect import read
 from compactd.formats.files.directory_session import gather
-from compactd.formats.files.repair import repair, split_prompt
+from compactd.formats.files.repair import split_prompt, with_reports
 from compactd.formats.files.session_file import MessageLine, SessionFile, live_places
 from compactd.formats.files.session_formats import SESSION_FORMATS, title_of
 from compactd.formats.files.source import FILE_BYTES, read_source, too_large
@@ -144,7 +144,7 @@ def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
     """
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
-    lines = tuple(repair(messages, warnings))
+    lines = tuple((message, raw) for message, raw, _ in with_reports(messages, warnings))
     lifted = len(file.messages) - len(lines)
     live = live_places(
         [message for message, _ in lines],

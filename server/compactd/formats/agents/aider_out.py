@@ -4,15 +4,15 @@ written as text, and times are left out.
 
 from __future__ import annotations
 
-from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.aider import ASKED, LINE_END, SHOWN, STARTED, author_of_prompt
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
-    arguments_text,
     is_by_program,
     is_untyped,
     iso,
+    result_text,
 )
+from compactd.formats.messages.rendering import arguments_text
 from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, ToolResult
 
 
@@ -49,9 +49,9 @@ def _text(block: Block) -> str:
         case Text():
             return block.text
         case ToolCall():
-            return f"{block.name} {arguments_text(block)}"
+            return f"{block.name} {arguments_text(block.arguments)}"
         case ToolResult():
-            return block.content if isinstance(block.content, str) else join_text_blocks(block.content)
+            return result_text(block)
         case Image():
             return "[image]"
         case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -15,7 +16,6 @@ from compactd.formats.files.writer_parts import (
     arguments_object,
     ids_of,
     is_by_program,
-    is_summary_of,
     iso,
     lines_of,
     model_parts,
@@ -66,7 +66,7 @@ class _Writer:
     def _user(self, id: str, message: Message) -> None:
         more: Json = {}
         content: object = _content(message.content)
-        if is_summary_of(message):
+        if is_summary(message):
             boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
             self.parent = None
             self.records.append({**boundary, "uuid": f"{id}-boundary", **self._common_fields(message)})

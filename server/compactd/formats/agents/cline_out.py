@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -12,7 +13,6 @@ from compactd.formats.files.writer_parts import (
     arguments_object,
     ids_of,
     is_by_program,
-    is_summary_of,
     iso,
     millis,
     model_parts,
@@ -49,7 +49,7 @@ def write(file: SessionFile) -> bytes:
 def _message(message: Message, id: str, model: str | None) -> Json:
     role = "assistant" if message.role == "assistant" else "user"
     said: Json = {"id": id, "role": role, "content": _content(message), "ts": millis(message.created_at)}
-    if is_summary_of(message) and message.meta is not None:
+    if is_summary(message) and message.meta is not None:
         details = {
             "readFiles": message.meta.read_files,
             "modifiedFiles": message.meta.modified_files,

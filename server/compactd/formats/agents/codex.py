@@ -38,10 +38,9 @@ from compactd.formats.files.session_file import (
     text_field,
     unix_seconds,
 )
-from compactd.formats.messages.json_parts import fields, first_byte, string
+from compactd.formats.messages.json_parts import fields, first_byte, json_object, string
 from compactd.formats.messages.lenient_json import Given, count_in, object_in, objects_in, text_in
 from compactd.formats.messages.openai_responses import read_message
-from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
     NULL,
     Author,
@@ -163,7 +162,7 @@ class CodexReader:
             case "" if "record_type" in record:
                 pass
             case _ if kind and "payload" not in record:
-                self._item(Raw(_json(record)), record, None)
+                self._item(Raw(msgspec.json.encode(record)), record, None)
             case _:
                 self.session.count_skipped(f"record of the unknown type {kind!r}")
 
@@ -448,14 +447,7 @@ def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
 
 def _unwrap_output(text: str) -> tuple[str, bool]:
     """Return the output in a text such as `{"output":"…","metadata":{"exit_code":1}}`."""
-    try:
-        given = fields(text.encode(), "$.payload.output", "output")
-    except CompactdError:
-        return text, False
-    if "output" not in given or first_byte(given["output"]) != b'"':
+    given = json_object(text)
+    if given is None or first_byte(given.get("output", NULL)) != b'"':
         return text, False
     return text_in(given, "output"), count_in(object_in(given, "metadata"), "exit_code") != 0
-
-
-def _json(record: Given) -> bytes:
-    return msgspec.json.encode(record)

@@ -8,14 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from compactd import __version__
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     WRITER,
     Json,
-    arguments_text,
     ids_of,
-    is_summary_of,
     iso,
     lines_of,
     model_parts,
@@ -27,6 +26,7 @@ from compactd.formats.files.writer_parts import (
 )
 from compactd.formats.messages.json_parts import first_byte
 from compactd.formats.messages.provenance import RESPONSES
+from compactd.formats.messages.rendering import arguments_text
 from compactd.protocol.messages import (
     Block,
     Document,
@@ -84,7 +84,7 @@ class _Writer:
     def message(self, at: int, message: Message) -> None:
         """Add the records of one message."""
         self._id = self._ids[at] if message.role == "assistant" or message.id is not None else None
-        if is_summary_of(message):
+        if is_summary(message):
             self._add_compaction(at, message)
         elif message.role == "assistant":
             self._answer(message)
@@ -187,7 +187,7 @@ def _title(document: Document) -> Json:
 
 
 def _call(call: ToolCall) -> Json:
-    text = arguments_text(call)
+    text = arguments_text(call.arguments)
     if first_byte(call.arguments) == b'"' and text[:1] != "{":
         return {"type": "custom_tool_call", "call_id": call.call_id, "name": call.name, "input": text}
     return {"type": "function_call", "name": call.name, "arguments": text, "call_id": call.call_id}

@@ -27,7 +27,7 @@ from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
 from compactd.formats.messages.gemini import read_message
-from compactd.formats.messages.json_parts import first_byte, string
+from compactd.formats.messages.json_parts import first_byte, json_object, string
 from compactd.formats.messages.lenient_json import (
     Given,
     count_in,
@@ -137,7 +137,8 @@ class _Log:
         """
         ids = [text_in(message, "id") for message in messages]
         new = [message for message in messages if text_in(message, "id") not in self.records]
-        snapshot = next((text_in(message, "id") for message in new if SNAPSHOT in _plain(message)), None)
+        summaries = (one for one in new if SNAPSHOT in join_text_blocks(_blocks(one, "user")))
+        snapshot = next((text_in(message, "id") for message in summaries), None)
         if snapshot is not None:
             # Gemini CLI 0.61 puts `<session_context>` at the beginning of every context, before the snapshot.
             after = ids[ids.index(snapshot) + 1 :]
@@ -241,10 +242,6 @@ class _Reader:
         self._session.add("tool", (whole,), created_at=at)
 
 
-def _plain(record: Given) -> str:
-    return join_text_blocks(_blocks(record, "user"))
-
-
 def _author_of(text: str, shown: str) -> Author | None:
     """Return the author of the part `text`; None if it contains what the user typed. `authors.spans` finds
     what Gemini CLI added inside such a part. `shown` is what was typed; empty if the record does not say so.
@@ -323,14 +320,10 @@ def _content(result: ToolResult, beside: Sequence[Block]) -> str | tuple[Block, 
 def _unwrap(block: Block) -> Block:
     """Return a text such as `{"output": "…"}` or `{"error": "…"}` as the text inside it. Return any other
     block unchanged."""
-    if not isinstance(block, Text) or not block.text.startswith("{"):
-        return block
-    try:
-        given = msgspec.json.decode(block.text, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return block
-    if len(given) == 1 and next(iter(given)) in ("output", "error") and is_text(next(iter(given.values()))):
-        return Text(text=text_in(given, next(iter(given))))
+    given = json_object(block.text) if isinstance(block, Text) and block.text.startswith("{") else None
+    for name in ("output", "error"):
+        if given is not None and given.keys() == {name} and is_text(given[name]):
+            return Text(text=text_in(given, name))
     return block
 
 

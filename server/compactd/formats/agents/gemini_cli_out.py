@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.gemini_cli import SNAPSHOT
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
+    blocks_in,
     ids_of,
-    is_summary_of,
     iso,
     lines_of,
     model_parts,
     only_result,
+    result_text,
     session_id_of,
     usage_report,
     without_none,
@@ -53,7 +55,7 @@ def write(file: SessionFile) -> bytes:
             record |= _answer(message, model, results.get(at, {}))
         else:
             record |= {"type": "user", "content": _parts(message.content)}
-        if is_summary_of(message):
+        if is_summary(message):
             record["content"] = [
                 {"text": f"{SNAPSHOT}\n{join_text_blocks(message.content)}\n</state_snapshot>"}
             ]
@@ -109,10 +111,9 @@ def _call(call: ToolCall, answered: Message | None, message: Message) -> Json:
 
 
 def _given(call: ToolCall, result: ToolResult) -> list[object]:
-    inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
     name = "error" if result.is_error else "output"
-    response = {"id": call.call_id, "name": call.name, "response": {name: join_text_blocks(inner)}}
-    media = [one for one in map(media_of, inner) if one is not None]
+    response = {"id": call.call_id, "name": call.name, "response": {name: result_text(result)}}
+    media = [one for one in map(media_of, blocks_in(result)) if one is not None]
     return [{"functionResponse": response}, *media]
 
 

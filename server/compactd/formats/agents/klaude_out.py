@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
-    arguments_text,
     is_by_program,
-    is_summary_of,
     iso,
     lines_of,
     model_parts,
@@ -19,6 +18,7 @@ from compactd.formats.files.writer_parts import (
     usage_report,
     without_none,
 )
+from compactd.formats.messages.rendering import arguments_text
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking, ToolCall, Usage
 
 
@@ -43,7 +43,7 @@ def _record(kind: str, data: Json) -> Json:
 def _event(message: Message, model: str | None, first_kept: int) -> Json:
     about: Json = {"id": message.id, "created_at": iso(message.created_at)}
     meta = message.meta
-    if is_summary_of(message) and meta is not None:
+    if is_summary(message) and meta is not None:
         summary = {
             "summary": join_text_blocks(message.content),
             "first_kept_index": first_kept,
@@ -90,7 +90,7 @@ def _parts(blocks: tuple[Block, ...] | list[Image]) -> list[Json]:
                     parts.append({"type": "thinking_signature", "signature": block.signature})
             case ToolCall():
                 call: Json = {"type": "tool_call", "call_id": block.call_id, "tool_name": block.name}
-                parts.append({**call, "arguments_json": arguments_text(block)})
+                parts.append({**call, "arguments_json": arguments_text(block.arguments)})
             case Image():
                 parts.append({"type": "image_url", "url": picture_url(block)})
             case _:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
-from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.session_file import SessionFile, live_places
 from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     calls_of,
     ids_of,
     is_by_program,
-    is_summary_of,
     lines_of,
     model_parts,
     only_result,
@@ -35,21 +35,12 @@ def write(file: SessionFile) -> bytes:
     }
     parent: str | None = None
     messages: list[Json] = []
-    for at in _shown_places(file):
-        messages.append({"id": ids[at], "parent_id": parent, **_message(file.messages[at][0])})
+    said = [message for message, _ in file.messages]
+    for at in live_places(said, dict(file.first_kept), dict(file.pinned)):
+        messages.append({"id": ids[at], "parent_id": parent, **_message(said[at])})
         parent = ids[at]
     header: Json = {"session_id": session_id_of(file), "current_id": parent, "metadata": without_none(about)}
     return lines_of([header, *messages])
-
-
-def _shown_places(file: SessionFile) -> list[int]:
-    """Return the positions of the messages in the view, which are the only messages that Opal keeps."""
-    last = max((at for at, (message, _) in enumerate(file.messages) if is_summary_of(message)), default=-1)
-    if last < 0:
-        return list(range(len(file.messages)))
-    pinned = dict(file.pinned).get(last, ())
-    tail = range(dict(file.first_kept).get(last, last), last)
-    return [last, *pinned, *tail, *range(last + 1, len(file.messages))]
 
 
 def _message(message: Message) -> Json:
@@ -76,7 +67,7 @@ def _message(message: Message) -> Json:
             {"call_id": call.call_id, "name": call.name, "arguments": arguments_object(call)}
             for call in calls
         ]
-    if is_summary_of(message) and message.meta is not None:
+    if is_summary(message) and message.meta is not None:
         given["metadata"] = {
             "type": "compaction_summary",
             "read_files": message.meta.read_files,

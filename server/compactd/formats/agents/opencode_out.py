@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
@@ -13,7 +14,6 @@ from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
     ids_of,
-    is_summary_of,
     looks_typed,
     millis,
     model_parts,
@@ -68,7 +68,7 @@ class _Writer:
         id = self._ids[at]
         if message.role == "tool":
             self._result(id, message)
-        elif is_summary_of(message):
+        elif is_summary(message):
             self._summary(at, id, message)
         elif message.role == "assistant":
             parts = [one for block in message.content if (one := self._part(block)) is not None]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
-    arguments_text,
+    blocks_in,
     calls_of,
     ids_of,
     is_by_program,
-    is_summary_of,
     iso,
     only_result,
     picture_url,
     without_none,
 )
+from compactd.formats.messages.rendering import arguments_text
 from compactd.protocol.messages import Block, Image, Message, Text, Thinking
 
 
@@ -48,7 +49,7 @@ class _Writer:
     def message(self, at: int, message: Message) -> None:
         """Add the events of one message."""
         id, start = self._ids[at], len(self.events)
-        if is_summary_of(message):
+        if is_summary(message):
             forgotten = [one for place in self._removed_places(at) for one in self._of[place]]
             more = {"forgotten_event_ids": forgotten, "summary": join_text_blocks(message.content)}
             self._event("Condensation", id, message, "environment", **more, llm_response_id=id)
@@ -83,7 +84,7 @@ class _Writer:
         for number, call in enumerate(calls):
             action_id = id if number == 0 else f"{id}-{number + 1}"
             self._actions[call.call_id] = action_id
-            made = {"id": call.call_id, "name": call.name, "arguments": arguments_text(call)}
+            made = {"id": call.call_id, "name": call.name, "arguments": arguments_text(call.arguments)}
             self._event(
                 "ActionEvent",
                 action_id,
@@ -99,7 +100,6 @@ class _Writer:
 
     def _result(self, id: str, message: Message) -> None:
         result = only_result(message)
-        inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
         self._event(
             "ObservationEvent",
             id,
@@ -110,7 +110,7 @@ class _Writer:
             action_id=self._actions.get(result.call_id, ""),
             observation={
                 "kind": "Observation",
-                "content": _content(inner),
+                "content": _content(blocks_in(result)),
                 "is_error": result.is_error,
             },
         )

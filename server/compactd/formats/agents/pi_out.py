@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
     arguments_object,
+    blocks_in,
     ids_of,
     is_by_program,
-    is_summary_of,
     iso,
     lines_of,
     millis,
@@ -64,7 +65,7 @@ def write(file: SessionFile) -> bytes:
 def _entry(message: Message, provider: str, model: str, kept: str | None) -> Json | None:
     if message.role == "system":
         return None
-    if is_summary_of(message):
+    if is_summary(message):
         summary: Json = {
             "type": "compaction",
             "summary": join_text_blocks(message.content),
@@ -81,12 +82,11 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
     said: Json = {"role": message.role, "timestamp": millis(message.created_at)}
     if message.role == "tool":
         result = only_result(message)
-        inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
         said = {
             "role": "toolResult",
             "toolCallId": result.call_id,
             "toolName": result.name or "",
-            "content": [block for block in map(_block, inner) if block],
+            "content": [block for block in map(_block, blocks_in(result)) if block],
             "isError": result.is_error,
             "timestamp": said["timestamp"],
         }

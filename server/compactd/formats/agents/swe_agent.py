@@ -123,12 +123,8 @@ def _with_actions(session: SessionBuilder, messages: list[Given]) -> None:
 def _action_blocks(given: Given, message: Message, call_id: str) -> list[Block]:
     thought = text_in(given, "thought")
     said: list[Block] = [Text(text=thought)] if thought else list(message.content)
-    call = ToolCall(call_id=call_id, name=SHELL, arguments=_command(text_in(given, "action")))
-    return [*_thinking(given), *said, call]
-
-
-def _command(action: str) -> Raw:
-    return Raw(msgspec.json.encode({"command": action}))
+    command = msgspec.json.encode({"command": text_in(given, "action")})
+    return [*_thinking(given), *said, ToolCall(call_id=call_id, name=SHELL, arguments=Raw(command))]
 
 
 def _thinking(given: Given) -> list[Block]:

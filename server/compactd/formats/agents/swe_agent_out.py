@@ -10,16 +10,19 @@ from compactd.formats.agents.mini_swe_agent import BY_PROGRAM, BY_USER
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.files.writer_parts import (
     Json,
-    arguments_text,
+    blocks_in,
     calls_of,
     is_by_program,
     is_synthetic,
     only_result,
     picture_url,
+    result_text,
     thinking_of,
     usage_report,
     without_none,
 )
+from compactd.formats.messages.json_parts import json_object
+from compactd.formats.messages.rendering import arguments_text
 from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, Usage
 
 AGENT = "main"
@@ -37,11 +40,11 @@ def write(file: SessionFile) -> bytes:
     for message, _ in file.messages:
         if message.role == "tool":
             result = only_result(message)
-            text = _content(_inner(message))
+            text = _content(blocks_in(result))
             given: Json = {"role": "tool", "content": text, "tool_call_ids": [result.call_id]}
             history.append(_item("observation", given))
             if steps:
-                steps[-1]["observation"] = join_text_blocks(_inner(message))
+                steps[-1]["observation"] = result_text(result)
         elif message.role == "assistant":
             history.append(_answer(message))
             steps.append(_step(message))
@@ -87,10 +90,9 @@ def _step(message: Message) -> Json:
 
 
 def _action(call: ToolCall) -> str:
-    text = arguments_text(call)
-    try:
-        given = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
+    text = arguments_text(call.arguments)
+    given = json_object(text)
+    if given is None:
         return text
     command = given.get("command")
     if command is not None and bytes(command)[:1] == b'"':
@@ -99,13 +101,8 @@ def _action(call: ToolCall) -> str:
 
 
 def _call(call: ToolCall) -> Json:
-    function = {"name": call.name, "arguments": arguments_text(call)}
+    function = {"name": call.name, "arguments": arguments_text(call.arguments)}
     return {"id": call.call_id, "type": "function", "function": function}
-
-
-def _inner(message: Message) -> tuple[Block, ...]:
-    content = only_result(message).content
-    return (Text(text=content),) if isinstance(content, str) else content
 
 
 def _content(blocks: list[Block] | tuple[Block, ...]) -> str | list[Json]:
@@ -146,7 +143,7 @@ def _mini(message: Message) -> Json:
     extra: Json = {} if message.created_at is None else {"timestamp": message.created_at}
     if message.role == "tool":
         result = only_result(message)
-        given: Json = {"role": "tool", "tool_call_id": result.call_id, "content": _content(_inner(message))}
+        given: Json = {"role": "tool", "tool_call_id": result.call_id, "content": _content(blocks_in(result))}
         extra["returncode"] = int(result.is_error)
     else:
         given = {"role": message.role, "content": _content(message.content)}

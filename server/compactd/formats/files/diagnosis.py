@@ -8,6 +8,7 @@ results without calls and impossible roles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -17,8 +18,9 @@ from compactd.core.history.projection import Projection, project
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.agents.opal import LEAD
-from compactd.formats.files.messages_file import SHAPES, read
+from compactd.formats.files.messages_file import read
 from compactd.formats.files.session_file import MessageLine, SessionFile, has_content
+from compactd.formats.messages.base import READABLE
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.formats.messages.roles import with_roles
 from compactd.protocol.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
@@ -72,7 +74,7 @@ def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
 def _in_known_roles(data: bytes, file: SessionFile) -> tuple[list[Finding], bytes, SessionFile]:
     """Repair wrong roles in a list of messages. Return (what was wrong, the repaired list, the session that
     was read from the repaired list)."""
-    if file.format not in SHAPES or not any(" was left out" in warning for warning in file.warnings):
+    if file.format not in READABLE or not any(" was left out" in warning for warning in file.warnings):
         return [], data, file
     mended, changed = with_roles(data)
     if not changed:
@@ -203,12 +205,7 @@ def _text(message: Message) -> str:
 
 def _in_roles(message: Message) -> Iterator[Message]:
     """Yield the message, split so that each piece has a role that its blocks can have."""
-    runs: list[tuple[Role, list[Block]]] = []
-    for block in message.content:
-        role = _role(message.role, block)
-        if not runs or runs[-1][0] != role:
-            runs.append((role, []))
-        runs[-1][1].append(block)
+    runs = [(role, tuple(run)) for role, run in groupby(message.content, lambda b: _role(message.role, b))]
     if len(runs) <= 1 and (not runs or runs[0][0] == message.role):
         yield message
         return
@@ -217,7 +214,7 @@ def _in_roles(message: Message) -> Iterator[Message]:
         yield replace(
             message,
             role=role,
-            content=tuple(blocks),
+            content=blocks,
             id=message.id if first else None,
             usage=message.usage if role == "assistant" else None,
             meta=message.meta if role == message.role else None,

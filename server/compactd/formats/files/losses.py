@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import USER, author_of
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionFile
-from compactd.formats.files.writer_parts import arguments_object, is_summary_of, looks_typed, usage_report
+from compactd.formats.files.writer_parts import arguments_object, blocks_in, looks_typed, usage_report
 from compactd.protocol.messages import (
     Block,
     Document,
@@ -96,7 +97,7 @@ def _key(message: Message) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _could_be(message: Message, other: Message) -> bool:
-    if message.role != other.role or is_summary_of(message) != is_summary_of(other):
+    if message.role != other.role or is_summary(message) != is_summary(other):
         return False
     mine, theirs = _key(message)[2], _key(other)[2]
     if mine or theirs:
@@ -107,7 +108,7 @@ def _could_be(message: Message, other: Message) -> bool:
 def _what(message: Message) -> str:
     if message.role == "system":
         return "a system message between other messages"
-    return "the summary" if is_summary_of(message) else "the message"
+    return "the summary" if is_summary(message) else "the message"
 
 
 def _changed_fields(was: Message, comes: Message) -> Iterator[str]:
@@ -180,8 +181,7 @@ def _plain(block: Block) -> object:
         case ToolCall():
             return "call", block.call_id, block.name, _value(arguments_object(block))
         case ToolResult():
-            content = (Text(text=block.content),) if isinstance(block.content, str) else block.content
-            return "result", block.call_id, block.is_error, tuple(_plain(inner) for inner in content)
+            return "result", block.call_id, block.is_error, tuple(map(_plain, blocks_in(block)))
         case Opaque() | Unknown():
             return "opaque", _value(block.raw)
         case Text() | Document():
@@ -200,7 +200,8 @@ def _value(raw: Raw) -> object:
 def _block_lost(block: Block, comes: Sequence[Block]) -> str:
     match block:
         case Text():
-            return "how the text is split into blocks" if _is_joined([block], comes) else "part of the text"
+            is_there = block.text in join_text_blocks(comes)
+            return "how the text is split into blocks" if is_there else "part of the text"
         case Thinking():
             same = any(isinstance(one, Thinking) and one.text == block.text for one in comes)
             return "the signature of the thinking" if same else "the thinking"
@@ -214,11 +215,6 @@ def _block_lost(block: Block, comes: Sequence[Block]) -> str:
             return _result_lost(block, comes)
         case _:
             return "a block that only its provider understands"
-
-
-def _is_joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
-    whole = join_text_blocks(comes)
-    return all(block.text in whole for block in blocks)
 
 
 def _has_call(call: ToolCall, comes: Sequence[Block]) -> bool:
@@ -239,8 +235,7 @@ def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
 
 
 def _comparable(result: ToolResult) -> tuple[object, ...]:
-    inner = () if isinstance(result.content, str) else result.content
-    return tuple(_plain(block) for block in inner if not isinstance(block, Text))
+    return tuple(_plain(block) for block in blocks_in(result) if not isinstance(block, Text))
 
 
 def _kept_losses(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:

@@ -16,7 +16,7 @@ from compactd.core.authors.authors import begins_as_observation, is_named_user
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.json_lines import Warn, records
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
-from compactd.formats.messages import anthropic, gemini, neutral, openai, openai_responses
+from compactd.formats.messages.base import READABLE, message_reader
 from compactd.formats.messages.json_parts import elements, fields, first_byte
 from compactd.formats.messages.lenient_json import is_list
 from compactd.formats.messages.shapes import is_responses_item, shape_of_message
@@ -24,19 +24,9 @@ from compactd.formats.messages.tools import decode_tools, encode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import NULL, Message, Text
 
-_READ = {
-    "openai": openai.read_message,
-    "anthropic": anthropic.read_message,
-    "gemini": gemini.read_message,
-    "neutral": neutral.decode_message,
-    "openai_responses": openai_responses.read_message,
-}
-
-SHAPES = tuple(_READ)
-
 
 def read(data: bytes, shape: str) -> SessionFile:
-    """Return the session in `data`, whose messages are in the message format `shape`, one of `SHAPES`.
+    """Return the session in `data`, whose messages are in the message format `shape`, one of `READABLE`.
     O(bytes).
 
     A message that cannot be read is skipped with a warning. Raise `InvalidParams` if there is no list of
@@ -51,12 +41,10 @@ def read(data: bytes, shape: str) -> SessionFile:
     prompts = (text_field(about, name) for name in ("system", "system_prompt", "instructions"))
     session.system_prompt = next(filter(None, prompts), None)
     session.tools = _tools(session, about)
+    read_message = message_reader(shape)
     for index, raw in enumerate(raws):
-        try:
-            message = _READ[shape](raw, f"$.messages[{index}]")
-        except CompactdError as error:
-            session.warn(f"message {index + 1} was left out: {error.message}")
-        else:
+        with session.skipping("message", index + 1):
+            message = read_message(raw, f"$.messages[{index}]")
             own = _without_claim(message)
             source = raw if shape == "neutral" and own is message else None
             _take(session, own, source, joins=shape == "openai_responses")
@@ -106,7 +94,7 @@ def _take(session: SessionBuilder, message: Message, source: Raw | None, joins: 
 
 
 def shape_of(data: bytes) -> str | None:
-    """Return the format of the messages in `data`, one of `SHAPES`; None if `data` contains no messages.
+    """Return the format of the messages in `data`, one of `READABLE`; None if `data` contains no messages.
     O(bytes).
 
     Messages that are valid in every format count as `openai`.
@@ -117,7 +105,7 @@ def shape_of(data: bytes) -> str | None:
     except CompactdError:
         return None
     named = text_field(about, "format")
-    if named in SHAPES:
+    if named in READABLE:
         return named  # Written by compactd's own export
     if any(is_responses_item(message) for message in messages):
         return "openai_responses"

@@ -35,11 +35,6 @@ Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
 """(message, the same in neutral form, its usage report as `core.tokens.usage.normalise` returns it)."""
 
 
-def repair(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[MessageLine]:
-    """Yield the same messages as `with_reports`, but without their usage reports next to them."""
-    return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
-
-
 def with_reports(lines: Sequence[MessageLine], warnings: list[str]) -> Iterator[Reported]:
     """Yield each message with its usage report. Repeated ids, broken usage reports, and pins on text that no
     person typed are removed from the messages. Append a sentence to `warnings` for each broken report, and

@@ -14,7 +14,7 @@ from compactd.core.authors.authors import UNKNOWN, USER, author_of, spans, spans
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.usage import normalise
 from compactd.formats.files.session_file import MessageLine, SessionFile, message_id
-from compactd.formats.messages.json_parts import first_byte, one_line, string
+from compactd.formats.messages.json_parts import first_byte, json_object, one_line, string
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import (
@@ -202,54 +202,36 @@ def model_parts(model: str | None) -> tuple[str, str]:
     return (provider, id) if slash else ("", provider)
 
 
-def is_summary_of(message: Message) -> bool:
-    """Return whether the message is a summary that replaces older messages."""
-    return message.meta is not None and message.meta.type == "compaction_summary"
-
-
 def only_result(message: Message) -> ToolResult:
     """Return the only result of a tool message."""
     return next(block for block in message.content if isinstance(block, ToolResult))
 
 
+def blocks_in(result: ToolResult) -> tuple[Block, ...]:
+    """Return the content of a result as blocks."""
+    return (Text(text=result.content),) if isinstance(result.content, str) else result.content
+
+
 def result_text(result: ToolResult) -> str:
     """Return the text of a result."""
-    return result.content if isinstance(result.content, str) else join_text_blocks(result.content)
+    return join_text_blocks(blocks_in(result))
 
 
 def result_pictures(result: ToolResult) -> list[Image]:
     """Return the images of a result."""
-    inner = () if isinstance(result.content, str) else result.content
-    return [block for block in inner if isinstance(block, Image)]
+    return [block for block in blocks_in(result) if isinstance(block, Image)]
 
 
 def arguments_object(call: ToolCall) -> Raw:
     """Return a call's arguments as an object; if they are not one, `{"input": …}`."""
     raw = call.arguments
     if first_byte(raw) == b'"':
-        text = string(raw, "$.arguments").strip()
-        inner = _object(text)
-        return inner if inner is not None else Raw(msgspec.json.encode({"input": text}))
+        text = string(raw, "$.arguments").strip() or "{}"
+        is_object = json_object(text) is not None
+        return Raw(text.encode() if is_object else msgspec.json.encode({"input": text}))
     if first_byte(raw) == b"{":
         return raw
     return Raw(b'{"input":%b}' % bytes(raw))
-
-
-def arguments_text(call: ToolCall) -> str:
-    """Return a call's arguments as text: usually JSON of an object, otherwise what the model sent."""
-    if first_byte(call.arguments) == b'"':
-        return string(call.arguments, "$.arguments")
-    return bytes(call.arguments).decode()
-
-
-def _object(text: str) -> Raw | None:
-    if text[:1] != "{":
-        return Raw(b"{}") if not text else None
-    try:
-        msgspec.json.decode(text, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return Raw(text.encode())
 
 
 def thinking_of(blocks: Sequence[Block]) -> list[Thinking]:

@@ -38,14 +38,24 @@ def read_messages(
     """
     if format in (None, "neutral"):
         return neutral.read_messages(raws, path)
-    if format not in READABLE:
-        raise _unsupported_format(format, READABLE)
-    # Other formats are imported on first use, because most clients never need them.
-    read_message: ReadMessage = import_module(f"compactd.formats.messages.{format}").read_message
+    read_message = message_reader(format)
     read = []
     for index, raw in enumerate(raws):
         message = read_message(raw, f"{path}[{index}]")
         read.append((message, Raw(encode_message(message))))
+    return read
+
+
+def message_reader(format: str) -> ReadMessage:
+    """Return the function that reads one message in the format. Raise `FormatNotSupported` with the list of
+    formats.
+    """
+    if format == "neutral":
+        return neutral.decode_message
+    if format not in READABLE:
+        raise _unsupported_format(format, READABLE)
+    # Other formats are imported on first use, because most clients never need them.
+    read: ReadMessage = import_module(f"compactd.formats.messages.{format}").read_message
     return read
 
 

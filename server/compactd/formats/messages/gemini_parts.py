@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 from msgspec import Raw
 
-from compactd.formats.messages.json_parts import fields, first_byte
+from compactd.formats.messages.json_parts import fields, first_byte, json_object
 from compactd.formats.messages.provenance import GEMINI
 from compactd.formats.messages.rendering import (
     ERROR_WITHOUT_OUTPUT,
@@ -37,21 +36,12 @@ def response_of(text: str, is_error: bool) -> Json | Raw:
     `{"error": text}` for a failed call. A text that is already a JSON object stays unchanged, if it has the
     field `error` exactly when the call failed.
     """
-    given = _decode(text)
+    given = json_object(text)
     if given is not None and ("error" in given) == is_error:
         return Raw(text.encode())
     if is_error:
         return {"error": text if text and not text.isspace() else ERROR_WITHOUT_OUTPUT}
     return {"output": text}
-
-
-def _decode(text: str) -> dict[str, Raw] | None:
-    if text.lstrip()[:1] != "{":
-        return None
-    try:
-        return msgspec.json.decode(text, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def signature_of(block: Opaque) -> str | None:

@@ -47,6 +47,16 @@ def fields(raw: bytes | Raw, path: str, what: str) -> dict[str, Raw]:
     return {name: value for name, value in decode_part(_decode_object, raw, path).items() if value != NULL}
 
 
+def json_object(text: bytes | Raw | str) -> dict[str, Raw] | None:
+    """Return the fields of the JSON object `text`; None if it is something else, broken, or nested too
+    deeply.
+    """
+    try:
+        return _decode_object(text)
+    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def elements(raw: bytes | Raw, path: str) -> tuple[Raw, ...]:
     """Return the elements of the JSON list `raw`."""
     return decode_part(_decode_list, raw, path)

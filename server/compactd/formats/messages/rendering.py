@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.tool_pairs import is_blank
-from compactd.formats.messages.json_parts import fields, first_byte, string
+from compactd.formats.messages.json_parts import fields, first_byte, json_object, string
 from compactd.formats.messages.tools import NO_PARAMETERS
 from compactd.protocol.messages import Block, Document, Image, Message, Opaque, Text, Unknown
 
@@ -104,9 +104,8 @@ def object_schema(schema: Raw) -> Raw:
     OpenAI: "schema must be a JSON Schema of 'type: "object"'" and "object schema missing properties";
     Anthropic: "input_schema.type: Field required". A schema that has both is unchanged.
     """
-    try:
-        given = msgspec.json.decode(schema, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
+    given = json_object(schema)
+    if given is None:
         return NO_PARAMETERS
     if given.get("type") == Raw(b'"object"') and "properties" in given:
         return schema
@@ -115,9 +114,8 @@ def object_schema(schema: Raw) -> Raw:
 
 def arguments_text(arguments: Raw) -> str:
     """Return a call's arguments as JSON text. A string, as in OpenAI's format, already contains that text."""
-    first = first_byte(arguments)
-    if first == b'"':
-        return msgspec.json.decode(arguments, type=str)
+    if first_byte(arguments) == b'"':
+        return string(arguments, "$.arguments")
     text = bytes(arguments).decode()
     return "{}" if text in ("", "null") else text
 
@@ -127,13 +125,8 @@ def arguments_object(arguments: Raw) -> Raw:
     text = arguments_text(arguments).strip()
     if not text:
         return Raw(b"{}")
-    if text[0] == "{":
-        try:
-            msgspec.json.decode(text, type=dict[str, Raw])
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        else:
-            return Raw(text.encode())
+    if json_object(text) is not None:
+        return Raw(text.encode())
     return Raw(encode({"_raw": text}))
 
 

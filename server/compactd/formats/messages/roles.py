@@ -5,6 +5,7 @@ of their message, such as a user message with a tool call.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 import msgspec
 from msgspec import Raw
@@ -67,12 +68,8 @@ def _mend(given: Given, number: int, changed: list[RoleChange]) -> Iterator[Raw]
     if role != name:
         changed.append((number, f"the role is called {role!r}, not {name!r}"))
     content = given.get("content", NULL)
-    runs: list[tuple[str, list[Raw]]] = []
-    for block in elements(content, "$.content") if is_list(content) else ():
-        needed = _needed_role(block, role)
-        if not runs or runs[-1][0] != needed:
-            runs.append((needed, []))
-        runs[-1][1].append(block)
+    given_blocks = elements(content, "$.content") if is_list(content) else ()
+    runs = [(needed, list(run)) for needed, run in groupby(given_blocks, lambda b: _needed_role(b, role))]
     if len(runs) <= 1 and (not runs or runs[0][0] == role):
         yield Raw(msgspec.json.encode({**given, "role": role}))
         return

@@ -148,7 +148,8 @@ class AnswerBuilder:
         call_id = call_id or f"call_{secrets.token_hex(8)}"
         self.has_calls = True
         # Broken arguments become a JSON string, as OpenAI's `arguments` is one.
-        self.put(ToolCall(call_id=call_id, name=name, arguments=_quote(text) if given is None else given))
+        kept = Raw(msgspec.json.encode(text)) if given is None else given
+        self.put(ToolCall(call_id=call_id, name=name, arguments=kept))
         yield ToolCallReady(call_id=call_id, name=name, arguments=text if given is None else given)
 
     def report(self, usage: Raw | None) -> None:
@@ -193,7 +194,3 @@ def decode_usage_report(raw: Raw | None) -> Usage | None:
         return normalise(raw)[0]
     except InvalidParams:
         return None
-
-
-def _quote(text: str) -> Raw:
-    return Raw(msgspec.json.encode(text))

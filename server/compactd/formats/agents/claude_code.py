@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from compactd.core.authors.authors import (
     FILE,
@@ -364,13 +365,11 @@ class ClaudeCodeReader:
                 )
                 continue
             author = _author_of_form(one.text)
-            if author is None and (not one.was_waiting or self._names_source()):
+            names_source = _numbers(self._version) >= _NAMES_SOURCE_FROM
+            if author is None and (not one.was_waiting or names_source):
                 # If a person had typed it, an attachment would say so.
                 author = UNKNOWN
             self._add_queued([Text(text=one.text)], None, one.at, author)
-
-    def _names_source(self) -> bool:
-        return _numbers(self._version) >= _NAMES_SOURCE_FROM
 
     def _add_queued(
         self, blocks: list[Block], uuid: str | None, at: float | None, author: Author | None
@@ -453,9 +452,8 @@ class ClaudeCodeReader:
         rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
         for at, result in enumerate(results):
             self.end_answer()
-            self.session.add(
-                "tool", (self._with_name(result),), id=message_id(uuid, at), created_at=created_at
-            )
+            named = replace(result, name=self._names.get(result.call_id))
+            self.session.add("tool", (named,), id=message_id(uuid, at), created_at=created_at)
             self._is_after_result = True
         if not any(not isinstance(block, Text) or block.text for block in rest):
             return
@@ -476,14 +474,6 @@ class ClaudeCodeReader:
         else:
             rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]
         self.session.add("user", rest, id=message_id(uuid, len(results)), created_at=created_at, meta=meta)
-
-    def _with_name(self, result: ToolResult) -> ToolResult:
-        return ToolResult(
-            call_id=result.call_id,
-            content=result.content,
-            name=self._names.get(result.call_id),
-            is_error=result.is_error,
-        )
 
 
 def _first_text(blocks: Sequence[Block]) -> str:

@@ -104,7 +104,7 @@ def _message(session: SessionBuilder, given: Given, names: dict[str, str], *, wr
         names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
         _model(session, object_in(given, "modelInfo"))
         if is_true(given, "isSummary"):
-            session.summary(_text(blocks), id=id, created_at=created_at)
+            session.summary(join_text_blocks(blocks, "\n\n"), id=id, created_at=created_at)
         else:
             usage = _usage(object_in(given, "metrics"))
             session.add("assistant", blocks, id=id, created_at=created_at, usage=usage)
@@ -114,7 +114,7 @@ def _message(session: SessionBuilder, given: Given, names: dict[str, str], *, wr
     about = object_in(given, "metadata")
     if text_in(about, "kind") == "compaction_summary" or is_true(given, "isSummary"):
         meta = summary_meta(object_in(about, "details"), "readFiles", "modifiedFiles")
-        session.summary(_text(blocks), id=id, created_at=created_at, meta=meta)
+        session.summary(join_text_blocks(blocks, "\n\n"), id=id, created_at=created_at, meta=meta)
         return
     results = [block for block in blocks if isinstance(block, ToolResult)]
     for place, result in enumerate(results):
@@ -186,10 +186,6 @@ def _block(raw: Raw) -> Block:
             media_type="text/plain", title=text_field(given, "path"), text=text_in(given, "content")
         )
     return read_block(raw, "$.content")
-
-
-def _text(blocks: list[Block]) -> str:
-    return join_text_blocks(blocks, "\n\n")
 
 
 def _model(session: SessionBuilder, given: Given) -> None:

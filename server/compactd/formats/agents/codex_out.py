@@ -95,22 +95,21 @@ class _Writer:
 
     def _answer(self, message: Message) -> None:
         said: list[Block] = []
-        items: list[Json | Raw] = []
+        opaque: list[Raw] = []
+        calls: list[Json] = []
         for block in message.content:
             match block:
                 case Thinking(redacted=None):
                     summary = [{"type": "summary_text", "text": block.text}]
                     self._record("response_item", {"type": "reasoning", "summary": summary}, message)
                 case Opaque(provider=provider) if provider == RESPONSES:
-                    items.append(block.raw)
+                    opaque.append(block.raw)
                 case ToolCall():
-                    items.append(_call(block))
+                    calls.append(_call(block))
                 case _:
                     said.append(block)
-        opaque = [item for item in items if isinstance(item, Raw)]
         for item in opaque:
             self._record("response_item", item, message)
-        calls = [item for item in items if not isinstance(item, Raw)]
         if said:
             words = msgspec.structs.replace(message, content=tuple(said))
             self._record("response_item", _words(words), message)

@@ -92,7 +92,8 @@ def _event(session: SessionBuilder, kind: str, data: Given, starts: list[int]) -
         case "CompactionEntry":
             _summary(session, data, starts, at)
         case "RewindEntry":
-            _rewind(session, starts, count_in(data, "reverted_from_index"))
+            index = count_in(data, "reverted_from_index")
+            session.take_back(starts[index] if index < len(starts) else len(session.messages), "rewind")
             _note(session, data, at)
         case "SpawnSubAgentEntry":
             session.count_skipped("sub-agent, whose session is in another file")
@@ -106,10 +107,6 @@ def _summary(session: SessionBuilder, data: Given, starts: list[int], at: float 
         session.first_kept[place] = starts[int(index)]
     meta = summary_meta(object_in(data, "details"), "read_files", "modified_files")
     session.summary(text_in(data, "summary"), created_at=at, meta=meta)
-
-
-def _rewind(session: SessionBuilder, starts: list[int], index: int) -> None:
-    session.take_back(starts[index] if index < len(starts) else len(session.messages), "rewind")
 
 
 def _note(session: SessionBuilder, data: Given, at: float | None) -> None:

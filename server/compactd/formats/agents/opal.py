@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import SUMMARY, UNKNOWN
 from compactd.formats.files.json_lines import records
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
+from compactd.formats.files.session_file import SessionBuilder, SessionFile, branch_to, is_true, text_field
 from compactd.formats.messages.lenient_json import Given, object_in, objects_in, summary_meta, text_in
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
@@ -59,17 +59,13 @@ def _path(
         if current:
             session.warn("the file's current message is not in the file, so all of its messages were read")
         return list(messages.values())
-    path: list[tuple[int, Given]] = []
-    seen: set[str] = set()
-    while current in messages and current not in seen:
-        seen.add(current)
-        path.append(messages[current])
-        current = text_in(messages[current][1], "parent_id")
+    parents = {id: text_in(given, "parent_id") for id, (_, given) in messages.items()}
+    path = [messages[id] for id in branch_to(current, parents)]
     if len(path) < len(messages):
         session.count_skipped(
             "branch of the conversation's tree" if len(messages) - len(path) == 1 else "branch"
         )
-    return path[::-1]
+    return path
 
 
 def _message(session: SessionBuilder, given: Given) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import SKILL, UNKNOWN
+from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.session_file import SessionBuilder, is_true, text_field, unix_seconds
 from compactd.formats.messages.json_parts import first_byte, string
@@ -211,11 +212,8 @@ class OpenHandsReader:
             return
         start = self.session.first_kept.get(last, last + 1)
         yield from (at for at in self.session.pinned.get(last, ()) if at < start)
-        yield from (at for at in range(start, len(self.session.messages)) if not self._is_summary(at))
-
-    def _is_summary(self, place: int) -> bool:
-        meta = self.session.messages[place][0].meta
-        return meta is not None and meta.type == "compaction_summary"
+        messages = self.session.messages
+        yield from (at for at in range(start, len(messages)) if not is_summary(messages[at][0]))
 
 
 def plain(blocks: list[Block]) -> str | tuple[Block, ...]:

@@ -20,6 +20,7 @@ from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
     SessionBuilder,
     SessionFile,
+    branch_to,
     is_true,
     plain_content,
     text_field,
@@ -108,18 +109,12 @@ def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | N
 def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:
     """Return the branch that ends at the last entry, from its root to that entry, by following `parentId`. If
     no entry has a `parentId`, return all entries. Each has its line number."""
-    by_id = {text_field(record, "id"): (number, record) for number, record in entries if "parentId" in record}
+    by_id = {text_in(record, "id"): (number, record) for number, record in entries if "parentId" in record}
     if not by_id:
         return entries
-    path: list[tuple[int, _Record]] = []
-    seen: set[str | None] = set()
-    at = text_field(entries[-1][1], "id")
-    while at in by_id and at not in seen:
-        seen.add(at)
-        path.append(by_id[at])
-        at = text_field(by_id[at][1], "parentId")
+    parents = {id: text_field(record, "parentId") for id, (_, record) in by_id.items()}
     headers = [(number, record) for number, record in entries if text_field(record, "type") == "session"]
-    return headers + path[::-1]
+    return headers + [by_id[id] for id in branch_to(text_in(entries[-1][1], "id"), parents)]
 
 
 def _entry(session: SessionBuilder, record: _Record) -> None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from msgspec import Raw
-
 from compactd.formats.files.json_lines import records
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field
+from compactd.formats.files.session_file import (
+    MessageLine,
+    SessionBuilder,
+    SessionFile,
+    branch_to,
+    text_field,
+)
 from compactd.formats.messages.neutral import decode_message
-from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import NULL, Message
+from compactd.protocol.messages import NULL
 
 _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')
-
-_Journalled = tuple[Message, Raw]
 
 
 def read(data: bytes) -> SessionFile:
@@ -30,7 +31,7 @@ def read(data: bytes) -> SessionFile:
     """
     session = SessionBuilder("compactd")
     whole = _check_lines(data, session)
-    messages: dict[str, _Journalled] = {}
+    messages: dict[str, MessageLine] = {}
     parents: dict[str, str | None] = {}
     leaf: str | None = None
     for number, record in records(whole, session.warn):
@@ -51,26 +52,11 @@ def read(data: bytes) -> SessionFile:
             if kind == "compaction":
                 session.compactions += 1
             if kind == "message":
-                try:
+                with session.skipping("line", number):
                     raw = record.get("message", NULL)
                     messages[entry_id] = (decode_message(raw), raw)
-                except CompactdError as error:
-                    session.warn(f"line {number} was left out: {error.message}")
-    session.messages.extend(_path(leaf, parents, messages))
+    session.messages.extend(messages[id] for id in branch_to(leaf, parents) if id in messages)
     return session.finish()
-
-
-def _path(
-    leaf: str | None, parents: dict[str, str | None], messages: dict[str, _Journalled]
-) -> list[_Journalled]:
-    path: list[_Journalled] = []
-    seen: set[str] = set()
-    while leaf is not None and leaf not in seen:
-        seen.add(leaf)
-        if leaf in messages:
-            path.append(messages[leaf])
-        leaf = parents.get(leaf)
-    return path[::-1]
 
 
 def _check_lines(data: bytes, session: SessionBuilder) -> bytes:

@@ -65,7 +65,8 @@ def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
     found, data, file = _in_known_roles(data, file)
     found += _of_file(data, file)
     lines, places = _each_once(file, found)
-    projection = project([_item(place, message) for place, (message, _) in enumerate(lines)], Chars4())
+    items = [Item(entry_id=str(at), body=message, tokens=0) for at, (message, _) in enumerate(lines)]
+    projection = project(items, Chars4())
     found += _of_projection(projection, [origin for origin, _ in places], len(lines))
     mended = _rebuild(file, projection, lines, places)
     return Diagnosis(findings=tuple(found), repaired=mended)
@@ -229,10 +230,6 @@ def _role(role: Role, block: Block) -> Role:
             return "tool" if role not in ("user", "tool") else role
         case _:
             return "user" if role == "tool" else role
-
-
-def _item(place: int, message: Message) -> Item:
-    return Item(entry_id=str(place), body=message, tokens=0)
 
 
 def _of_projection(projection: Projection, origins: Sequence[int], count: int) -> Iterator[Finding]:

@@ -235,6 +235,17 @@ def live_places(
     return [last, *stayed, *range(kept, last), *range(last + 1, len(messages))]
 
 
+def branch_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
+    """Return the ids of the entries on the branch that ends at `leaf`, from its root on. `parents` maps an
+    entry's id to that of its parent. The root's parent is not in `parents`, or is on the branch already.
+    """
+    branch: dict[str, None] = {}
+    while leaf is not None and leaf in parents and leaf not in branch:
+        branch[leaf] = None
+        leaf = parents[leaf]
+    return list(branch)[::-1]
+
+
 def has_content(content: Sequence[Block]) -> bool:
     """Return whether `content` has a block that is not empty. An aborted request can leave empty text."""
     return any(

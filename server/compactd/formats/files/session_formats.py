@@ -33,14 +33,14 @@ messages whose texts it joins."""
 
 
 class SessionFormat(Struct, frozen=True, kw_only=True):
-    """One format of session files."""
+    """One format of session files. The defaults are those of messages in the format of a provider."""
 
     name: str
     title: str
     """Its name for people."""
-    what: str
+    what: str = "a list of messages of a request, with its tools"
     """Which files have it, in Markdown. With `lost`, it is a row of docs/formats.md."""
-    lost: str
+    lost: str = "ids, times, usage, compactions"
     """What a file in this format cannot contain; "–" if compactd does not write it."""
     reader: str = ""
     """The module below `compactd.formats` with `read(data: bytes) -> SessionFile`. Empty for messages in the
@@ -169,29 +169,13 @@ SESSION_FORMATS = (
         writer="agents.opal_out:write",
         marks="joined",
     ),
-    SessionFormat(
-        name="openai",
-        title="OpenAI messages",
-        what="a list of messages of a request, with its tools",
-        lost="ids, times, usage, compactions",
-    ),
-    SessionFormat(
-        name="anthropic",
-        title="Anthropic messages",
-        what="a list of messages of a request, with its tools",
-        lost="ids, times, usage, compactions",
-    ),
-    SessionFormat(
-        name="gemini",
-        title="Gemini contents",
-        what="a list of messages of a request, with its tools",
-        lost="ids, times, usage, compactions",
-    ),
+    SessionFormat(name="openai", title="OpenAI messages"),
+    SessionFormat(name="anthropic", title="Anthropic messages"),
+    SessionFormat(name="gemini", title="Gemini contents"),
     SessionFormat(
         name="openai_responses",
         title="OpenAI Responses items",
         what="items of OpenAI's Responses API, with its tools",
-        lost="ids, times, usage, compactions",
     ),
     SessionFormat(
         name="neutral",

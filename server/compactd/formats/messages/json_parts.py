@@ -53,7 +53,7 @@ def json_object(text: bytes | Raw | str) -> dict[str, Raw] | None:
     """
     try:
         return _decode_object(text)
-    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
+    except (RecursionError, msgspec.DecodeError, UnicodeError):
         return None
 
 

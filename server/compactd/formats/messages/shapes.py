@@ -20,7 +20,7 @@ _OPENAI_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "reaso
 _OPENAI_BLOCKS = frozenset(("image_url", "input_audio", "refusal"))
 _RESPONSES_BLOCKS = frozenset(("input_text", "output_text", "input_image", "input_file"))
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "redacted_thinking"))
-_NEUTRAL_BLOCKS = frozenset(("tool_call", "opaque"))
+_NEUTRAL_BLOCKS = frozenset(("tool_call", "opaque", "thinking"))
 _ITEMS = {
     "reasoning": {"summary"},
     "function_call": {"call_id", "arguments"},
@@ -58,8 +58,6 @@ def shape_of_message(message: Given) -> str | None:
         if tag in _ANTHROPIC_BLOCKS or "tool_use_id" in block or "thinking" in block or "source" in block:
             return "anthropic"
         if tag in _NEUTRAL_BLOCKS or "call_id" in block or "media_type" in block:
-            return "neutral"
-        if tag == "thinking":
             return "neutral"
         if tag in _OPENAI_BLOCKS or (tag == "file" and "file" in block):
             return "openai"

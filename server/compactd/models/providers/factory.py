@@ -18,7 +18,6 @@ from compactd.models.providers.http import ConnectionPool
 from compactd.models.providers.http_provider import HttpProvider
 from compactd.models.providers.keys import KEYS_FILE, Keyring
 from compactd.models.providers.network import Address, address_of, is_local_host
-from compactd.models.providers.provider import ApiShape
 from compactd.models.providers.response import ProviderApi
 from compactd.models.providers.retries import Clock, RetryPolicy
 from compactd.protocol.errors import NoProvider
@@ -175,7 +174,8 @@ def provider_for(
         )
     asked = HttpProvider(
         name=name,
-        shape=_shape(speaks),
+        # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaApi` converts.
+        shape="openai" if speaks == "ollama" else speaks,
         wire=_wire(speaks, address),
         base_url=_tidy(chosen, address, speaks, is_known=chosen == known.base_url),
         # 2023-06-01 is the only version of the API.
@@ -339,12 +339,6 @@ def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) ->
         return known
     # vLLM, llama.cpp, LM Studio and Ollama all serve OpenAI's API below /v1.
     return f"{url}/v1"
-
-
-def _shape(wire: WireName) -> ApiShape:
-    # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaApi` converts.
-    """Return the message format of an API."""
-    return "openai" if wire == "ollama" else wire
 
 
 def _wire(name: WireName, address: Address) -> ProviderApi:

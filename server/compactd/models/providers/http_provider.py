@@ -200,14 +200,12 @@ class HttpProvider:
         headers = answer.headers
         text = self._without_keys(await answer.text())
         status = answer.status
-        if 300 <= status < 400:
+        if status < 400:
             failure = ProviderFailure(cause="answer", provider=self.name, status=status, text=text)
-            return _Failed(
-                failure, f"answered with a redirect ({status}), which is not followed: correct base_url"
-            )
-        if status < 300:
-            failure = ProviderFailure(cause="answer", provider=self.name, status=status, text=text)
-            return _Failed(failure, f"answered {status} without any content: correct base_url")
+            what = f"with a redirect ({status}), which is not followed"
+            if status < 300:
+                what = f"{status} without any content"
+            return _Failed(failure, f"answered {what}: correct base_url")
         code = code_in(text)
         told = headers.get("x-should-retry", "").lower()
         failure = ProviderFailure(

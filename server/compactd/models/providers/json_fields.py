@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.formats.files.json_lines import repair_surrogates
+from compactd.formats.messages.json_parts import json_object
 from compactd.protocol.messages import NULL
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -16,8 +17,8 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 _decode_number = msgspec.json.Decoder(float).decode
 
-Nested = RecursionError
-"""The exception that msgspec raises for JSON that is nested too deeply."""
+_BROKEN = (msgspec.MsgspecError, RecursionError, UnicodeError)
+"""What msgspec raises for JSON that is wrong, nested too deeply, or not valid UTF-8."""
 
 
 class NoJson(Exception):
@@ -32,10 +33,10 @@ class Fields:
         if `raw` is not an object."""
         try:
             self._fields = _decode_object(raw)
-        except (msgspec.MsgspecError, Nested, UnicodeError):
+        except _BROKEN:
             try:
                 self._fields = _decode_object(_mend(bytes(raw)))
-            except (msgspec.MsgspecError, Nested, UnicodeError) as error:
+            except _BROKEN as error:
                 raise NoJson from error
 
     def raw(self, name: str) -> Raw | None:
@@ -111,7 +112,7 @@ def read_list(raw: bytes | Raw | None) -> Sequence[Raw]:
         return ()
     try:
         return _decode_list(raw)
-    except (msgspec.MsgspecError, Nested, UnicodeError):
+    except _BROKEN:
         return ()
 
 
@@ -131,12 +132,7 @@ def object_bytes(text: str) -> Raw | None:
     bare = text.strip()
     if bare in ("", "null"):
         return Raw(b"{}")
-    try:
-        raw = Raw(bare.encode())
-        _decode_object(raw)
-    except (msgspec.MsgspecError, Nested, UnicodeError):
-        return None
-    return raw
+    return None if json_object(bare) is None else Raw(bare.encode())
 
 
 def _mend(body: bytes) -> bytes:

@@ -179,7 +179,7 @@ class FactReader:
                 continue
             units.append(unit)
             chunks.append(bare.split())
-        names = map(self.lexicon.names.__getitem__, dict.fromkeys(chain.from_iterable(chunks)))
+        names = map(self.lexicon.atoms_in, dict.fromkeys(chain.from_iterable(chunks)))
         found = array("I", list(dict.fromkeys(chain.from_iterable(names)))).tobytes()
         return FactPart(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
 

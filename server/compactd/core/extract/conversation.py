@@ -13,7 +13,7 @@ from msgspec import Struct
 from compactd.core.authors.authors import is_typed, spans
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, constraint_lines, is_constraint
 from compactd.core.constraints.user_text import typed_sentences, without_bullet
-from compactd.core.extract.facts import MARKED, FactPart, Facts, UnitReader, units_of
+from compactd.core.extract.facts import MARKED, FactPart, Facts, units_of
 from compactd.core.extract.features import Lexicon
 from compactd.core.extract.line_roles import HEADER, RESULT, TODO
 from compactd.core.extract.lines import CallInfo, Unit, without_directory
@@ -90,8 +90,6 @@ class Conversation:
         self._begins: list[int] = [0]
         """For each quotable part, the index of its first unit; then the number of all units."""
         self._places: dict[int, PlacedUnit] = {}
-        self._reading: tuple[int, UnitReader | None] = (-1, None)
-        """The index of the message from which `unit_text` last read, and the reader for that message."""
         self._written: dict[tuple[str, str], bool] = {}
         self.sets_limit = cache(is_constraint)
         """Return whether a text that a user wrote sets a limit. O(length) the first time."""
@@ -226,21 +224,6 @@ class Conversation:
         marked = part.packed[len(part.packed) - part.count + nth] & MARKED
         text = self._units(quotable)[nth].text
         return PlacedUnit(quotable.item, quotable.role, text, bool(marked))
-
-    def unit_text(self, unit: int) -> str:
-        """Return the text of one unit without splitting the rest of its message. Read units in ascending
-        order: then all units of one message together cost O(length of the message). A unit before the last
-        one that was read costs at most as much as all units before it."""
-        at = bisect_right(self._begins, unit) - 1
-        quotable = self.quotable[at]
-        nth = unit - self._begins[at]
-        if quotable.part.units:
-            return quotable.part.units[nth].text
-        item, reader = self._reading
-        if reader is None or item != quotable.item or reader.is_past(quotable.at, nth):
-            reader = UnitReader(self.order[quotable.item][0], self._facts[quotable.item])
-            self._reading = (quotable.item, reader)
-        return reader.read(quotable.at, nth).text
 
     def tokens(self, unit: int) -> float:
         """Return the estimated tokens of the unit with this index."""

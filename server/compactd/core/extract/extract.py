@@ -196,7 +196,7 @@ def _tokens_per_unit_token(conversation: Conversation, count: CountText) -> floa
     estimated = sum([conversation.tokens(unit) + 1.0 for unit in sample])
     if not estimated:
         return 1.0
-    text = "\n".join([conversation.unit_text(unit) for unit in sample])
+    text = "\n".join([conversation.place(unit).text for unit in sample])
     return min(6.0, max(0.2, count(text) / estimated))
 
 

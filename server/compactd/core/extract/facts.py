@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +26,7 @@ from compactd.core.extract.lines import without_reminders as without_reminders
 from compactd.core.extract.markers import MARKS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
-from compactd.core.text.message_text import join_text_blocks
-from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
+from compactd.core.text.whole_names import written_texts
 
 if TYPE_CHECKING:
     from compactd.core.constraints.constraints import MessageLimits
@@ -222,35 +221,6 @@ def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
             yield part.units or tuple(split(source))
 
 
-class UnitReader:
-    """Reads the texts of single units of one message, in ascending order, without storing them. Each text of
-    the message is split only once, so reading all units costs O(length of the message)."""
-
-    def __init__(self, item: Item, facts: Facts) -> None:
-        self._parts = facts.parts
-        self._sources = sources(item, [], [])
-        self._at = -1
-        self._passed = 0
-        """How many units of the current part were passed."""
-        self._rest: Iterator[Unit] = iter(())
-
-    def is_past(self, at: int, nth: int) -> bool:
-        """Return whether the reader has already passed the unit `nth` of the part `at`. Then only a new
-        reader can read it."""
-        return (at, nth) < (self._at, self._passed)
-
-    def read(self, at: int, nth: int) -> Unit:
-        """Return the unit `nth` of the part `at`. The reader must not have passed it."""
-        if at != self._at:
-            source = next(islice(self._sources, at - self._at - 1, None))
-            left_out = frozenset(self._parts[at].left_out)
-            self._rest = (unit for place, unit in enumerate(split(source)) if place not in left_out)
-            self._at, self._passed = at, 0
-        unit = next(islice(self._rest, nth - self._passed, None))
-        self._passed = nth + 1
-        return unit
-
-
 _unpack = Decoder(list[tuple[str, Facts]]).decode
 
 
@@ -395,21 +365,6 @@ def _key(entry_id: str, kind: str) -> str:
 
 
 def _mentions(item: Item, directory: str) -> bool:
-    """Return whether the message's text may contain `directory`."""
-    if not directory:
-        return False
-    for block in item.message.content:
-        match block:
-            case Text(text=text) | Document(text=str() as text):
-                if directory in text:
-                    return True
-            case ToolCall(arguments=arguments):
-                raw = bytes(arguments)
-                if directory.encode() in raw or b"\\/" in raw:
-                    return True
-            case ToolResult(content=content):
-                if directory in (content if isinstance(content, str) else join_text_blocks(content)):
-                    return True
-            case _:
-                pass
-    return False
+    """Return whether the message's text may contain `directory`. JSON may spell a slash as `\\/`."""
+    texts = written_texts(item.message.content) if directory else ()
+    return any(directory in text or "\\/" in text for text in texts)

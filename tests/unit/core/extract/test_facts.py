@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from random import Random
 
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.extract.facts import FactCache, Facts, UnitReader, units_of
+from compactd.core.extract.facts import FactCache, Facts, units_of
 from compactd.core.extract.features import KINDS, LINE, MAX_ATOMS, RUN, WORD, Lexicon
 from compactd.core.history.entries import Item
 from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
@@ -63,7 +62,6 @@ def test_a_unit_that_is_read_again_is_the_one_whose_facts_were_packed(message: I
     cache = FactCache()
     facts = cache.learn(message)
     again = list(units_of(message, facts))
-    reader = UnitReader(message, facts)
 
     assert [len(units) for units in again] == [part.count for part in facts.parts]
     for at, (part, units) in enumerate(zip(facts.parts, again, strict=True)):
@@ -71,25 +69,6 @@ def test_a_unit_that_is_read_again_is_the_one_whose_facts_were_packed(message: I
         lines = [cache.lexicon.line(unit.text) for unit in units]
         assert [len(line.features) for line in lines] == counts(facts)[at]
         assert [f for line in lines for f in line.features] == list(array("I", part.unit_features))
-        assert [reader.read(at, nth) for nth in range(part.count)] == list(units)
-
-
-@settings(deadline=None, max_examples=examples(50))
-@given(messages(), st.randoms(use_true_random=False))
-def test_units_that_are_read_with_gaps_are_those_that_are_read_one_by_one(
-    message: Item, chance: Random
-) -> None:
-    facts = FactCache().learn(message)
-    every = {
-        (at, nth): unit for at, units in enumerate(units_of(message, facts)) for nth, unit in enumerate(units)
-    }
-    places = sorted(place for place in every if chance.random() < 0.4)
-    reader = UnitReader(message, facts)
-
-    assert [reader.read(*place) for place in places] == [every[place] for place in places]
-    assert [place for place in every if reader.is_past(*place)] == [
-        place for place in every if places and place <= places[-1]
-    ]
 
 
 def test_a_line_too_large_to_be_quoted_leaves_its_neighbours_their_places() -> None:

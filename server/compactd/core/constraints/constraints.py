@@ -30,7 +30,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, WEAK, pattern
-from compactd.core.constraints.user_text import typed_with_lines
+from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
 from compactd.core.text.phrases import Phrases
@@ -246,7 +246,7 @@ def limits_in(item: Item) -> MessageLimits:
     typed)."""
     if item.message.role != "user":
         return ()
-    marked = ((said, _strength(said.text)) for said in typed_with_lines(item))
+    marked = ((said, _strength(said.text)) for said in typed_sentences(item))
     return tuple(
         [
             (said.text, strong, said.is_sure and not _is_question(said.text))
@@ -329,7 +329,7 @@ def constraint_lines(item: Item, demands: Constraints) -> frozenset[str]:
     """Return the lines of a message that belong to a constraint which was typed over several lines. List
     markers are removed."""
     known = demands.sentences
-    several = (said for said in typed_with_lines(item) if said.lines and said.text in known)
+    several = (said for said in typed_sentences(item) if said.lines and said.text in known)
     return frozenset(line for said in several for line in said.lines)
 
 

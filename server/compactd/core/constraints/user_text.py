@@ -174,19 +174,13 @@ class TypedSentence(Struct, frozen=True):
     fences."""
 
 
-def typed_sentences(item: Item) -> Iterator[str]:
+def typed_sentences(item: Item) -> Iterator[TypedSentence]:
     """Yield the sentences that the user typed in this message, in order. A sentence over several lines is
     joined. There are none if no person wrote the message.
 
     Of a text longer than `OWN_WORDS_CHARS`, only the first and the last quarter of that number of characters
     count as typed. O(characters).
     """
-    for said in typed_with_lines(item):
-        yield said.text
-
-
-def typed_with_lines(item: Item) -> Iterator[TypedSentence]:
-    """Yield the sentences that `typed_sentences` yields, each with the lines that it was on."""
     message = item.message
     if message.role != "user":
         return
@@ -215,9 +209,9 @@ def _part_sentences(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterat
         if is_reported or first <= start < last:
             sure = frozenset()
         elif report is not None:
-            sure = frozenset(said.text for said in _text_sentences(part[: report.start()]))
+            sure = frozenset(said.text for said in sentences_in(part[: report.start()]))
         is_reported = is_reported or report is not None
-        for said in _text_sentences(part):
+        for said in sentences_in(part):
             yield said if sure is None or said.text in sure else _as_unsure(said)
 
 
@@ -225,15 +219,12 @@ def _as_unsure(said: TypedSentence) -> TypedSentence:
     return TypedSentence(said.text, said.lines, is_sure=False)
 
 
-def sentences_in(text: str) -> Iterator[str]:
-    """Yield the sentences of a text, without lines that were copied from somewhere else. O(characters)."""
-    for said in _text_sentences(text):
-        yield said.text
+def sentences_in(text: str) -> Iterator[TypedSentence]:
+    """Yield the sentences of a text, without lines that were copied from somewhere else.
 
-
-def _text_sentences(text: str) -> Iterator[TypedSentence]:
-    """Yield the sentences of a text. A sentence that sets a limit and announces a list includes the list, so
-    that an item that the list forbids is not read as a wish."""
+    A sentence that sets a limit and announces a list includes the list, so that an item that the list forbids
+    is not read as a wish. O(characters).
+    """
     lines = list(_typed_lines(visible_lines(text)))
     at = 0
     while at < len(lines):

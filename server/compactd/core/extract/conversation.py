@@ -171,7 +171,7 @@ class Conversation:
         known = self._typed.get(place.item)
         if known is None:
             sentences = typed_sentences(self.order[place.item][0])
-            known = self._typed[place.item] = "".join("".join(sentences).split())
+            known = self._typed[place.item] = "".join("".join(said.text for said in sentences).split())
         return "".join(without_bullet(place.text).split()) in known
 
     def text_outside_lists(self, place: PlacedUnit) -> str:

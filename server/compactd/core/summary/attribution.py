@@ -321,10 +321,10 @@ class TypedWords:
             opening = ""
             for sentence in typed_sentences(item):
                 # Leave out long quotations, because the user only repeats the words of others in them.
-                told = _sentence(_LONG_QUOTATION.sub(" ", sentence), item.entry_id)
+                told = _sentence(_LONG_QUOTATION.sub(" ", sentence.text), item.entry_id)
                 self._sentences.append(told)
                 self._words |= told.words
-                opening = opening or sentence
+                opening = opening or sentence.text
             if opening:
                 self._typing.add(item.entry_id)
                 said = f"- {neutralise(opening[:GOAL_CHARS])} [{item.entry_id}]"

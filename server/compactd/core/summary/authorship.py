@@ -82,10 +82,10 @@ def authorship(items: Sequence[Item]) -> Authorship:
                 has_typed = has_typed or stretch.author == USER
                 if stretch.author != USER:
                     foreign.extend(
-                        ForeignSentence(entry_id=item.entry_id, author=stretch.author, text=sentence)
+                        ForeignSentence(entry_id=item.entry_id, author=stretch.author, text=sentence.text)
                         for line in stretch.text.split("\n")
                         for sentence in sentences_in(line)
-                        if is_constraint(sentence)
+                        if is_constraint(sentence.text)
                     )
         if is_pinned(message) and not has_typed:
             pinned.append(item.entry_id)

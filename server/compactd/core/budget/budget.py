@@ -123,7 +123,8 @@ def compute_budget(resolved: Resolved, window: Window, size: RequestSize) -> Bud
     base, trailing, reported = _parts(settings, size, hidden)
     used = max(0, base + trailing)
     compared = profile_size(settings, size, used)
-    over = is_over(used, limits.tokens, limits.cap)
+    most = largest_request(limits.tokens, limits.cap)
+    over = most is not None and used > most
     threshold = limits.threshold if settings.enabled else None
     due = is_due(compared, threshold, inclusive=settings.rules.inclusive)
     warnings = limits.warnings
@@ -197,14 +198,6 @@ def is_due(size: int, threshold: int | None, *, inclusive: bool = True) -> bool:
     if threshold is None:
         return False
     return size >= threshold if inclusive else size > threshold
-
-
-def is_over(used: int, window: int | None, cap: int | None) -> bool:
-    """Return whether a request of `used` tokens exceeds the cap or leaves less than `headroom` of the window
-    for the answer. A request that exactly reaches a limit is not over."""
-    if cap is not None and used > cap:
-        return True
-    return window is not None and used + headroom(window) > window
 
 
 def headroom(window: int) -> int:

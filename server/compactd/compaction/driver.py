@@ -35,12 +35,7 @@ from compactd.session.slot import ExclusiveOperation
 def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
     """Return a function that plans the compaction. It works on a copy of the session's state, so it can
     run in a worker."""
-    inputs = inputs_of(session, request)
-
-    def made() -> Plan | NotCompacted:
-        return plan(inputs)
-
-    return made
+    return partial(plan, inputs_of(session, request))
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:

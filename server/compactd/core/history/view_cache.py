@@ -26,6 +26,10 @@ MAX_COUNTS = 4_096
 the summary and the user's constraints."""
 
 
+CountText = Callable[[str], int]
+"""A function that counts the tokens of a text."""
+
+
 class PathIndex(Protocol):
     """What was found in the messages of a path (the user's constraints), up to the entry that was read
     last."""
@@ -36,28 +40,6 @@ class PathIndex(Protocol):
         ...
 
 
-class Costs:
-    """A counter with a cache for the short texts that each plan counts again."""
-
-    def __init__(self, counter: Counter) -> None:
-        self.counter = counter
-        self._count = lru_cache(MAX_COUNTS)(counter.count)
-
-    @property
-    def name(self) -> str:
-        """The counter's name."""
-        return self.counter.name
-
-    @property
-    def exact(self) -> bool:
-        """Whether the counter counts exactly as the model does."""
-        return self.counter.exact
-
-    def count(self, text: str) -> int:
-        """Return the tokens of `text`. O(text) the first time."""
-        return self._count(text)
-
-
 class ViewCache:
     """The cache for one view of one path. A changed view gets a new cache."""
 
@@ -66,7 +48,8 @@ class ViewCache:
         """The user's constraints on the path so far; None if they were never computed."""
         self.outlining: OutlineBuilder | None = OutlineBuilder()
         """The outline being updated; None if it was dropped, so that the next plan computes it."""
-        self._costs: Costs | None = None
+        self._counting: tuple[Counter, CountText] | None = None
+        """A counter, and its method `count` with a cache."""
 
     def take_in(self, items: Sequence[Item]) -> None:
         """Add to the outline the messages that were appended to `items`, the view's items. If there are more
@@ -98,12 +81,11 @@ class ViewCache:
             read=read,
         )
 
-    def costs(self, counter: Counter) -> Costs:
-        """Return the cached counts for this counter."""
-        known = self._costs
-        if known is None or known.counter != counter:
-            known = self._costs = Costs(counter)
-        return known
+    def count_with(self, counter: Counter) -> CountText:
+        """Return a function that counts a text's tokens like `counter.count`, and caches the counts."""
+        if self._counting is None or self._counting[0] != counter:
+            self._counting = (counter, lru_cache(MAX_COUNTS)(counter.count))
+        return self._counting[1]
 
 
 class CachedView(Struct, frozen=True, kw_only=True):

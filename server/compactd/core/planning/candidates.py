@@ -31,12 +31,12 @@ from compactd.core.constraints.constraints import (
 from compactd.core.history.entries import EntryId, Item, Stub, is_summary
 from compactd.core.history.outline import Outline
 from compactd.core.history.projection import INTERRUPTED, projected_tokens
-from compactd.core.history.view_cache import CachedView, Costs, nothing_cached
+from compactd.core.history.view_cache import CachedView, CountText, nothing_cached
 from compactd.core.planning.clip import clip
 from compactd.core.planning.prune import result_places, stubs_for
 from compactd.core.planning.request import Inputs
 from compactd.core.text.summary_format import CONSTRAINTS, smallest_tokens
-from compactd.core.tokens.counting import Counter, block_tokens
+from compactd.core.tokens.counting import block_tokens
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import Floor, PinReason, ToolResult
 
@@ -89,8 +89,8 @@ class CutProblem(Struct, frozen=True, kw_only=True):
     """The items of the view."""
     outline: Outline
     """The order, kinds, sizes and safe cuts of `items`."""
-    costs: Costs
-    """A token counter with a cache."""
+    count: CountText
+    """Counts the tokens of a text, with a cache."""
     start: int
     """The index of the last compaction's cut, below which no cut is considered. A new cut is above it. It may
     be equal with `target_tokens` if an earlier summary is merged, or if the request is too large and there is
@@ -129,26 +129,26 @@ class CutProblem(Struct, frozen=True, kw_only=True):
         that `inputs.known` has not cached."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
         known = inputs.known or nothing_cached(inputs.originals)
-        outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
+        outline, count = known.outline_of(items), known.kept.count_with(inputs.counter)
         merged = items[0] if items and is_summary(items[0].message) else None
         limit = largest_request(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
         asked = frozenset[int]() if outline.request is None else outline.batch(outline.request)
-        frame = smallest_tokens(inputs.settings.rules.lead, inputs.settings.rules.end, costs.count)
+        frame = smallest_tokens(inputs.settings.rules.lead, inputs.settings.rules.end, count)
         said = _path_constraints(known, inputs.limits).constraints
         most = _max_constraint_tokens(inputs)
         there = frozenset(outline.ids[i] for i in asked)
-        pinned = fitting_constraints(_constraints_removed(said, there), most, costs.count)
+        pinned = fitting_constraints(_constraints_removed(said, there), most, count)
         return cls(
             inputs=inputs,
             items=items,
             outline=outline,
-            costs=costs,
+            count=count,
             start=max(inputs.view.tail_from, 0 if merged is None else 1),
             merged=merged,
             fixed=fixed.system + fixed.tools,
-            repair=costs.count(INTERRUPTED) if outline.unanswered else 0,
+            repair=count(INTERRUPTED) if outline.unanswered else 0,
             before=fixed.system + fixed.tools + projected_tokens(items, outline, inputs.counter),
             limit=limit,
             request=asked,
@@ -157,7 +157,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             frame=frame,
             said=said,
             most_constraints=most,
-            least=frame + constraint_tokens(pinned, costs),
+            least=frame + constraint_tokens(pinned, count),
         )
 
     @property
@@ -253,10 +253,10 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             return (), (), 0
         ids = self.outline.ids
         stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
-        heading = self.costs.count(CONSTRAINTS + "\n") + 1
+        heading = self.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
         wanted = _constraints_removed(self.said, stays)
-        chosen = fitting_constraints(wanted, most, self.costs.count)
+        chosen = fitting_constraints(wanted, most, self.count)
         taken = frozenset(one.text for one in chosen)
         dropped = tuple(one for one in wanted if one.text not in taken)
         return chosen, dropped, self.said.count_left_out(stays)
@@ -379,11 +379,11 @@ class CutProblem(Struct, frozen=True, kw_only=True):
         return {places[stub.entry_id]: stub for stub in stubs}
 
 
-def constraint_tokens(constraints: Sequence[Constraint], counter: Counter) -> int:
+def constraint_tokens(constraints: Sequence[Constraint], count: CountText) -> int:
     """Return the tokens that these constraints take in a summary, with their heading; 0 if there are none."""
     if not constraints:
         return 0
-    return counter.count("\n".join((CONSTRAINTS, *bullets(constraints)))) + 1
+    return count("\n".join((CONSTRAINTS, *bullets(constraints)))) + 1
 
 
 def _path_constraints(known: CachedView, limits: LimitIndex | None) -> PathConstraints:

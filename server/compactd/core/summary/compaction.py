@@ -197,7 +197,7 @@ def _summarise(given: SummaryInput) -> SummarySteps:
         given.history,
         given.prefix,
         previous or None,
-        budget_tokens=plan.summary_budget - constraint_tokens(plan.constraints, inputs.counter),
+        budget_tokens=plan.summary_budget - constraint_tokens(plan.constraints, given.count),
         window=given.summariser_window,
     )
     if asked.why:

@@ -222,7 +222,7 @@ def test_what_each_plan_counts_is_counted_once_for_each_counter() -> None:
     kept, first, second = ViewCache(), Counting(), Counting()
     counters: tuple[Counter, ...] = (first, first, second)
 
-    seen = [kept.costs(counter).count("a text that stays") for counter in counters]
+    seen = [kept.count_with(counter)("a text that stays") for counter in counters]
 
     assert seen == [5, 5, 5]
     assert (first.texts, second.texts) == (["a text that stays"], ["a text that stays"])

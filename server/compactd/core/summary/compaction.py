@@ -25,7 +25,7 @@ from compactd.core.summary.check import RECORD_DIVISOR, CheckedSummary, SummaryC
 from compactd.core.summary.input import SummaryInput as SummaryInput
 from compactd.core.summary.message import before_files
 from compactd.core.summary.questions import Ask as Ask
-from compactd.core.summary.questions import previous_summary, summarise
+from compactd.core.summary.questions import SummarySteps, WrittenSummary, previous_summary, summarise
 from compactd.core.summary.turn_prefix import list_steps
 from compactd.core.text.message_text import join_text_blocks
 from compactd.protocol.messages import CompactionResult, Message, Meta, Strategy, Text, Usage
@@ -65,22 +65,8 @@ class PruneOnly(Struct, frozen=True, kw_only=True):
     result: CompactionResult
 
 
-class _Summary(Struct, frozen=True, kw_only=True):
-    """The result of one strategy before the check: a text, or the reason why there is none."""
-
-    text: str = ""
-    """With `summarize`, the text that the model wrote. With `extract`, the whole text of the summary message.
-    With `truncate`, the text to add to the numbers of removed messages."""
-    why: str = ""
-    """Why there is no text; empty if there is one."""
-    usage: Usage | None = None
-    """The usage that the model's answers reported; None without a report."""
-
-
 CompactionOutcome = Draft | PruneOnly | NotCompacted
 """The result of a compaction: a summary, shortened tool results, or nothing."""
-SummarySteps = Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], _Summary]
-"""A generator of questions that returns the summary of one strategy."""
 
 
 def read_ahead(given: SummaryInput, is_answered: Callable[[], bool]) -> None:
@@ -170,12 +156,12 @@ def _run_strategy(strategy: Strategy, given: SummaryInput) -> SummarySteps:
         case "summarize":
             return (yield from _summarise(given))
         case "extract":
-            return _extract(given)
+            return WrittenSummary(text=_extract(given))
         case "truncate":
-            return _Summary(text=list_steps(given.prefix, 0, given.count) if given.prefix else "")
+            return WrittenSummary(text=list_steps(given.prefix, 0, given.count) if given.prefix else "")
 
 
-def _check_summary(strategy: Strategy, check: SummaryCheck, summary: _Summary) -> CheckedSummary:
+def _check_summary(strategy: Strategy, check: SummaryCheck, summary: WrittenSummary) -> CheckedSummary:
     """Return the summary of one strategy after the checks that the strategy needs."""
     match strategy:
         case "summarize":
@@ -192,20 +178,19 @@ def _summarise(given: SummaryInput) -> SummarySteps:
     previous = None
     if given.merged is not None:
         previous = previous_summary(join_text_blocks(given.merged.message.content), rules.lead, rules.end)
-    asked = yield from summarise(
-        inputs,
-        given.history,
-        given.prefix,
-        previous or None,
-        budget_tokens=plan.summary_budget - constraint_tokens(plan.constraints, given.count),
-        window=given.summariser_window,
+    return (
+        yield from summarise(
+            inputs,
+            given.history,
+            given.prefix,
+            previous or None,
+            budget_tokens=plan.summary_budget - constraint_tokens(plan.constraints, given.count),
+            window=given.summariser_window,
+        )
     )
-    if asked.why:
-        return _Summary(why=asked.why, usage=asked.usage)
-    return _Summary(text=asked.text, usage=asked.usage)
 
 
-def _extract(given: SummaryInput) -> _Summary:
+def _extract(given: SummaryInput) -> str:
     """Write and return the summary without a model: the extract, the beginning of a split turn, and the end
     line."""
     plan, count, rules = given.plan, given.count, given.plan.inputs.settings.rules
@@ -218,7 +203,7 @@ def _extract(given: SummaryInput) -> _Summary:
     around = sum(count(part) + 1 for part in (begun, end) if part)
     found = given.source.record(budget - around, count, lead=rules.lead, layout=given.layout)
     text = before_files(found, begun)
-    return _Summary(text=f"{text}\n\n{end}" if end else text)
+    return f"{text}\n\n{end}" if end else text
 
 
 def _prune_only(given: SummaryInput) -> PruneOnly | NotCompacted:

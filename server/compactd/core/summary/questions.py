@@ -67,19 +67,21 @@ class Ask(Struct, frozen=True, kw_only=True):
     max_tokens: int
 
 
-class SummaryParts(Struct, frozen=True, kw_only=True):
-    """The summary that a summariser wrote, or why there is none."""
+class WrittenSummary(Struct, frozen=True, kw_only=True):
+    """The summary that a strategy wrote, before the check, or why there is none."""
 
-    text: str
-    """The summary's text without lead, file lists and end line; empty if there is no summary."""
-    why: str
+    text: str = ""
+    """With `summarize`, the text that the model wrote, without lead, file lists and end line. With `extract`,
+    the whole text of the summary message. With `truncate`, the text to add to the numbers of removed
+    messages. Empty if there is no summary."""
+    why: str = ""
     """Why there is no summary, in words for a person; empty if there is one."""
-    usage: Usage | None
-    """The sum of the usage of all answers, including answers that could not be used; None if none reported
-    it."""
+    usage: Usage | None = None
+    """The sum of the usage of all the model's answers, including answers that could not be used; None if none
+    reported it."""
 
 
-Asking = Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], SummaryParts]
+SummarySteps = Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], WrittenSummary]
 """A generator that yields questions to ask at the same time, and returns the summary."""
 Thread = Generator[Ask, SummaryAnswer, tuple[str, str]]
 """A generator that yields one question at a time, and returns (summary, the reason why there is none)."""
@@ -93,7 +95,7 @@ def summarise(
     *,
     budget_tokens: int,
     window: int | None,
-) -> Asking:
+) -> SummarySteps:
     """Ask for the summary of `history`, merged with `previous`, and for the summary of `prefix`, both at the
     same time.
 
@@ -114,13 +116,13 @@ def summarise(
     if prefix:
         threads.append(_thread(inputs, prefix, None, prefix_output, window, is_prefix=True))
     if not threads:
-        return SummaryParts(text="", why="there is nothing to summarise", usage=None)
+        return WrittenSummary(why="there is nothing to summarise")
     ends, usage = yield from _run_together(threads)
     why = next((why for _, why in ends if why), "")
     texts = [text for text, _ in ends]
     if prefix:
         texts[-1] = f"{HEADING}\n{_demote_headings(texts[-1])}"
-    return SummaryParts(text="" if why else "\n\n".join(texts), why=why, usage=usage)
+    return WrittenSummary(text="" if why else "\n\n".join(texts), why=why, usage=usage)
 
 
 def previous_summary(message_text: str, lead: str, end: str) -> str:

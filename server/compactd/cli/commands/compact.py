@@ -21,7 +21,7 @@ from compactd.cli.framework.load_file import (
     load,
     session_facts,
 )
-from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_model_facts
+from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_conversation_facts
 from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
 from compactd.cli.framework.output import check_writable, write_context
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
@@ -100,7 +100,7 @@ def run(options: Options, page: Page) -> int:
             fed = append_conversation(
                 client, conversation, model=options.model, window=options.window, live_only=not is_whole
             )
-            facts = ask_model_facts(client, fed, conversation)
+            facts = ask_conversation_facts(client, fed, conversation)
             context = _context(conversation, facts, lines)
             waiting.set_text("compacting")
             result = context.scaled_result(_compact(client, fed.session_id, options))

@@ -21,7 +21,7 @@ from compactd.cli.framework.load_file import (
     load,
     start_session,
 )
-from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
+from compactd.cli.framework.model_facts import ModelFacts, ask_conversation_facts
 from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
 from compactd.cli.framework.output import check_writable, write_atomically
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
@@ -41,7 +41,7 @@ from compactd.cli.inspect.render import (
     show_preview,
 )
 from compactd.client import Client, RpcError
-from compactd.core.tokens.usage import context_size, normalise
+from compactd.core.budget.recorded_window import reported_size
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Message
 
@@ -78,7 +78,7 @@ def run(options: Options, page: Page) -> int:
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
             begun = start_session(client, conversation, model=options.model, window=options.window)
             session_id = begun.session_id
-            facts = ask_model_facts(client, begun, conversation)
+            facts = ask_conversation_facts(client, begun, conversation)
             appended = thread.submit(append, client, session_id, conversation.live)
             # This process counts the blocks of each message while the daemon counts the messages.
             counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
@@ -253,7 +253,7 @@ def examine(
             parts=context.parts,
             used=used,
             window=known.window,
-            threshold=usage.threshold_tokens if known.state.compaction.enabled else None,
+            threshold=known.threshold,
             is_guess=known.is_guess,
             is_estimate=known.is_estimate,
         ),
@@ -272,12 +272,8 @@ def _reported_place(live: Sequence[Message], places: Sequence[MessagePlace], bas
     """Return the number of the newest message whose usage report says `base` prompt tokens; None if there is
     none. The current size of the context is based on that report.
     """
-    if not base:
-        return None
-    for message, place in zip(reversed(live), reversed(places), strict=True):
-        if message.usage is not None and context_size(normalise(message.usage)[0]) == base:
-            return place.number
-    return None
+    sizes = zip(map(reported_size, reversed(live)), reversed(places), strict=True)
+    return next((place.number for size, place in sizes if base and size == base), None)
 
 
 COMMAND = Command(

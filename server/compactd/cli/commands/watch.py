@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import recorded_with_lookup
-from compactd.cli.framework.model_facts import counter_of
+from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
 from compactd.cli.framework.options import MODEL, WINDOW
 from compactd.cli.framework.page import (
     STYLES,
@@ -30,11 +30,10 @@ from compactd.cli.framework.page import (
 )
 from compactd.cli.inspect.markup import short
 from compactd.cli.watch.agents import AGENTS, newest
-from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched, WatchLimits
+from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
 from compactd.core.text.escape_invisible import visible_json
-from compactd.protocol.wire import LookupResult
 
 ABOUT = """\
 Shows how full the context of a running agent is, in one line that is updated when the
@@ -118,6 +117,7 @@ def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line) -> NoRet
     """Read the session file again and again and print what changed, until Ctrl-C or until nobody reads the
     output. Never returns."""
     watched: Watched | None = None
+    has_shown = False
     looks = 0
     while True:
         if watched is None or (options.file is None and looks % SEARCHES == 0):
@@ -131,10 +131,12 @@ def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line) -> NoRet
             match watched.look():
                 case ContextReading() as reading:
                     out.show(reading)
+                    has_shown = True
                 case Unreadable(reason=reason, is_gone=is_gone):
                     # A JSON document is incomplete for a moment while it is being written.
-                    if is_gone or not out.has_shown:
+                    if is_gone or not has_shown:
                         out.show_missing(f"{one_line(str(watched.path))}: {reason}")
+                        has_shown = False
                 case None:
                     pass
         time.sleep(POLL_S)
@@ -146,10 +148,9 @@ class _LimitsCache:
     def __init__(self, model: str | None, window: int | None) -> None:
         self._model = model
         self._window = window
-        self._found: dict[str | None, LookupResult | None] = {}
-        self._answers: dict[tuple[str | None, int | None], WatchLimits] = {}
+        self._answers: dict[tuple[str | None, int | None], ModelFacts] = {}
 
-    def limits(self, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]) -> WatchLimits:
+    def limits(self, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]) -> ModelFacts:
         """Return the limits of the model given on the command line, otherwise of `model`.
 
         The window is the one given on the command line, otherwise the one that the file shows (`evidence`,
@@ -159,37 +160,13 @@ class _LimitsCache:
         name = self._model or model
         recorded = NOTHING_RECORDED
         if self._window is None and name == model and (evidence or accepted):
-            recorded = recorded_with_lookup(self._found[name], evidence, accepted)
+            recorded = recorded_with_lookup(self._answers[name, None].lookup, evidence, accepted)
         window = self._window or recorded.window
         if (name, window) not in self._answers:
             with Client() as client:
-                self._answers[name, window], self._found[name] = _ask_daemon(client, name, window)
-        limits = self._answers[name, window]
-        if recorded.window is None or recorded.window != limits.window:
-            return limits
-        return replace(
-            limits,
-            confidence="guess" if recorded.is_guess else "observed",
-            source=recorded.source,
-            is_estimate=recorded.is_estimate,
-        )
-
-
-def _ask_daemon(
-    client: Client, model: str | None, window: int | None
-) -> tuple[WatchLimits, LookupResult | None]:
-    started = client.session_start(persist=False, model=model, context_window=window)
-    state = client.agent_state(session_id=started.session_id)
-    lookup = None if state.model is None else client.models_lookup(model=state.model)
-    limits = WatchLimits(
-        model=state.model,
-        window=state.token_usage.context_window,
-        confidence=state.token_usage.context_window_confidence,
-        threshold=state.token_usage.threshold_tokens if state.compaction.enabled else None,
-        counter=counter_of(state, lookup),
-        source=state.budget["window"].source or "",
-    )
-    return limits, lookup
+                started = client.session_start(persist=False, model=name, context_window=window)
+                self._answers[name, window] = ask_model_facts(client, started.session_id)
+        return replace(self._answers[name, window], recorded=recorded)
 
 
 # --- output -------------------------------------------------------------------------------------------
@@ -244,12 +221,12 @@ def reading_facts(reading: ContextReading) -> dict[str, object]:
     return {
         "file": make_encodable(str(reading.file)),
         "format": reading.format,
-        "model": limits.model,
+        "model": limits.state.model,
         "used": reading.used,
         "source": reading.source,
         "window": limits.window,
         "window_confidence": limits.confidence,
-        "window_source": limits.source,
+        "window_source": limits.window_source or "",
         "percent": None if percent is None else round(percent, 2),
         "threshold": limits.threshold,
         "forecast": reading.forecast,
@@ -264,12 +241,11 @@ class _Lines:
     """
 
     def __init__(self) -> None:
-        self.has_shown = False
         self._last = ""
         self._missing = ""
 
     def show(self, reading: ContextReading) -> None:
-        self.has_shown, self._missing = True, ""
+        self._missing = ""
         self._write(self._text(reading))
 
     def _text(self, reading: ContextReading) -> str:
@@ -283,7 +259,7 @@ class _Lines:
 
     def show_missing(self, why: str) -> None:
         if why != self._missing:
-            self._missing, self._last, self.has_shown = why, "", False
+            self._missing, self._last = why, ""
             sys.stderr.write(f"waiting: {why}\n")
             sys.stderr.flush()
 
@@ -298,7 +274,6 @@ class _JsonLines(_Lines):
         return visible_json(msgspec.json.encode(reading_facts(reading)).decode())
 
     def show_missing(self, why: str) -> None:
-        self.has_shown = False
         self._write(visible_json(msgspec.json.encode({"waiting": make_encodable(why)}).decode()))
 
 
@@ -308,18 +283,15 @@ class _Line:
     def __init__(self, page: Page) -> None:
         from rich.live import Live
 
-        self.has_shown = False
         self._page = page
         self._last: tuple[str, Look] | None = None
         self._live = Live(console=page.console, auto_refresh=False)
         self._live.start()
 
     def show(self, reading: ContextReading) -> None:
-        self.has_shown = True
         self._draw(fit_line(reading, self._columns()))
 
     def show_missing(self, why: str) -> None:
-        self.has_shown = False
         self._draw((shorten_to_columns(f"ctx – · waiting: {why}", self._columns()), ""))
 
     def _columns(self) -> int:

@@ -131,16 +131,9 @@ def load(path: Path) -> LoadedConversation:
 
 
 def load_session(path: Path, data: bytes, file: SessionFile) -> LoadedConversation:
-    """Return the conversation of `file`, which was parsed from `data`, the contents of `path`. For a compactd
-    journal, messages, context and window come from the journal's own entries.
-    """
-    conversation = conversation_of(path, file)
-    return with_journal(conversation, data) if file.format == "compactd" else conversation
-
-
-def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
-    """Return the conversation of `file`, which was parsed from `path`: the repaired messages, and those of
-    them that are still in the context.
+    """Return the conversation of `file`, which was parsed from `data`, the contents of `path`: the repaired
+    messages, and those of them that are still in the context. For a compactd journal, messages, context and
+    window come from the journal's own entries.
     """
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
@@ -151,7 +144,7 @@ def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
         {at - lifted: kept - lifted for at, kept in file.first_kept},
         {at - lifted: [place - lifted for place in places] for at, places in file.pinned},
     )
-    return LoadedConversation(
+    conversation = LoadedConversation(
         format=file.format,
         name=_short_id(file.session_id) if file.session_id else path.name,
         session_id=file.session_id,
@@ -170,6 +163,7 @@ def conversation_of(path: Path, file: SessionFile) -> LoadedConversation:
         accepted=tuple(accepted_sizes(message for message, _ in file.messages[file.model_from :])),
         warnings=(*file.warnings, *warnings),
     )
+    return with_journal(conversation, data) if file.format == "compactd" else conversation
 
 
 def _short_id(session_id: str) -> str:
@@ -228,8 +222,7 @@ def start_session(
     given = window or conversation.context_window
     recorded = NOTHING_RECORDED
     if given is None and model in (None, conversation.model):
-        evidence, accepted = conversation.evidence, conversation.accepted
-        recorded = conversation.recorded or recorded_of(client, conversation.model, evidence, accepted)
+        recorded = conversation.recorded or _recorded(client, conversation)
     started = client.session_start(
         persist=False,
         model=model or conversation.model,
@@ -245,21 +238,18 @@ def start_session(
     return DaemonSession(started=started, recorded=recorded)
 
 
-def recorded_of(
-    client: Client, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]
-) -> Recorded:
-    """Return what a session's file shows about its window, compared with the daemon's facts about its model.
-    `evidence` and `accepted` are the fields of `LoadedConversation`.
-    """
+def _recorded(client: Client, conversation: LoadedConversation) -> Recorded:
+    model = conversation.model
     found = None if model is None else client.models_lookup(model=model)
-    return recorded_with_lookup(found, evidence, accepted)
+    return recorded_with_lookup(found, conversation.evidence, conversation.accepted)
 
 
 def recorded_with_lookup(
     found: LookupResult | None, evidence: Sequence[Evidence], accepted: Sequence[int]
 ) -> Recorded:
-    """Return the same as `recorded_of`, without asking the daemon. `found`: the daemon's answer to
-    `models/lookup`; None if the session names no model.
+    """Return what a session's file shows about its window, compared with `found`, the daemon's answer to
+    `models/lookup`; None if the session names no model. `evidence` and `accepted` are the fields of
+    `LoadedConversation`.
     """
     if found is None or found.confidence == "guess":
         guess = DEFAULT_WINDOW if found is None else found.context_window

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.load_file import DaemonSession
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
-from compactd.core.budget.recorded_window import Recorded
+from compactd.core.budget.recorded_window import NOTHING_RECORDED, Recorded
 from compactd.core.tokens.counting import Counter, system_tokens, tool_tokens
 from compactd.models.tokenizers.counters import counter_for
 from compactd.protocol.messages import Confidence, Tool
@@ -29,8 +30,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     """What the registry says about the model; None if neither the file nor the user names a model."""
     counter: Counter
     """The token counter of the session."""
-    system_tokens: int
-    tools_tokens: int
+    system_tokens: int = 0
+    tools_tokens: int = 0
 
     @property
     def fixed_tokens(self) -> int:
@@ -46,6 +47,11 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     def window(self) -> int | None:
         """The context window in tokens."""
         return self.state.token_usage.context_window
+
+    @property
+    def threshold(self) -> int | None:
+        """The size in tokens at which compactd compacts; None if automatic compaction is off."""
+        return self.state.token_usage.threshold_tokens if self.state.compaction.enabled else None
 
     @property
     def is_by_file(self) -> bool:
@@ -106,25 +112,32 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
                 return f"registry: {confidence}"
 
 
-def ask_model_facts(client: Client, begun: DaemonSession, conversation: LoadedConversation) -> ModelFacts:
-    """Ask the daemon what it knows about the model of the session `begun`, and count the tokens of the
-    conversation's system prompt and tools.
-    """
-    state = client.agent_state(session_id=begun.session_id)
+def ask_model_facts(client: Client, session_id: str) -> ModelFacts:
+    """Ask the daemon what it knows about the model of a session."""
+    state = client.agent_state(session_id=session_id)
     lookup = None if state.model is None else client.models_lookup(model=state.model)
-    counter = counter_of(state, lookup)
-    tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
     return ModelFacts(
-        state=state,
-        recorded=begun.recorded,
-        lookup=lookup,
-        counter=counter,
-        system_tokens=system_tokens(conversation.system_prompt, counter),
-        tools_tokens=sum(tool_tokens(tool, counter) for tool in tools),
+        state=state, recorded=NOTHING_RECORDED, lookup=lookup, counter=_counter_of(state, lookup)
     )
 
 
-def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
+def ask_conversation_facts(
+    client: Client, begun: DaemonSession, conversation: LoadedConversation
+) -> ModelFacts:
+    """Ask the daemon what it knows about the model of the session `begun`, and count the tokens of the
+    conversation's system prompt and tools.
+    """
+    facts = ask_model_facts(client, begun.session_id)
+    tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
+    return replace(
+        facts,
+        recorded=begun.recorded,
+        system_tokens=system_tokens(conversation.system_prompt, facts.counter),
+        tools_tokens=sum(tool_tokens(tool, facts.counter) for tool in tools),
+    )
+
+
+def _counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
     """Return the token counter that the session's settings and model select."""
     settings = state.compaction.settings
     estimator = msgspec.json.decode(settings["estimator"].value, type=str)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from compactd.cli.framework.page import plural
 from compactd.cli.inspect.context import round_each
 from compactd.cli.inspect.markup import clip_to
-from compactd.core.extract.file_operations import Json, arguments_of, is_change, is_search, paths_in
+from compactd.core.extract.file_operations import arguments_of, is_change, is_search, paths_in
 from compactd.core.history.entries import is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.tokens.counting import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
@@ -69,11 +69,6 @@ class Anatomy(Struct, frozen=True, kw_only=True):
     """The number of blocks with at least one token. `largest` contains the largest of them."""
     by_message: Mapping[int, int]
     """Message number -> tokens of the message, so that no caller counts the same message again."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all parts."""
-        return sum(self.parts.values())
 
 
 def places_of(messages: Iterable[Message]) -> list[MessagePlace]:
@@ -161,12 +156,10 @@ def description_of(
         call = block if isinstance(block, ToolCall) else None
         if isinstance(block, ToolResult):
             call = calls.get(block.call_id)
-            what = what or ("" if call else block.name or "a call that is not in this context")
-        if call is not None:
-            named = f"{call.name} {call_subject(call, working_dir)}"
-            what = f"{what} · {named}" if what else named
-        elif not what:
-            what = _beginning(block)
+        if not what:
+            what = _subject(block, call, working_dir)
+        elif call is not None:
+            what += f" · {_subject(block, call, working_dir)}"
         kind = kind or _kind_of(block, message)
     return kind or message.role, clip_to(what, WHAT_CHARS)
 
@@ -193,25 +186,17 @@ def _entry(
     reads: Mapping[str, Sequence[int]],
     working_dir: str | None,
 ) -> ContextBlock:
-    what, notes, failed = "", list[str](), False
-    if call is not None:
-        what = f"{call.name} {call_subject(call, working_dir)}"
+    note, failed = "", False
     if isinstance(block, ToolResult):
-        what = what or block.name or "a call that is not in this context"
         failed = block.is_error
-        if failed:
-            notes.append("failed")
-        elif call is not None:
-            notes += _read_again(call, reads)
-    elif call is None:
-        what = _beginning(block)
+        note = "failed" if failed else _read_again(call, reads) if call is not None else ""
     return ContextBlock(
         kind=_kind_of(block, message),
         tokens=tokens,
         turn=place.turn,
         message=place.number,
-        what=clip_to(what, WHAT_CHARS),
-        note=", ".join(notes),
+        what=clip_to(_subject(block, call, working_dir), WHAT_CHARS),
+        note=note,
         failed=failed,
     )
 
@@ -241,10 +226,18 @@ def _read_by(call: ToolCall) -> tuple[str, ...]:
     return () if is_search(call.name) or is_change(arguments) else paths_in(arguments)
 
 
-def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[str]:
+def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> str:
     turns = [turn for path in _read_by(call)[:1] for turn in reads.get(path, ())]
-    if len(turns) > 1:
-        yield f"read {plural(len(turns), 'time')}, last in turn {turns[-1]:,}"
+    return f"read {plural(len(turns), 'time')}, last in turn {turns[-1]:,}" if len(turns) > 1 else ""
+
+
+def _subject(block: Block, call: ToolCall | None, working_dir: str | None) -> str:
+    """Return what a block is about. `call`: the block itself if it is a call; the call of a result."""
+    if call is not None:
+        return f"{call.name} {call_subject(call, working_dir)}"
+    if isinstance(block, ToolResult):
+        return block.name or "a call that is not in this context"
+    return _beginning(block)
 
 
 def call_subject(call: ToolCall, working_dir: str | None) -> str:
@@ -260,10 +253,6 @@ def call_subject(call: ToolCall, working_dir: str | None) -> str:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
             return value[: 2 * WHAT_CHARS]
-    return _first_text(arguments)
-
-
-def _first_text(arguments: Mapping[str, Json]) -> str:
     return next((value[: 2 * WHAT_CHARS] for value in arguments.values() if isinstance(value, str)), "")
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from compactd.core.models.cost import price
 from compactd.core.models.registry import Pricing
 from compactd.core.tokens.usage import context_size, normalise
-from compactd.protocol.messages import Message, Usage
-
-MILLION = 1_000_000
+from compactd.protocol.messages import Message
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -29,25 +28,10 @@ def cost_of(messages: Iterable[Message], pricing: Pricing) -> Cost | None:
         if message.usage is None:
             continue
         usage, _ = normalise(message.usage)
-        dollars += price_of(usage, pricing)
+        dollars += price(usage, pricing) or 0.0
         reports += 1
         whole += context_size(usage)
         cached += usage.cache_read_tokens
     if not reports or not whole:
         return None
     return Cost(dollars=dollars, reports=reports, cached_share=cached / whole)
-
-
-def price_of(usage: Usage, pricing: Pricing) -> float:
-    """Return the price of one request with this usage, in US dollars."""
-    size = context_size(usage)
-    read, write, into, out = pricing.cache_read, pricing.cache_write, pricing.input, pricing.output
-    for step in pricing.steps:
-        if size > step.above:
-            read, write, into, out = step.cache_read, step.cache_write, step.input, step.output
-    return (
-        usage.input_tokens * into
-        + usage.cache_read_tokens * (into if read is None else read)
-        + usage.cache_write_tokens * (into if write is None else write)
-        + usage.output_tokens * out
-    ) / MILLION

@@ -9,9 +9,9 @@ from compactd.cli.framework.page import one_line
 from compactd.cli.inspect.anatomy import PARTS, ContextBlock
 from compactd.cli.inspect.bar import NAMES, share
 from compactd.cli.inspect.context import NOT_IN_FILE
-from compactd.cli.inspect.cost import price_of
 from compactd.cli.inspect.growth import GrowthPoint, thin
 from compactd.cli.inspect.render import TILES, Figure, Inspected, figures_of, preview_rows, preview_text
+from compactd.core.models.cost import price
 from compactd.core.tokens.usage import context_size, normalise
 
 KINDS = {
@@ -61,7 +61,6 @@ class Picture(Struct, frozen=True, kw_only=True):
     used: int
     window: int | None
     threshold: int | None
-    is_guess: bool
     parts: tuple[PicturePart, ...]
     """The parts with at least one token, in the order of the bar."""
     figures: tuple[Figure, ...]
@@ -95,7 +94,6 @@ def picture_of(seen: Inspected) -> Picture:
         used=seen.gauge.used,
         window=seen.gauge.window,
         threshold=seen.gauge.threshold,
-        is_guess=seen.gauge.is_guess,
         parts=tuple(
             PicturePart(NAMES.get(name, name), kind, seen.gauge.parts[name], share(seen.gauge, name))
             for name, kind in KINDS.items()
@@ -131,7 +129,7 @@ def _spent(seen: Inspected) -> list[CostPoint]:
             continue
         usage, _ = normalise(message.usage)
         if context_size(usage):
-            dollars += price_of(usage, seen.pricing)
+            dollars += price(usage, seen.pricing) or 0.0
             found.append(CostPoint(turn, round(dollars, 6)))
     return found
 

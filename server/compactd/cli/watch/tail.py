@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from compactd.formats.files.source import FILE_BYTES
+from compactd.storage.files import read_from
 
 GUARD_BYTES = 256
 """How many bytes are compared with what was read earlier, at the beginning of the file and just before the
@@ -46,9 +47,8 @@ class _FileLook(NamedTuple):
 class Tail:
     """One file that another process writes. Each call of `look` returns what is new in it."""
 
-    def __init__(self, path: Path, limit: int = FILE_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._limit = limit
         self._seen: _FileLook | None = None
         self._offset = 0
         self._head = b""
@@ -86,12 +86,12 @@ class Tail:
             seen = _look_of(facts)
             if not stat.S_ISREG(facts.st_mode):
                 return FileGone("this is not a regular file")
-            if seen.size > self._limit:
-                return FileGone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
+            if seen.size > FILE_BYTES:
+                return FileGone(f"it has {seen.size:,} bytes; at most {FILE_BYTES:,} are read")
             is_anew = self._is_replaced(fd, seen)
             if is_anew:
                 self._offset, self._head, self._before = 0, b"", b""
-            data = _bytes(fd, self._offset)
+            data = read_from(fd, self._offset)
             self._seen = seen
             if not data and not is_anew:
                 return None
@@ -119,11 +119,3 @@ class Tail:
 
 def _look_of(facts: os.stat_result) -> _FileLook:
     return _FileLook(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-
-
-def _bytes(fd: int, offset: int) -> bytes:
-    pieces: list[bytes] = []
-    while piece := os.pread(fd, 1 << 20, offset):
-        pieces.append(piece)
-        offset += len(piece)
-    return b"".join(pieces)

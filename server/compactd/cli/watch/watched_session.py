@@ -9,19 +9,19 @@ from time import monotonic
 from msgspec import Struct
 
 from compactd.cli.framework.load_file import load_session
+from compactd.cli.framework.model_facts import ModelFacts
 from compactd.cli.inspect.growth import Forecast
 from compactd.cli.inspect.meter import Meter
 from compactd.cli.watch.tail import FileGone, Tail, TailNews
 from compactd.core.budget.budget import is_due
 from compactd.core.budget.recorded_window import Evidence, accepted_sizes
-from compactd.core.tokens.counting import Counter, system_tokens, tool_tokens
+from compactd.core.tokens.counting import system_tokens, tool_tokens
 from compactd.formats.agents.pi import BranchChanged
 from compactd.formats.files.detect import detect, read
 from compactd.formats.files.directory_session import gather
 from compactd.formats.files.incremental import IncrementalReader, incremental_reader
 from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Confidence
 
 END_BYTES = 4_000_000
 """A file with more bytes than this is parsed only in part: the first `HEAD_BYTES`, the lines about
@@ -39,27 +39,7 @@ parsing it took.
 """
 
 
-class WatchLimits(Struct, frozen=True, kw_only=True):
-    """The known limits of a model: its window and the compaction threshold. Sizes are in tokens."""
-
-    model: str | None
-    window: int | None
-    confidence: Confidence
-    threshold: int | None
-    """The size at which compactd compacts; None if automatic compaction is off."""
-    counter: Counter
-    source: str = ""
-    """Where `window` comes from, in words."""
-    is_estimate: bool = False
-    """True if `window` was estimated from what happened in the session."""
-
-    @property
-    def is_guess(self) -> bool:
-        """True if no source states the window."""
-        return self.confidence == "guess"
-
-
-LimitsOf = Callable[[str | None, Sequence[Evidence], Sequence[int]], WatchLimits]
+LimitsOf = Callable[[str | None, Sequence[Evidence], Sequence[int]], ModelFacts]
 """A function that returns the limits of a model (None: of an unknown one), from its name and from what the
 session's file shows about the window: evidence, and sizes in tokens of answered requests.
 """
@@ -75,10 +55,9 @@ class ContextReading(Struct, frozen=True, kw_only=True):
     """Where `used` comes from: `measured` (the provider's usage report), `mixed` (that report plus an
     estimate of the messages after it) or `estimated`.
     """
-    limits: WatchLimits
+    limits: ModelFacts
     forecast: Forecast | None
     compactions: int
-    messages: int
 
     @property
     def percent(self) -> float | None:
@@ -263,7 +242,7 @@ class Watched:
         limits = self._limits_of(collected.model, collected.evidence, accepted)
         return self._read_from(self._meter, limits, collected.compactions)
 
-    def _read_from(self, meter: Meter, limits: WatchLimits, compactions: int) -> ContextReading | Unreadable:
+    def _read_from(self, meter: Meter, limits: ModelFacts, compactions: int) -> ContextReading | Unreadable:
         if not meter.count:
             return Unreadable("the file contains no messages yet")
         return ContextReading(
@@ -274,7 +253,6 @@ class Watched:
             limits=limits,
             forecast=meter.forecast(limits.threshold),
             compactions=compactions,
-            messages=meter.count,
         )
 
 

@@ -314,7 +314,7 @@ def test_a_message_is_divided_by_its_blocks_as_inspect_divides_it() -> None:
     inspected = anatomy_of([decode_message(Raw(raw))], [MessagePlace(1, 1)], ScriptAware())
 
     assert sum(gauge.parts.values()) == 2_000
-    whole = inspected.tokens
+    whole = sum(inspected.parts.values())
     for part in ("reasoning", "text", "calls"):
         assert gauge.parts[part] == pytest.approx(2_000 * inspected.parts[part] / whole, abs=1)
         assert gauge.parts[part] > 0

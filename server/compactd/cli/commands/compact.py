@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Struct
 
-from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
@@ -22,7 +21,7 @@ from compactd.cli.framework.load_file import (
     session_facts,
 )
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_conversation_facts
-from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
+from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW, size_options
 from compactd.cli.framework.output import check_writable, write_context
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
@@ -114,15 +113,14 @@ def run(options: Options, page: Page) -> int:
                 result=result,
                 known=facts,
                 warnings=(*conversation.warnings, *fed.warnings),
-                asked_to_write=target is not None,
-                is_dry_run=options.dry_run,
+                options=options,
                 target=target if wrote else None,
                 wrote=wrote,
             )
     if page.is_json:
         page.json(_facts(done))
     else:
-        _show(page, done, show_lost=options.lost)
+        _show(page, done)
         print_notes(done.warnings)
     return DONE if result.compacted else NOTHING_TO_DO
 
@@ -141,8 +139,7 @@ class _CommandResult(Struct, frozen=True, kw_only=True):
     """The compaction's result. Its sizes are those of the whole request."""
     known: ModelFacts
     warnings: tuple[str, ...]
-    asked_to_write: bool
-    is_dry_run: bool
+    options: Options
     target: Path | None
     """The file that was written."""
     wrote: str
@@ -214,15 +211,15 @@ def _facts(done: _CommandResult) -> dict[str, object]:
     }
 
 
-def _show(page: Page, done: _CommandResult, *, show_lost: bool) -> None:
+def _show(page: Page, done: _CommandResult) -> None:
     result = done.result
     if not result.compacted:
         # Every reason of the daemon starts with these words, which the line already contains.
         page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
-        if done.asked_to_write:
+        if done.options.output:
             page.line("nothing was written")
         return
-    tried = "Would compact" if done.is_dry_run else "✓ Compacted"
+    tried = "Would compact" if done.options.dry_run else "✓ Compacted"
     page.line(f"{tried} {result.messages_removed:,} messages")
     page.line(f"  Tokens: {result.tokens_before:,} → {result.tokens_after:,} (saved {result.tokens_saved:,})")
     page.line()
@@ -231,9 +228,9 @@ def _show(page: Page, done: _CommandResult, *, show_lost: bool) -> None:
     page.text(_sections(result.summary))
     page.line()
     if result.retention is not None and result.retention.lost:
-        _show_lost(page, result.retention, show_all=show_lost)
+        _show_lost(page, result.retention, show_all=done.options.lost)
     if done.target is None:
-        hint = "" if done.is_dry_run else "; --output FILE writes the compacted session"
+        hint = "" if done.options.dry_run else "; --output FILE writes the compacted session"
         page.line(f"nothing was written{hint}")
     else:
         page.line(f"wrote {done.target}: {done.wrote}")
@@ -347,23 +344,10 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         FILE,
-        Option(
-            "--target",
+        *size_options(
             "size in tokens that the session should have afterwards, e.g. 16k",
-            read=sizes.tokens,
-            metavar="N",
-        ),
-        Option(
-            "--keep-recent",
             "how many tokens of the newest messages to keep unchanged (20k)",
-            read=sizes.tokens,
-            metavar="N",
-        ),
-        Option(
-            "--keep-messages",
             "how many of the newest messages to keep unchanged",
-            read=sizes.messages,
-            metavar="N",
         ),
         Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
         Option("--instructions", "what the summary should focus on"),

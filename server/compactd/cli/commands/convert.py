@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
+from pathlib import Path
 
 from msgspec import Struct
 
-from compactd.cli.commands.conversion import FORMATS, convert
 from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.exit_codes import DONE
-from compactd.cli.framework.load_file import SUPPORTED_FILES_HINT, check_path, parse_file, read_bytes
+from compactd.cli.framework.load_file import (
+    SUPPORTED_FILES_HINT,
+    TIMEOUT_S,
+    check_path,
+    parse_file,
+    read_bytes,
+)
 from compactd.cli.framework.options import FORCE
 from compactd.cli.framework.output import check_writable, write_atomically
 from compactd.cli.framework.page import Page, one_line, plural, without_controls
+from compactd.client import Client
 from compactd.core.text.escape_invisible import visible_json
-from compactd.formats.files.session_formats import SUPPORTED, title_of
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.session_formats import SUPPORTED, WRITABLE, title_of
+from compactd.formats.files.write import Written, write
+from compactd.session.export_file import FORMATS
 
 ABOUT = f"""\
 Converts the session in IN to another program's format and writes it to OUT: messages,
@@ -72,6 +84,26 @@ def _for_terminal(data: bytes) -> bytes:
     """Return a file's bytes as safe text for a terminal. JSON keeps its value."""
     text = data.decode("utf-8", "replace")
     return (visible_json(text) if text.startswith(("{", "[")) else without_controls(text)).encode()
+
+
+def convert(data: bytes, file: SessionFile, format: str) -> Written:
+    """Convert the session `file`, which was parsed from `data`, to one of `FORMATS`.
+
+    If `file` is a compactd journal, or if `format` has no writer (`WRITABLE`), a temporary daemon converts
+    the file. The daemon's data folder is deleted afterwards, and its errors are raised. O(bytes).
+    """
+    if format in WRITABLE and file.format != "compactd":
+        written = write(file, format)
+        return Written(data=written.data, warnings=(*file.warnings, *written.warnings))
+    with tempfile.TemporaryDirectory(prefix="compactd-") as home:
+        source, target = Path(home) / "in", Path(home) / "out"
+        source.write_bytes(data)
+        with Client(env={**os.environ, "COMPACTD_HOME": home}) as client:
+            taken = client.session_import(path=str(source), format=file.format, timeout_s=TIMEOUT_S)
+            given = client.session_export(
+                session_id=taken.session_id, format=format, path=str(target), timeout_s=TIMEOUT_S
+            )
+        return Written(data=target.read_bytes(), warnings=(*taken.warnings, *given.warnings))
 
 
 COMMAND = Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
@@ -12,10 +12,8 @@ from textwrap import wrap
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.framework import sizes
-from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.complete import session_ids
-from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import (
     SUPPORTED_FILES_HINT,
@@ -25,7 +23,7 @@ from compactd.cli.framework.load_file import (
     load,
     read_bytes,
 )
-from compactd.cli.framework.options import MODEL, WINDOW
+from compactd.cli.framework.options import MODEL, WINDOW, size_options
 from compactd.cli.framework.page import Page, one_line, plural, print_notes, shorten_to_columns
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.framework.views import FATES, CompactionChange, Fate, MessageRow, last_change
@@ -157,17 +155,13 @@ def _try_compaction(source: Path, options: Options) -> _ShownChange:
             )
             change = last_change(journal.read_bytes(), conversation.working_dir, used)
     return _ShownChange(
-        name=_name(conversation),
+        name=one_line(conversation.title or conversation.name),
         change=change,
         used=used,
         is_tried=True,
         reason=result.reason,
         warnings=(*conversation.warnings, *fed.warnings),
     )
-
-
-def _name(conversation: LoadedConversation) -> str:
-    return one_line(conversation.title or conversation.name)
 
 
 def _facts(seen: _ShownChange) -> dict[str, object]:
@@ -329,13 +323,8 @@ def _summary_lines(change: CompactionChange, columns: int) -> list[str]:
         return []
     lines = [f"+ {'summary':<{_KIND}}{change.summary_tokens:>{_TOKENS},}"]
     for line in change.summary.splitlines():
-        lines += _wrap(line, columns - 4)
+        lines += [f"    {part}" for part in wrap(one_line(line), columns - 4) or [""]]
     return lines
-
-
-def _wrap(line: str, columns: int) -> Sequence[str]:
-    parts = wrap(one_line(line), columns) or [""]
-    return [f"    {part}" for part in parts]
 
 
 COMMAND = Command(
@@ -352,23 +341,10 @@ COMMAND = Command(
             completed=session_ids,
         ),
         Flag("--before-after", "print everything before, then everything after"),
-        Option(
-            "--target",
+        *size_options(
             "try a compaction to this size of the request, e.g. 16k",
-            read=sizes.tokens,
-            metavar="N",
-        ),
-        Option(
-            "--keep-recent",
             "try a compaction that keeps this many tokens of newest messages",
-            read=sizes.tokens,
-            metavar="N",
-        ),
-        Option(
-            "--keep-messages",
             "try a compaction that keeps this many of the newest messages",
-            read=sizes.messages,
-            metavar="N",
         ),
         MODEL,
         WINDOW,

@@ -71,8 +71,7 @@ class Argument(click.Argument):
 
 
 class Option(click.Option):
-    """An option with a value: `--name VALUE`. `read` converts the text to the value. The names in `also` are
-    synonyms of `name`.
+    """An option with a value: `--name VALUE`. `read` converts the text to the value.
 
     `field`: the field of the command's options that gets the value, if it is not called like the option.
     `is_many`: the option may be repeated. `is_file`: the value is a file name, which is passed on unchanged.
@@ -83,7 +82,6 @@ class Option(click.Option):
         name: str,
         told: str,
         *,
-        also: Sequence[str] = (),
         field: str | None = None,
         metavar: str | None = None,
         read: ParseOption = make_encodable,
@@ -95,7 +93,7 @@ class Option(click.Option):
         completed: Completed | None = None,
     ) -> None:
         super().__init__(
-            [name, *also, field or name.lstrip("-").replace("-", "_")],
+            [name, field or name.lstrip("-").replace("-", "_")],
             help=told,
             metavar=metavar or ("|".join(choices) if choices else "TEXT"),
             required=required,

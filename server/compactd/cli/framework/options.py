@@ -14,6 +14,17 @@ FORCE = Flag("--force", "replace an existing file without asking")
 """The flag of every command that writes to a file which the user names."""
 
 
+def size_options(target: str, keep_recent: str, keep_messages: str) -> tuple[Option, ...]:
+    """Return the options for the size after a compaction, of which one can be given. The arguments are their
+    descriptions.
+    """
+    return (
+        Option("--target", target, read=sizes.tokens, metavar="N"),
+        Option("--keep-recent", keep_recent, read=sizes.tokens, metavar="N"),
+        Option("--keep-messages", keep_messages, read=sizes.messages, metavar="N"),
+    )
+
+
 def model_param(model: str, base_url: str | None) -> object:
     """Return the param `model` of `session/start` for the options `--model` and `--base-url`."""
     return model if base_url is None else {"id": model, "base_url": base_url}

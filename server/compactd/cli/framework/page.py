@@ -25,6 +25,7 @@ WIDEST = 100
 LABEL = 10
 """Columns of the label of a row."""
 TAB = 4
+MAX_NOTES = 3
 NUMBER = 9
 """Columns of the number in a row."""
 
@@ -168,13 +169,14 @@ class Page:
         sys.stdout.write(visible_json(data.decode("utf-8", "replace")) + "\n")
 
 
-def print_notes(lines: Sequence[str], most: int = 3) -> None:
-    """Print the first `most` warnings to standard error after all other output, and how many
+def print_notes(lines: Sequence[str]) -> None:
+    """Print the first `MAX_NOTES` warnings to standard error after all other output, and how many
     more there are.
     """
-    shown = [f"note: {one_line(line)}\n" for line in lines[:most]]
-    if len(lines) > most:
-        shown.append(f"note: {plural(len(lines) - most, 'more note', 'more notes')}; --json lists them\n")
+    shown = [f"note: {one_line(line)}\n" for line in lines[:MAX_NOTES]]
+    more = len(lines) - MAX_NOTES
+    if more > 0:
+        shown.append(f"note: {plural(more, 'more note', 'more notes')}; --json lists them\n")
     if isinstance(sys.stdout, HeldOutput):
         sys.stdout.notes += shown
         return

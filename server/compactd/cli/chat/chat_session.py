@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from msgspec import Raw
 
-from compactd.cli.chat.pieces import RESULT_CHARS, content_text, display_text, left_behind
+from compactd.cli.chat.pieces import block_text, display_text, left_behind, result_text
 from compactd.cli.chat.usage_chart import ChartEntry, rows_of
 from compactd.cli.commands.models import pricing_of
 from compactd.cli.inspect.anatomy import call_subject
@@ -190,6 +190,6 @@ def _block_line(block: Block) -> str:
         case ToolCall():
             return f"→ {block.name} {call_subject(block, None)}"
         case ToolResult():
-            return display_text(content_text(block.content))[:RESULT_CHARS]
+            return result_text(block)
         case _:
-            return display_text(content_text((block,)))
+            return display_text(block_text(block))

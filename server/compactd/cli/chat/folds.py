@@ -38,8 +38,8 @@ class FoldWidget(Vertical, can_focus=True):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open", "open", show=False)]
 
-    def __init__(self, line: str, body: FoldBody, *, classes: str = "") -> None:
-        super().__init__(classes=classes)
+    def __init__(self, line: str, body: FoldBody) -> None:
+        super().__init__()
         self._said = line
         self._body = body
         self._inside: Widget | None = None

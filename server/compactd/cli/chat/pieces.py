@@ -10,6 +10,7 @@ from compactd.cli.framework.page import one_line, plural, without_controls
 from compactd.cli.inspect.anatomy import call_subject
 from compactd.cli.inspect.markup import short
 from compactd.core.history.entries import is_summary
+from compactd.core.text.tool_results import text_of_result
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import (
     Block,
@@ -122,14 +123,13 @@ def _message_pieces(entry: HistoryEntry, message: Message) -> Iterator[Piece]:
                 yield from _text_pieces(message, texts)
                 yield CallPiece(block.call_id, one_line(block.name), one_line(call_subject(block, None)))
             case ToolResult():
-                text = display_text(content_text(block.content))[:RESULT_CHARS]
                 name = one_line(block.name or "")
                 is_pruned = entry.pruned_at is not None
-                yield ResultPiece(block.call_id, name, text, block.is_error, is_pruned)
+                yield ResultPiece(block.call_id, name, result_text(block), block.is_error, is_pruned)
             case Thinking(text=text) if text.strip():
                 yield ThoughtPiece(display_text(text))
             case _:
-                texts.append(content_text((block,)))
+                texts.append(block_text(block))
     yield from _text_pieces(message, texts)
 
 
@@ -147,24 +147,24 @@ def _text_pieces(message: Message, texts: list[str]) -> Iterator[Piece]:
         yield NotePiece(f"{message.role}: {one_line(text)}")
 
 
-def content_text(content: str | Sequence[Block]) -> str:
-    """Return the content of a message or tool result as text. An image or a document without text becomes
-    its type or title in brackets.
+def block_text(block: Block) -> str:
+    """Return a block of a message as text. An image or a document without text becomes its type or title in
+    brackets.
     """
-    if isinstance(content, str):
-        return content
-    texts = []
-    for block in content:
-        match block:
-            case Text(text=text) | Thinking(text=text):
-                texts.append(text)
-            case Image(media_type=media_type):
-                texts.append(f"[{media_type}]")
-            case Document(text=text, title=title, media_type=media_type):
-                texts.append(text or f"[{title or media_type}]")
-            case _:
-                texts.append("")
-    return "\n".join(texts)
+    match block:
+        case Text(text=text) | Thinking(text=text):
+            return text
+        case Image(media_type=media_type):
+            return f"[{media_type}]"
+        case Document(text=text, title=title, media_type=media_type):
+            return text or f"[{title or media_type}]"
+        case _:
+            return ""
+
+
+def result_text(result: ToolResult) -> str:
+    """Return the beginning of a tool result as text."""
+    return display_text(text_of_result(result))[:RESULT_CHARS]
 
 
 def display_text(text: str) -> str:

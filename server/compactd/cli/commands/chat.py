@@ -12,7 +12,7 @@ from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
 from compactd.cli.framework.options import BASE_URL, model_param
-from compactd.cli.framework.page import Page, plural, without_controls
+from compactd.cli.framework.page import Page, without_controls
 from compactd.client import Client, Event, RpcError
 from compactd.protocol.wire import StartResult
 
@@ -124,15 +124,17 @@ class _Talk:
         command, _, rest = text.partition(" ")
         match command:
             case "/compact":
-                return self._compact(rest.strip())
+                self._compact(rest.strip())
             case "/undo":
                 undone = self._client.session_undo(session_id=self._id)
                 self._print({"undo": undone}, f"undone; the context now has {undone.message_count} messages")
-                return True
             case "/state":
-                return self._state()
+                self._state()
+            case _ if self._is_echo:
+                self._echo(text)
             case _:
                 return self._prompt(text)
+        return True
 
     def _print(self, value: dict[str, object], text: str) -> None:
         if self._page.is_json:
@@ -141,36 +143,28 @@ class _Talk:
             for line in text.split("\n"):
                 self._page.line(line)
 
-    def _state(self) -> bool:
+    def _state(self) -> None:
         usage = self._client.agent_state(session_id=self._id).token_usage
         text = f"{usage.current_context_tokens or 0:,} of {usage.context_window or 0:,} tokens"
         self._print({"token_usage": usage}, text)
-        return True
 
-    def _compact(self, focus: str) -> bool:
+    def _compact(self, focus: str) -> None:
+        from compactd.integrations.acp.commands import describe_compaction
+
         done = self._client.session_compact(
             session_id=self._id, instructions=focus or None, timeout_s=MAX_EVENT_WAIT_S
         )
-        text = f"No compaction needed: {done.reason.removeprefix('nothing to compact: ')}"
-        if done.compacted:
-            before, after, saved = done.tokens_before, done.tokens_after, done.tokens_saved
-            text = f"✓ Compacted {plural(done.messages_removed, 'message')}"
-            text += f"\n  Tokens: {before:,} → {after:,} (saved {saved:,})"
-        self._print({"compaction": done}, text)
-        return True
+        self._print({"compaction": done}, describe_compaction(done))
 
-    def _echo(self, text: str) -> bool:
+    def _echo(self, text: str) -> None:
         asked = {"role": "user", "content": text}
         self._client.call("session/append", {"session_id": self._id, "messages": [asked]})
         self._client.call("turn/begin", {"session_id": self._id}, timeout_s=MAX_EVENT_WAIT_S)
         said = {"role": "assistant", "content": text}
         self._client.call("turn/end", {"session_id": self._id, "messages": [said]})
         self._print({"echo": text}, text)
-        return True
 
     def _prompt(self, text: str) -> bool:
-        if self._is_echo:
-            return self._echo(text)
         prompted = self._client.agent_prompt(session_id=self._id, text=text, timeout_s=MAX_EVENT_WAIT_S)
         for event in self._client.events(MAX_EVENT_WAIT_S):
             if event.session_id != self._id:

@@ -120,6 +120,22 @@ def replace_file(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Di
         raise
 
 
+def replace_users_file(path: Path, data: bytes) -> None:
+    """Replace a file of the user, such as the settings of an agent, completely or not at all. It keeps its
+    permissions. A new file is accessible only to the owner. Raise `OSError`.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(beside, CREATE_NEW, 0o600), "wb") as file:
+            file.write(data)
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactd import __version__
-from compactd.integrations.hooks.install import CannotChange, install, removal, uninstall
+from compactd.integrations.hooks.install import CannotChange, install, uninstall
 from compactd.integrations.hooks.settings_change import (
     EVENTS,
     WantedHooks,
@@ -205,8 +205,8 @@ def test_uninstalling_what_was_never_installed_changes_nothing(tmp_path: Path) -
     path = tmp_path / "settings.json"
     path.write_text(ODD["own hooks in all events"])
 
-    assert not removal(path, "claude-code", environ(tmp_path)).is_needed
-    assert not removal(tmp_path / "missing.json", "codex", environ(tmp_path)).is_needed
+    assert not uninstall(path, "claude-code", environ(tmp_path), dry_run=True).is_needed
+    assert not uninstall(tmp_path / "missing.json", "codex", environ(tmp_path), dry_run=True).is_needed
     assert not (tmp_path / "data").exists()
 
 

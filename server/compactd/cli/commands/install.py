@@ -18,7 +18,6 @@ from compactd.integrations.hooks.install import (
     FileChange,
     exposed_program,
     install,
-    installation,
     program,
 )
 from compactd.integrations.hooks.settings_change import WantedHooks, settings_path
@@ -73,9 +72,7 @@ def run(options: Options, page: Page) -> int:
     path = settings_place(agent, options.settings)
     wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline)
     try:
-        change = installation(path, wanted)
-        if not options.dry_run and change.is_needed:
-            change = install(path, wanted, os.environ)
+        change = install(path, wanted, os.environ, dry_run=options.dry_run)
     except CannotChange as error:
         raise CommandError(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run

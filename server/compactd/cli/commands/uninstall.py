@@ -11,7 +11,7 @@ from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
 from compactd.integrations.hooks.events import AGENTS, AgentName
-from compactd.integrations.hooks.install import CannotChange, removal, uninstall
+from compactd.integrations.hooks.install import CannotChange, uninstall
 
 ABOUT = """\
 Removes compactd's hooks from an agent's settings. If nothing else was changed since
@@ -33,9 +33,7 @@ def run(options: Options, page: Page) -> int:
     agent = options.agent
     path = settings_place(agent, options.settings)
     try:
-        change = removal(path, agent, os.environ)
-        if not options.dry_run:
-            uninstall(path, agent, os.environ)
+        change = uninstall(path, agent, os.environ, dry_run=options.dry_run)
     except CannotChange as error:
         raise CommandError(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run

@@ -17,6 +17,7 @@ from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.cli.framework.page import one_line
 from compactd.client import Client
+from compactd.storage.files import replace_users_file
 
 
 def check_writable(path: str, source: Path, *, force: bool) -> Path:
@@ -139,15 +140,4 @@ def write_atomically(target: Path, data: bytes) -> None:
         # A pipe or a device cannot be replaced by a file.
         target.write_bytes(data)
         return
-    place = target.resolve()
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-        if place.exists():
-            beside.chmod(place.stat().st_mode & 0o777)
-        beside.replace(place)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    replace_users_file(target.resolve(), data)

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -224,88 +225,80 @@ def exposed_program() -> str | None:
     return exposure(program)
 
 
-def installation(path: Path, wanted: WantedHooks) -> FileChange:
-    """Return the change that installing would make, without making it. Raise `CannotChange`."""
+def install(
+    path: Path, wanted: WantedHooks, environ: Mapping[str, str], *, dry_run: bool = False
+) -> FileChange:
+    """Add the hooks to the settings at `path`, after storing how to undo that; with `dry_run`, write nothing.
+    Return the change. Raise `CannotChange`.
+    """
     place = _place(path)
     before = _read(place)
     text = _text(before, place)
     try:
-        after, notes = add_hooks(text, wanted)
+        added, notes = add_hooks(text, wanted)
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
-    return FileChange(path=place, before=before, after=after.encode(), notes=notes)
-
-
-def install(path: Path, wanted: WantedHooks, environ: Mapping[str, str]) -> FileChange:
-    """Add the hooks to the settings at `path`, after storing how to undo that. Return the change. Raise
-    `CannotChange`.
-    """
-    change = installation(path, wanted)
-    if not change.is_needed or change.after is None:
+    after = added.encode()
+    change = FileChange(path=place, before=before, after=after, notes=notes)
+    if dry_run or not change.is_needed:
         return change
-    made = [change.path.parent, *change.path.parent.parents]
-    missing = tuple(str(folder) for folder in reversed(made) if not folder.exists())
+    made = [place.parent, *place.parent.parents]
+    folders = tuple(str(folder) for folder in reversed(made) if not folder.exists())
     old = _record(environ, wanted.agent)
-    keeps = old is not None and old.path == str(change.path) and old.is_of(change.before)
-    before, folders = change.before, missing
-    if keeps and old is not None and change.before is not None:
-        before, folders = old.original_settings(change.before), old.folders
+    if before is not None and old is not None and old.path == str(place) and old.is_of(before):
+        before, folders = old.original_settings(before), old.folders
     try:
-        record = _record_of(change.path, folders, before, change.after, wanted)
+        record = _record_of(place, folders, before, after, wanted)
     except (NotSettings, UnicodeDecodeError) as error:
-        raise CannotChange(f"{change.path} cannot be changed: {error}") from None
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
     try:
         files.make_folder(hooks_folder(environ))
         files.replace_file(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
         _write(change)
     except OSError as error:
-        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+        raise CannotChange(f"{place} cannot be written: {error.strerror}") from error
     return change
 
 
-def removal(path: Path, agent: AgentName, environ: Mapping[str, str]) -> FileChange:
-    """Return the change that uninstalling would make, without making it. Raise `CannotChange`."""
+def uninstall(
+    path: Path, agent: AgentName, environ: Mapping[str, str], *, dry_run: bool = False
+) -> FileChange:
+    """Remove the hooks from the settings at `path`; with `dry_run`, write nothing. If nothing else was
+    changed since the installation, restore the original file. Return the change. Raise `CannotChange`.
+    """
     place = _place(path)
     before = _read(place)
-    if before is None:
-        return FileChange(path=place, before=None, after=None)
     record = _record(environ, agent)
     known = record if record is not None and record.path == str(place) else None
-    if known is not None and known.is_of(before):
-        return FileChange(path=place, before=before, after=known.original_settings(before))
-    try:
-        text = without_hooks(_text(before, place), known.outline() if known is not None else None)
-    except NotSettings as error:
-        raise CannotChange(f"{place} cannot be changed: {error}") from None
-    except UnicodeDecodeError:
-        raise CannotChange(f"{place} is not UTF-8 text") from None
-    return FileChange(path=place, before=before, after=text.encode())
-
-
-def uninstall(path: Path, agent: AgentName, environ: Mapping[str, str]) -> FileChange:
-    """Remove the hooks from the settings at `path`. If nothing else was changed since the installation,
-    restore the original file. Return the change. Raise `CannotChange`.
-    """
-    change = removal(path, agent, environ)
-    record = _record(environ, agent)
+    change = FileChange(path=place, before=before, after=_without_ours(place, before, known))
+    if dry_run:
+        return change
     try:
         if change.is_needed:
             _write(change)
-        if record is not None and record.path == str(change.path):
-            if not change.path.exists():
-                for folder in reversed(record.folders):
-                    _drop_empty(Path(folder))
+        if known is not None:
+            if not place.exists():
+                for folder in reversed(known.folders):
+                    with suppress(OSError):
+                        Path(folder).rmdir()
             _record_path(environ, agent).unlink(missing_ok=True)
     except OSError as error:
-        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+        raise CannotChange(f"{place} cannot be written: {error.strerror}") from error
     return change
 
 
-def _drop_empty(folder: Path) -> None:
+def _without_ours(place: Path, before: bytes | None, known: InstallRecord | None) -> bytes | None:
+    """Return the settings `before` without the hooks; None for no file. `known`: the record of the
+    installation.
+    """
+    if before is None:
+        return None
+    if known is not None and known.is_of(before):
+        return known.original_settings(before)
     try:
-        folder.rmdir()
-    except OSError:
-        return
+        return without_hooks(_text(before, place), known.outline() if known is not None else None).encode()
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
 
 
 def _place(path: Path) -> Path:
@@ -344,17 +337,7 @@ def _write(change: FileChange) -> None:
         # Replacing the file would still be possible, but the user who made it read-only wants it unchanged.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     place.parent.mkdir(parents=True, exist_ok=True)
-    mode = place.stat().st_mode & 0o777 if change.before is not None else 0o600
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
-            file.write(change.after)
-        beside.chmod(mode)
-        beside.replace(place)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    files.replace_users_file(place, change.after)
 
 
 def _record_path(environ: Mapping[str, str], agent: AgentName) -> Path:

@@ -17,7 +17,7 @@ from benchmarks.retention import document, scoring, sessions
 from benchmarks.retention.scoring import Job
 from benchmarks.retention.sessions import Source
 from benchmarks.retention.tables import table
-from compactd.integrations.hooks.lost_facts import MAX_PAYLOAD_CHARS
+from compactd.integrations.hooks.hook import MAX_PAYLOAD_CHARS
 
 PAGE = document.DOCS / "agents.md"
 AGENTS = {"claude-code": "Claude Code", "pi": "pi", "gemini-cli": "Gemini CLI"}

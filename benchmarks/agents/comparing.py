@@ -17,8 +17,9 @@ from benchmarks.retention.records import SUMMARY, Record
 from benchmarks.retention.scoring import Row, judged
 from compactd.core.extract.facts import FactCache
 from compactd.formats.messages.neutral_out import encode_message
+from compactd.integrations.hooks.hook import MAX_PAYLOAD_CHARS
 from compactd.integrations.hooks.hook_state import MirroredMessage
-from compactd.integrations.hooks.lost_facts import MAX_PAYLOAD_CHARS, Lost, characters, find_lost
+from compactd.integrations.hooks.lost_facts import Lost, characters, find_lost
 
 OWN, WITH_HOOK, OURS, OURS_WITH = "own", "hook", "ours", "ours at both"
 METHODS = (OWN, WITH_HOOK, OURS, OURS_WITH)

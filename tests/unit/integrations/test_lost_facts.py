@@ -10,7 +10,8 @@ import pytest
 from benchmarks.agents.comparing import put_back, summary_of
 from benchmarks.retention import sessions
 from benchmarks.retention.points import cuts_of, recorded_points
-from compactd.integrations.hooks.lost_facts import MAX_PAYLOAD_CHARS, characters
+from compactd.integrations.hooks.hook import MAX_PAYLOAD_CHARS
+from compactd.integrations.hooks.lost_facts import characters
 
 PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
 

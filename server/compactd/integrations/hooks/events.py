@@ -67,11 +67,6 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     is_inner: bool = False
     """Whether the event is a sub-agent's, whose messages are not part of the session."""
 
-    @property
-    def accepts_context(self) -> bool:
-        """Whether the agent adds context from the answer to this event."""
-        return bool(self.name)
-
 
 def event_of(agent: AgentName, data: bytes) -> HookEvent | None:
     """Return the event in `data`; None if it is not a JSON object. O(bytes)."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 DEADLINE_S: Final = 2.0
 MAX_PAYLOAD_CHARS: Final = 9_500
-"""The most characters of a restored text. Equal to `lost_facts.MAX_PAYLOAD_CHARS`, but that module is
-imported only when facts are restored.
+"""The most characters of a restored text. Claude Code writes output longer than 10,000 characters to a file
+(hooks reference, 2.1.240); Codex truncates at about 10 kB (0.169.0, run 2026-11).
 """
 READING_SHARE: Final = 0.5
 """The share of the deadline for reading new lines of the transcript. Further lines are read at the next
@@ -64,11 +64,10 @@ class Done(Struct, kw_only=True):
     """The answer to give if the run fails or takes too long; empty if there is none yet."""
 
 
-def main(agent: str, options: Options | None = None) -> int:
+def main(agent: str, options: Options) -> int:
     """Handle one event of `agent` from stdin, and write the answer to stdout. Always return 0."""
     began = time.monotonic()
     gc.disable()
-    options = options if options is not None else Options()
     done = Done()
     stop_timer = _end_at(options.deadline_s, agent, done)
     try:
@@ -174,7 +173,7 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if event.kind == "prompt":
         state.turns += 1
     text = ""
-    if event.accepts_context and state.is_pending and event.source != "clear":
+    if event.name and state.is_pending and event.source != "clear":
         state.attempts += 1
         mirror.write()
         save(files, state)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -47,6 +48,7 @@ from compactd.core.text.summary_format import (
     Layout,
 )
 from compactd.formats.messages.neutral import decode_message
+from compactd.integrations.hooks.hook import MAX_PAYLOAD_CHARS
 from compactd.integrations.hooks.hook_state import MirroredMessage, RetentionShares
 from compactd.integrations.hooks.transcript_steps import RESTORED_LEAD
 from compactd.protocol.messages import Message, Meta, Text
@@ -55,10 +57,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_PAYLOAD_CHARS: Final = 9_500
-"""The most characters of a restored text. Claude Code writes output longer than 10,000 characters to a file
-(hooks reference, 2.1.240); Codex truncates at about 10 kB (0.169.0, run 2026-11).
-"""
 MIN_ROOM: Final = 40
 """The fewest characters that facts need: a heading and one line. With less room, no facts are restored."""
 SHARED: Final = 200
@@ -167,7 +165,8 @@ def find_lost(
     cache = FactCache(folder or None)
     items: list[Item] = []
     away: list[Item] = []
-    shown = [_item(at, text) for at, text in enumerate((summary, stays)) if text.strip()]
+    kept = Meta(type="compaction_summary")
+    shown = [_item(f"stays-{at}", text, kept) for at, text in enumerate((summary, stays)) if text.strip()]
     names: set[str] = set()
     left: dict[str, str] = {}
     for held in gone:
@@ -211,7 +210,7 @@ def _absent_constraints(said: Constraints, summary: str, left: Mapping[str, str]
     if not absent:
         return absent
     prose = "\n".join(line for line in lines if not may_revoke(line))
-    stated = frozenset(one.text for one in constraints_of((_typed_item(prose),)).in_force)
+    stated = frozenset(one.text for one in constraints_of((_item("stated", prose),)).in_force)
     return tuple(
         one for one in absent if one.text not in stated and one.text in left.get(one.entry_id, one.text)
     )
@@ -287,24 +286,12 @@ def _removed_words(item: Item, stays: str) -> Item | None:
 
 def _same(one: str, other: str) -> int:
     """Return the length of the common beginning of both texts."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one.startswith(other[:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return len(commonprefix((one, other)))  # noqa: RUF071 - these are not paths
 
 
-def _typed_item(text: str) -> Item:
-    message = Message(role="user", content=(Text(text=text),))
-    return Item(entry_id="stated", body=message, tokens=0, kind="message")
-
-
-def _item(at: int, text: str) -> Item:
-    message = Message(role="user", content=(Text(text=text),), meta=Meta(type="compaction_summary"))
-    return Item(entry_id=f"stays-{at}", body=message, tokens=(len(text) + 3) // 4, kind="message")
+def _item(entry_id: str, text: str, meta: Meta | None = None) -> Item:
+    message = Message(role="user", content=(Text(text=text),), meta=meta)
+    return Item(entry_id=entry_id, body=message, tokens=(len(text) + 3) // 4, kind="message")
 
 
 def _find_facts(

@@ -7,7 +7,7 @@ Two files are used. The *stretch* contains the messages that are in the agent's 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -58,19 +58,14 @@ bytes.
 """
 MAX_SUMMARY_CHARS = 262_144
 
-ReadClock = Callable[[], float]
-
 
 class Mirror:
     """The mirror of one session. Use it only while you have the lock on the session's hook files."""
 
-    def __init__(
-        self, agent: AgentName, files: HookStateFiles, state: HookState, *, clock: ReadClock = time.monotonic
-    ) -> None:
+    def __init__(self, agent: AgentName, files: HookStateFiles, state: HookState) -> None:
         self.agent: AgentName = agent
         self.state = state
         self._files = files
-        self._clock = clock
         self._journal = MirrorJournal(files, agent, state, time.time())
         self._cache = FactCache(state.folder or None)
         self._counter = Chars4()
@@ -105,8 +100,8 @@ class Mirror:
     # --- reading --------------------------------------------------------------------------------------
 
     def catch_up(self, transcript: Transcript, until: float, *, is_open: bool, is_over: bool = False) -> None:
-        """Read new lines of the transcript until the clock reaches `until`. The next run reads further lines.
-        O(new bytes).
+        """Read new lines of the transcript until `time.monotonic` reaches `until`. The next run reads further
+        lines. O(new bytes).
 
         `is_open`: whether the agent is in the middle of a turn. `is_over`: whether it is at the end of a
         turn.
@@ -123,9 +118,8 @@ class Mirror:
         for piece in self._pieces(transcript):
             data = self._without_unfinished(piece, transcript) if is_open else piece.data
             is_last = is_over and piece.end >= transcript.size
-            said = steps_of(self.agent, data, state.between, is_last=is_last)
-            state.between = said.between
-            for step in said.steps:
+            steps, state.between = steps_of(self.agent, data, state.between, is_last=is_last)
+            for step in steps:
                 if isinstance(step, CompactionStep):
                     self._add_recorded(step)
                 else:
@@ -133,7 +127,7 @@ class Mirror:
             if len(data) < len(piece.data):
                 state.is_caught_up = True
                 break
-            if self._clock() > until:
+            if time.monotonic() > until:
                 break
         if is_first and state.is_pending and self._answers > 0:
             # The compaction happened before compactd was installed, and the agent has continued since.
@@ -379,10 +373,12 @@ class Mirror:
         """Add a message from before the compaction to the new stretch (the messages in the agent's context
         now), because it stayed there.
         """
+        from compactd.formats.messages.neutral import decode_message
+
         state = self.state
         state.stayed.append(held.entry_id)
         self._stretch.append(frame_message(held))
-        text = join_text_blocks(_decode(held).content)
+        text = join_text_blocks(decode_message(held.message).content)
         state.stays = f"{state.stays}\n{text}"[:MAX_SUMMARY_CHARS] if text else state.stays
 
     def _add_late(self) -> None:
@@ -453,9 +449,3 @@ def _is_of_a_program(message: Message) -> bool:
     """
     meta = message.meta
     return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
-
-
-def _decode(held: MirroredMessage) -> Message:
-    from compactd.formats.messages.neutral import decode_message
-
-    return decode_message(held.message)

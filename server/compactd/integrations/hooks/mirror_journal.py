@@ -198,11 +198,8 @@ def _renumber(record: bytes, entry: _Entry, number: int) -> bytes:
     if entry.id == f"e{number}":
         return record
     parent = f"e{number - 1}" if number > 1 else None
-    if entry.type == "message":
-        message = msgspec.json.decode(record, type=Appended)
-        return msgspec.json.encode(replace(message, id=f"e{number}", parent=parent))
-    compacted = msgspec.json.decode(record, type=Compacted)
-    return msgspec.json.encode(replace(compacted, id=f"e{number}", parent=parent))
+    stored: Appended | Compacted = msgspec.json.decode(record, type=Appended | Compacted)
+    return msgspec.json.encode(replace(stored, id=f"e{number}", parent=parent))
 
 
 def _number(record: bytes) -> int:

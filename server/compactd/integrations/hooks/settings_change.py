@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -118,7 +118,7 @@ def upgrade_commands(text: str, wanted: WantedHooks) -> tuple[str, tuple[Edit, .
     if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
         return text, ()
     root = parse(text)
-    places = [place for path in (("hooks",), ("statusLine",)) if (place := at_path(root, path)) is not None]
+    places = [member.node for member in (root.find("hooks"), root.find("statusLine")) if member is not None]
     found = [node for place in places for node in _string_nodes(place) if _UNSAFE.search(str(node.value))]
     edits: list[Edit] = []
     pieces: list[str] = []
@@ -217,9 +217,9 @@ def _first_hook(root: Node) -> _Found | None:
         return None
     for event in hooks.members:
         for group in event.node.members if event.node.kind == "array" else ():
-            handlers = at_path(group.node, ("hooks",)) if group.node.kind == "object" else None
+            handlers = at_path(group.node, ("hooks",))
             for handler in handlers.members if handlers is not None and handlers.kind == "array" else ():
-                command = at_path(handler.node, ("command",)) if handler.node.kind == "object" else None
+                command = at_path(handler.node, ("command",))
                 if command is not None and isinstance(command.value, str) and _is_compactd_hook(command):
                     assert handlers is not None
                     return _Found(hooks, event, group, handlers, handler)
@@ -229,14 +229,10 @@ def _first_hook(root: Node) -> _Found | None:
 def _without_hook(text: str, root: Node, found: _Found, before: Node | None) -> str:
     if len(found.handlers.members) > 1:
         return without_member(text, found.handlers, found.handler)
-    if len(found.event.node.members) > 1 or _was_there(before, ("hooks", found.event.key)):
+    if len(found.event.node.members) > 1 or at_path(before, ("hooks", found.event.key)):
         return without_member(text, found.event.node, found.group)
-    if len(found.hooks.members) > 1 or _was_there(before, ("hooks",)):
+    if len(found.hooks.members) > 1 or at_path(before, ("hooks",)):
         return without_member(text, found.hooks, found.event)
     member = root.find("hooks")
     assert member is not None
     return without_member(text, root, member)
-
-
-def _was_there(before: Node | None, path: Sequence[str]) -> bool:
-    return before is not None and at_path(before, path) is not None

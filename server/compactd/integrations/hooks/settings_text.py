@@ -151,9 +151,9 @@ def parse(text: str) -> Node:
     return root
 
 
-def at_path(root: Node, path: Sequence[str]) -> Node | None:
+def at_path(root: Node | None, path: Sequence[str]) -> Node | None:
     """Return the value that the names in `path` lead to from `root`; None if there is none."""
-    node: Node | None = root
+    node = root
     for key in path:
         member = node.find(key) if node is not None and node.kind == "object" else None
         node = member.node if member is not None else None
@@ -183,11 +183,9 @@ def with_member(text: str, parent: Node, key: str, value: Json) -> str:
     shown = json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", end + deep)
     if parent.members:
         return _after(text, parent, end + deep + name + shown)
-    if inner[1:-1].strip():
-        # There are only comments: the member goes on a new line after them.
-        last = parent.start + len(inner[:-1].rstrip())
-        return text[:last] + end + deep + name + shown + end + outer + text[parent.end - 1 :]
-    return text[: parent.start + 1] + end + deep + name + shown + end + outer + text[parent.end - 1 :]
+    # If there are only comments, the member goes on a new line after them.
+    last = parent.start + len(inner[:-1].rstrip())
+    return text[:last] + end + deep + name + shown + end + outer + text[parent.end - 1 :]
 
 
 def _after(text: str, parent: Node, added: str) -> str:

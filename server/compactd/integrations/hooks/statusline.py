@@ -165,11 +165,10 @@ def status_line(fill: Fill, *, colour: bool) -> str:
 
 
 def _decode_input(data: bytes) -> _StatusInput | None:
-    told = _decode(data, _StatusInput)
     given = _decode(data, dict[str, msgspec.Raw])
-    if told is not None or given is None:
-        return told
-    # At least one field has an unexpected type. The others are used.
+    if given is None:
+        return None
+    # A field of an unexpected type is ignored.
     return _StatusInput(
         session_id=_decode(given.get("session_id", b""), str) or "",
         transcript_path=_decode(given.get("transcript_path", b""), str) or "",

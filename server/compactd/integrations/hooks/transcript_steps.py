@@ -75,18 +75,13 @@ class CompactionStep(Struct, frozen=True):
 TranscriptStep = MessageStep | CompactionStep
 
 
-class Steps(Struct, frozen=True):
-    """The contents of a piece of a transcript."""
+def steps_of(
+    agent: AgentName, data: bytes, between: Between | None, *, is_last: bool
+) -> tuple[list[TranscriptStep], Between | None]:
+    """Return (the steps in `data`, oldest first; the value to pass as `between` with the next piece of the
+    transcript). `data`: whole lines, or one JSON document. O(bytes).
 
-    steps: list[TranscriptStep]
-    between: Between | None = None
-    """The value to pass to `steps_of` with the next piece. Only Claude Code's transcripts need one."""
-
-
-def steps_of(agent: AgentName, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
-    """Return the steps in `data` (whole lines, or one JSON document), oldest first. O(bytes).
-
-    `between`: the value that the previous piece returned. `is_last`: the turn is over, so nothing more is
+    Only Claude Code's transcripts need a value of `between`. `is_last`: the turn is over, so nothing more is
     written.
     """
     match agent:
@@ -94,15 +89,15 @@ def steps_of(agent: AgentName, data: bytes, between: Between | None, *, is_last:
             from compactd.formats.agents import claude_code
 
             file, between = claude_code.read_piece(data, between, is_last=is_last)
-            return Steps(_with_preserved(_plain(file), data), between)
+            return _with_preserved(_plain(file), data), between
         case "codex":
             from compactd.formats.agents import codex
 
-            return Steps(_with_kept_messages(_plain(codex.read(data)), data))
+            return _with_kept_messages(_plain(codex.read(data)), data), None
         case "gemini-cli":
             from compactd.formats.agents import gemini_cli
 
-            return Steps(_with_kept(gemini_cli.read(data), data))
+            return _with_kept(gemini_cli.read(data), data), None
 
 
 def _plain(file: SessionFile) -> list[TranscriptStep]:

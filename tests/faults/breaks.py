@@ -461,7 +461,7 @@ BREAKS = (
     Break(
         "the model chooses a session",
         "integrations/mcp/recall.py",
-        "        if not self._wanted.all_projects:\n            raise NotAllowed(ONE_PROJECT)\n",
+        "                if not wanted.all_projects:\n                    raise NotAllowed(ONE_PROJECT)\n",
         "",
         "security/test_recall_projects.py",
     ),

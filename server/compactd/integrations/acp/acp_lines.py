@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import stat
 import sys
 import threading
@@ -20,6 +19,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.client.frames import ErrorObject, Json, Outgoing, encode_frame
+from compactd.formats.files.json_lines import repair_surrogates
+from compactd.storage import files
 
 T = TypeVar("T")
 
@@ -83,21 +84,9 @@ def read_line(data: bytes) -> tuple[RpcMessage | None, bytes]:
         line = decode_as(data, RpcMessage)
         if line is not None or b"\\u" not in data:
             return line, data
-    readable = _ESCAPE.sub(_without_halves, data.decode("utf-8", "replace").encode())
+    readable = repair_surrogates(data.decode("utf-8", "replace").encode())
     line = decode_as(readable, RpcMessage)
     return (None, data) if line is None else (line, readable)
-
-
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-"""A pattern for an escape in a JSON string. Its group is half of a surrogate pair without the other half."""
-
-
-def _without_halves(escape: re.Match[bytes]) -> bytes:
-    return escape[0] if escape[1] is None else b"\\ufffd"
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -204,12 +193,7 @@ class Out:
         more.
         """
         async with self._turn:
-            await asyncio.to_thread(self._write, line)
-
-    def _write(self, line: bytes) -> None:
-        view = memoryview(line)
-        while view:
-            view = view[os.write(self._fd, view) :]
+            await asyncio.to_thread(files.write_all, self._fd, (line,))
 
 
 async def standard_streams() -> tuple[asyncio.StreamReader, Out]:
@@ -242,7 +226,6 @@ async def next_line(reader: asyncio.StreamReader) -> bytes:
     except ValueError:
         sys.stderr.write(
             f"compactd acp: a received line is longer than {MAX_LINE_BYTES >> 20} MiB; the connection that "
-            f"it "
-            "came from is closed\n"
+            "it came from is closed\n"
         )
         return b""

@@ -211,10 +211,7 @@ class OwnAgent:
                 return
 
     def _end(self, name: str, turn_id: str) -> asyncio.Future[Event]:
-        key = (name, turn_id)
-        if key not in self._ends:
-            self._ends[key] = asyncio.get_running_loop().create_future()
-        return self._ends[key]
+        return self._ends.setdefault((name, turn_id), asyncio.get_running_loop().create_future())
 
     def _require_session(self, params: dict[str, Json]) -> str:
         name = params.get("sessionId")

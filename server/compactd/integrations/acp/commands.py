@@ -11,6 +11,7 @@ from compactd.integrations.mcp.recall_text import mark_controls
 from compactd.protocol.messages import CompactionResult
 
 CommandName = Literal["compact", "context", "sessions"]
+NAMES: Final[tuple[CommandName, ...]] = ("compact", "context", "sessions")
 COMPACT_S = 600.0
 """Timeout of a compaction in seconds: a model on this machine may write the summary."""
 LISTED = 20
@@ -32,15 +33,7 @@ def command_of(text: str) -> tuple[CommandName, str] | None:
     otherwise None.
     """
     word, _, rest = text.strip().partition(" ")
-    match word:
-        case "/compact":
-            return "compact", rest.strip()
-        case "/context":
-            return "context", ""
-        case "/sessions":
-            return "sessions", ""
-        case _:
-            return None
+    return next(((name, rest.strip()) for name in NAMES if word == f"/{name}"), None)
 
 
 async def compact_session(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:

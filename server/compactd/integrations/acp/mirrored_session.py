@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Raw
 
 from compactd.client.asynchronous import AsyncClient
@@ -18,6 +17,7 @@ from compactd.integrations.acp.turn_messages import Turn
 from compactd.integrations.acp.updates import Update
 from compactd.protocol.errors import SessionLocked
 from compactd.protocol.messages import TokenUsage
+from compactd.protocol.wire import StartResult
 
 DAEMON_S = 5.0
 """The most seconds for which an answer of the agent is held back while the daemon opens or updates the
@@ -73,14 +73,14 @@ class MirroredSession:
         """
         folder = acp_lines.decode_as(acp_lines.fields(self.opened).get("cwd"), str)
         more = {} if folder is None else {"working_dir": folder}
-        started = await client.call("session/start", {"session_id": self.mirror, **more, **start})
-        count = started.get("message_count")
-        self._turns = count if isinstance(count, int) else 0
+        given = {"session_id": self.mirror, **more, **start}
+        started = await client.ask("session/start", given, StartResult)
+        self._turns = started.message_count
         replayed = [] if self._turns else self._replay.messages("t0")
-        usage = msgspec.convert(started["token_usage"], TokenUsage)
-        if replayed and started.get("read_only") is not True:
+        usage = started.token_usage
+        if replayed and not started.read_only:
             usage = (await client.session_append(session_id=self.mirror, messages=replayed)).token_usage
-        self._is_open = started.get("read_only") is not True
+        self._is_open = not started.read_only
         return usage
 
     def begin_turn(self, content: list[dict[str, Json]]) -> None:
@@ -134,10 +134,6 @@ class MirroredSession:
         """
         links.write(self._environ, self.mirror, links.Link(agent_id=agent_id, is_due=is_due))
         self.agent_id, self.is_due = agent_id, is_due
-
-    def note_delivered(self) -> None:
-        """Record that a prompt has carried the summary to the agent. Raise `OSError` like `move_to`."""
-        self.move_to(self.agent_id, is_due=False)
 
     async def handover(self, client: AsyncClient) -> str:
         """Return the context after the compaction as text for a new session of the agent.

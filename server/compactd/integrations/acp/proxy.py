@@ -222,7 +222,7 @@ class Proxy:
             return acp_lines.replace_params(data, changes)
         passed = acp_lines.replace_params(data, {**changes, "prompt": [before, *blocks]})
         with contextlib.suppress(OSError):
-            session.note_delivered()
+            session.move_to(session.agent_id, is_due=False)
         return passed
 
     # --- from the agent to the client -----------------------------------------------------------------

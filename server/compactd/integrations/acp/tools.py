@@ -126,20 +126,18 @@ class Tools:
             "kind": _KINDS.get(name, "other"),
             "rawInput": arguments,
         }
-        failure: RequestRefused | None = None
-        work: ToolWork | None = None
         try:
-            work = await self._work(name, arguments)
+            work: ToolWork | RequestRefused = await self._work(name, arguments)
         except RequestRefused as refused:
-            failure = refused
-        if work is not None and name != "run_command":
+            work = refused
+        if isinstance(work, ToolWork) and name != "run_command":
             call["locations"] = [{"path": work.subject}]
             if work.subject != given:
                 call["title"] = mark_controls(f"{call['title']} → {work.subject}")
         await self._peer.send(acp_lines.update_line(self._id, "tool_call", {**call, "status": "pending"}))
         try:
-            if work is None:
-                raise failure or RequestRefused(acp_lines.INTERNAL, f"{name} could not be run")
+            if isinstance(work, RequestRefused):
+                raise work
             if not work.is_allowed:
                 await self._ask(name, work.subject, call)
             await self._report(call_id, "in_progress")

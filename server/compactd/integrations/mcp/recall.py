@@ -16,7 +16,6 @@ from compactd.integrations.mcp.recall_sessions import SessionChoice, choose_sess
 from compactd.integrations.mcp.recall_text import (
     MAX_RECALL_ID_CHARS,
     TOKEN_CHARS,
-    RecallRecord,
     excerpt,
     one_line_id,
     recall_record,
@@ -38,6 +37,8 @@ DATA = (
 )
 
 ONE_PROJECT = "this server reads the sessions of one project, and the model cannot choose one (no `session`)."
+
+_PLACES: Mapping[object, str] = {True: " · still in the context", False: " · compacted away"}
 
 
 class NotFound(Exception):
@@ -77,7 +78,9 @@ class Recall:
                     f"any of its "
                     "words. Try another word: a file name, an identifier, a part of the error."
                 )
-            records = await self._records(info.session_id, [hit.entry_id for hit in hits[: 4 * limit]])
+            ids = tuple(hit.entry_id for hit in hits[: 4 * limit])
+            expanded = await self._client.session_expand(session_id=info.session_id, entry_ids=ids)
+            records = {entry.entry_id: recall_record(bytes(entry.message)) for entry in expanded.entries}
         # The model's own searches contain every word that it searched for. They come last, but are not left
         # out.
         found = sorted(
@@ -91,7 +94,8 @@ class Recall:
         for hit, stored in found:
             if shown == limit or not any(word in stored.text.casefold() for word in words):
                 continue
-            head = f"[{one_line_id(hit.entry_id)} · {stored.who} · {_when(hit.at)}{_place(hit)}]"
+            place = _PLACES.get(hit.in_context, "")
+            head = f"[{one_line_id(hit.entry_id)} · {stored.who} · {_when(hit.at)}{place}]"
             part = f"\n{head}\n{excerpt(stored, words, each)[0]}"
             if shown and sum(map(len, lines)) + len(part) > chars:
                 break
@@ -185,10 +189,6 @@ class Recall:
         rows = [(score, hit.in_context is not True, hit.at, hit) for score, hit in best.values()]
         return [row[3] for row in sorted(rows, key=lambda row: row[:3], reverse=True)]
 
-    async def _records(self, session_id: str, entry_ids: Sequence[str]) -> dict[str, RecallRecord]:
-        found = await self._client.session_expand(session_id=session_id, entry_ids=tuple(entry_ids))
-        return {entry.entry_id: recall_record(bytes(entry.message)) for entry in found.entries}
-
     @asynccontextmanager
     async def _open(self, session: str | None) -> AsyncIterator[SessionInfo]:
         """Open a session while one question is answered. Questions are answered one at a time, because the
@@ -197,7 +197,11 @@ class Recall:
         Raise `NotFound` if there is no such session, and `NotAllowed` if the model may not choose.
         """
         async with self._turn:
-            wanted = self._wanted if session is None else self._choice(session)
+            wanted = self._wanted
+            if session is not None:
+                if not wanted.all_projects:
+                    raise NotAllowed(ONE_PROJECT)
+                wanted = replace(wanted, session_id=session)
             stored = (await self._client.session_list()).sessions
             info = choose_session(wanted, stored, self._environ)
             if info is None:
@@ -207,14 +211,6 @@ class Recall:
                 yield info
             finally:
                 await self._client.session_close(session_id=info.session_id)
-
-    def _choice(self, session: str) -> SessionChoice:
-        """Return the user's options, with `session` as the session to read. Raise `NotAllowed` unless the
-        user allows the model to choose.
-        """
-        if not self._wanted.all_projects:
-            raise NotAllowed(ONE_PROJECT)
-        return replace(self._wanted, session_id=session)
 
 
 def _missing(wanted: SessionChoice, stored: Sequence[SessionInfo]) -> str:
@@ -241,16 +237,6 @@ def _words(query: str) -> list[str]:
     """Return the words of a query in lower case, longest first. Paths and names stay whole."""
     found = dict.fromkeys(word.casefold().strip(".,:;!?\"'`()") for word in re.split(r"\s+", query[:1000]))
     return sorted((word for word in found if len(word) > 1), key=len, reverse=True)[:MAX_QUERY_WORDS]
-
-
-def _place(hit: Hit) -> str:
-    match hit.in_context:
-        case True:
-            return " · still in the context"
-        case False:
-            return " · compacted away"
-        case _:
-            return ""
 
 
 def _when(at: float) -> str:

@@ -64,13 +64,21 @@ def _budget(usual: int) -> dict[str, object]:
     return {"type": "integer", "minimum": 100, "maximum": MAX_RECALL_TOKENS, "description": told}
 
 
-def _schema(required: tuple[str, ...], **properties: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+def _tool(
+    name: str, title: str, told: str, required: tuple[str, ...], properties: Mapping[str, object]
+) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=title,
+        description=told,
+        annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+        input_schema={
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True):
@@ -100,53 +108,24 @@ class StateArguments(Struct, frozen=True, kw_only=True):
 def tools(*, all_projects: bool) -> list[types.Tool]:
     """Return the tools. With `all_projects`, each of them has an argument `session`."""
     more = {"session": _SESSION} if all_projects else {}
-    reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    search = {
+        "query": {"type": "string", "description": "What to look for: a phrase, or a few telling words."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Messages at most (8)."},
+        "budget": _budget(1500),
+    }
+    expand = {
+        "entry_ids": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Ids that search_history gave, such as e12.",
+        },
+        "compaction_id": {"type": "string", "description": "Of context_state."},
+        "budget": _budget(4000),
+    }
     return [
-        types.Tool(
-            name="search_history",
-            title="Search what was said before",
-            description=SEARCH,
-            annotations=reads,
-            input_schema=_schema(
-                ("query",),
-                query={
-                    "type": "string",
-                    "description": "What to look for: a phrase, or a few telling words.",
-                },
-                limit={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 50,
-                    "description": "Messages at most (8).",
-                },
-                budget=_budget(1500),
-                **more,
-            ),
-        ),
-        types.Tool(
-            name="expand",
-            title="Show messages whole",
-            description=EXPAND,
-            annotations=reads,
-            input_schema=_schema(
-                (),
-                entry_ids={
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "Ids that search_history gave, such as e12.",
-                },
-                compaction_id={"type": "string", "description": "Of context_state."},
-                budget=_budget(4000),
-                **more,
-            ),
-        ),
-        types.Tool(
-            name="context_state",
-            title="How full the context is",
-            description=STATE,
-            annotations=reads,
-            input_schema=_schema((), **more),
-        ),
+        _tool("search_history", "Search what was said before", SEARCH, ("query",), {**search, **more}),
+        _tool("expand", "Show messages whole", EXPAND, (), {**expand, **more}),
+        _tool("context_state", "How full the context is", STATE, (), more),
     ]
 
 

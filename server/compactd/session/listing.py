@@ -23,17 +23,6 @@ class ListedSession(Struct, frozen=True, kw_only=True):
     compactions: int
 
 
-class SessionRow(Struct, frozen=True, kw_only=True):
-    """One session in the list. Times are Unix seconds."""
-
-    session_id: str
-    listed: ListedSession
-    size_bytes: int
-    updated_at: float
-    is_open: bool
-    working_dir: str | None = None
-
-
 def listed_of(state: SessionState) -> ListedSession:
     """Return what `session/list` shows about a session that is open in this process. O(compactions)."""
     return ListedSession(

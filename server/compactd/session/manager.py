@@ -25,9 +25,10 @@ from compactd.protocol.errors import (
 )
 from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
 from compactd.protocol.settings import GivenSettings
+from compactd.protocol.wire import Left, SessionInfo
 from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
 from compactd.session.host import SessionHost
-from compactd.session.listing import SessionRow, listed_of, read_listing
+from compactd.session.listing import ListedSession, listed_of, read_listing
 from compactd.session.queue import RequestQueue
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.snapshots import Snapshots
-    from compactd.storage.outside_copies import Copy
 
 Trees = Callable[[str], "GitTrees"]
 """A function that takes a session's id and returns the store of that session's snapshots."""
@@ -362,21 +362,21 @@ class Sessions:
             await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
         await self.world.in_worker(session.release)
 
-    async def delete(self, session_id: str, home: Path | None = None) -> tuple[Copy, ...]:
+    async def delete(self, session_id: str, home: Path | None = None) -> tuple[Left, ...]:
         """Delete a session, open or stored, with its snapshots. It cannot be restored. Return the copies of
         its messages outside the data folder `home`, which are not deleted.
 
         Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`.
         """
-        from compactd.storage.outside_copies import copies_of
+        from compactd.storage.outside_copies import left_outside
 
         session = self.open.get(session_id)
         if session is not None:
             session.require_idle()
         async with self._queue_of(session_id).transition():
-            outside = () if home is None else await self.world.in_worker(lambda: copies_of(home, session_id))
+            left = () if home is None else await self.world.in_worker(partial(left_outside, home, session_id))
             await self._delete(session_id)
-        return outside
+        return left
 
     async def _delete(self, session_id: str) -> None:
         session = self.open.get(session_id)
@@ -397,40 +397,42 @@ class Sessions:
 
     # --- listing --------------------------------------------------------------------------------------
 
-    async def list(self) -> tuple[SessionRow, ...]:
+    async def list(self) -> tuple[SessionInfo, ...]:
         """Return every session, stored or open, newest first."""
         stored = await self.world.in_worker(self.store.list)
-        rows = [await self._row(one) for one in stored]
+        rows: list[SessionInfo] = []
+        for one in stored:
+            session = self.open.get(one.session_id)
+            if session is not None:
+                listed = listed_of(session.state)
+            else:
+                listed = await self.world.in_worker(partial(read_listing, self.store, one.session_id))
+            rows.append(_info_of(one, listed, session))
         known = {one.session_id for one in stored}
         for session in self.open.values():
             # A followed session that is no longer stored was just deleted by another process.
             if session.id not in known and session.journal is not None:
-                rows.append(
-                    SessionRow(
-                        session_id=session.id,
-                        listed=listed_of(session.state),
-                        size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
-                        updated_at=session.touched_at,
-                        is_open=True,
-                        working_dir=session.working_dir,
-                    )
-                )
+                size_bytes, at = session.journal.size_bytes or 0, session.touched_at
+                one = Stored(session_id=session.id, size_bytes=size_bytes, updated_at=at, is_locked=True)
+                rows.append(_info_of(one, listed_of(session.state), session))
         return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
 
-    async def _row(self, stored: Stored) -> SessionRow:
-        session = self.open.get(stored.session_id)
-        if session is not None:
-            listed = listed_of(session.state)
-        else:
-            listed = await self.world.in_worker(partial(read_listing, self.store, stored.session_id))
-        return SessionRow(
-            session_id=stored.session_id,
-            listed=listed,
-            size_bytes=stored.size_bytes,
-            updated_at=stored.updated_at,
-            is_open=stored.is_locked or session is not None,
-            working_dir=stored.working_dir if session is None else session.working_dir,
-        )
+
+def _info_of(stored: Stored, listed: ListedSession, session: Session | None) -> SessionInfo:
+    """Return the row of `session/list` for a session, which is open in this process if `session` is not
+    None.
+    """
+    return SessionInfo(
+        session_id=stored.session_id,
+        title=listed.title,
+        model=listed.model,
+        message_count=listed.message_count,
+        compactions=listed.compactions,
+        bytes=stored.size_bytes,
+        updated_at=stored.updated_at,
+        open=stored.is_locked or session is not None,
+        working_dir=stored.working_dir if session is None else session.working_dir,
+    )
 
 
 def _not_found(session_id: str) -> SessionNotFound:

@@ -18,35 +18,25 @@ import msgspec
 from compactd.core.history.entries import Appended, Compacted, Entry, EntryId, Redacted
 from compactd.core.history.projection import Pending
 from compactd.core.history.state import SessionState, replay
-from compactd.core.redaction.redaction import CleanedPlace, Codec, Redaction, RemainingPlace
+from compactd.core.redaction.redaction import Codec, Redaction
 from compactd.core.redaction.redaction import redact as cleaned_of
 from compactd.formats.files.journal_messages import decoder_of
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.errors import InvalidParams, SessionBusy
+from compactd.protocol.wire import Cleaned, Left, RedactResult
 from compactd.session.follower import decode_entries
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation
 from compactd.storage import files
 from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror, message_key, remember_redacted
-from compactd.storage.outside_copies import copies_of
+from compactd.storage.outside_copies import left_outside
 
 _log = logging.getLogger("compactd.redacting")
 
 _FORKED = "another session of this agent (a fork) contains the same messages; redact them there too"
 
 
-class RedactionOutcome(msgspec.Struct, frozen=True):
-    """The result of a redaction."""
-
-    count: int
-    """The number of redacted messages."""
-    cleaned: tuple[CleanedPlace, ...]
-    left: tuple[RemainingPlace, ...]
-
-
-async def redact(
-    session: Session, entry_ids: Sequence[EntryId], home: Path | None = None
-) -> RedactionOutcome:
+async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> RedactResult:
     """Replace the content of these messages by a marker text, in memory and on disk.
 
     Returns which files and texts were cleaned, and which could not be. When this returns, the journal on disk
@@ -73,7 +63,7 @@ async def redact(
 
 async def _carry_out(
     session: Session, running: ExclusiveOperation, entry_ids: tuple[EntryId, ...], home: Path | None
-) -> RedactionOutcome:
+) -> RedactResult:
     journal, world = session.require_journal(), session.host
     entries, counter = tuple(session.entries), session.counter
     codec = Codec(decoder_of(entries), encode_message, session.count_message, counter.name)
@@ -105,11 +95,11 @@ async def _carry_out(
         session.operation = None
         running.end()
     session.emit_usage()
-    outside = () if home is None else await world.in_worker(lambda: copies_of(home, session.id))
-    return RedactionOutcome(
-        len(entry_ids),
-        (*done.cleaned, *_removed_stores(session, hook is not None)),
-        (*done.left, *(RemainingPlace(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)),
+    outside = () if home is None else await world.in_worker(lambda: left_outside(home, session.id))
+    return RedactResult(
+        redacted=len(entry_ids),
+        cleaned=(*done.cleaned, *_removed_stores(session, hook is not None)),
+        left=(*done.left, *outside),
     )
 
 
@@ -134,8 +124,7 @@ def _with_hook(
                 },
             )
             others = tuple(
-                RemainingPlace(where="mirror", why=_FORKED, path=str(path))
-                for path in hook.other_journals(keys)
+                Left(where="mirror", why=_FORKED, path=str(path)) for path in hook.other_journals(keys)
             )
             done = msgspec.structs.replace(done, left=(*done.left, *others))
     except HookIsBusy:
@@ -178,15 +167,13 @@ def _id_of(entry: Entry) -> EntryId:
     return entry.id if isinstance(entry, Appended | Compacted) else ""
 
 
-def _removed_stores(session: Session, has_hook: bool) -> tuple[CleanedPlace, ...]:
+def _removed_stores(session: Session, has_hook: bool) -> tuple[Cleaned, ...]:
     """Return the stores that a redaction removes as a whole: search index, hook files and snapshots. They may
     not have contained the redacted content.
     """
     names = ("index",) if session.persistent else ()
     names = (*names, "hook") if has_hook else names
-    return tuple(
-        CleanedPlace(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ()))
-    )
+    return tuple(Cleaned(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ())))
 
 
 def _check(session: Session, entry_ids: Sequence[EntryId]) -> None:

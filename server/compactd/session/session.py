@@ -62,7 +62,7 @@ from compactd.storage.settings_files import overlay
 
 if TYPE_CHECKING:
     from compactd.core.extract.facts import FactCache
-    from compactd.session.git.difference import Difference
+    from compactd.protocol.wire import DiffResult
     from compactd.session.slot import ExclusiveOperation
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class SnapshotTaker(Protocol):
         """
         ...
 
-    async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
+    async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> DiffResult:
         """Return the files that changed from the start of the turn of `first`, a message of the user, to the
         end of the turn of `last`. Raises `InvalidParams` for an entry that is not a message of the user.
         """

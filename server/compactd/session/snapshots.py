@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import UNSET
+
 from compactd.core.history.entries import EntryId, Snapshot, number_of
 from compactd.core.history.message_kinds import is_request
 from compactd.protocol.errors import CompactdError, InvalidParams
-from compactd.session.git.difference import Difference
+from compactd.protocol.wire import DiffResult
 from compactd.session.git.snapshots import GitTrees
 from compactd.session.git.work_tree import NoTree, work_tree_of
 
@@ -58,7 +60,7 @@ class Snapshots:
         except CompactdError as error:
             self._failed = error.message
 
-    async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
+    async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> DiffResult:
         """Return the files that changed from the start of the turn of `first` to the end of the turn of
         `last`.
 
@@ -71,19 +73,19 @@ class Snapshots:
             raise InvalidParams(f"`to` {last!r} is older than `from` {first!r}; swap them", "$.to")
         working_dir, taken = session.working_dir, tuple(session.state.snapshots)
         if working_dir is None or not taken:
-            return Difference(reason=await asyncio.to_thread(self._why_none, session))
+            return DiffResult(files=(), reason=await asyncio.to_thread(self._why_none, session))
         span = _span(taken, first, last)
         if span is None:
-            return Difference(reason="no snapshot was taken in those turns")
+            return DiffResult(files=(), reason="no snapshot was taken in those turns")
         before, after = span
         try:
             root = await asyncio.to_thread(lambda: str(work_tree_of(working_dir).root))
             files = await asyncio.to_thread(self._trees.difference, before.tree, after.tree, working_dir)
             hidden = await asyncio.to_thread(self._trees.hidden_since, before.at, working_dir)
         except NoTree as none:
-            return Difference(reason=none.reason)
-        is_short = any(file.before is None or file.after is None for file in files)
-        return Difference(
+            return DiffResult(files=(), reason=none.reason)
+        is_short = any(UNSET in (file.before, file.after) for file in files)
+        return DiffResult(
             files=files,
             root=root,
             reason="contents that are not text, or are too large, are left out" if is_short else None,

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST, untrusted_reason
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.settings import GivenSettings
+from compactd.protocol.wire import TrustedFolder, TrustedSetting, TrustList, TrustResult
 from compactd.storage.settings_files import (
     WORKSPACE_FILE,
     WORKSPACE_LIMIT_BYTES,
@@ -25,37 +26,8 @@ from compactd.storage.settings_files import (
 )
 from compactd.storage.trusted_folders import Trust, TrustFile
 
-TrustState = Literal["trusted", "changed", "missing"]
 
-
-class TrustedValue(Struct, frozen=True, kw_only=True):
-    """One setting in a folder's file."""
-
-    name: str
-    value: Raw
-    allows: str | None
-    """What trusting this setting allows, or None if an untrusted file may set it as well."""
-
-
-class TrustChange(Struct, frozen=True, kw_only=True):
-    """The result of trusting a folder, or of taking the trust back."""
-
-    path: str
-    trusted: bool
-    changed: bool
-    sha256: str | None = None
-    settings: tuple[TrustedValue, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-class ListedFolder(Struct, frozen=True, kw_only=True):
-    """A trusted folder and the current state of its file."""
-
-    trust: Trust
-    state: TrustState
-
-
-def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustChange:
+def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustResult:
     """Trust the current content of `.compactd.toml` in the folder `path`. The trust is on disk when this
     returns.
 
@@ -74,7 +46,7 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustCh
         raise InvalidParams(warnings[0], "$.path")
     digest = digest_of(found)
     changed = not dry_run and TrustFile(data).set(folder, digest, at)
-    return TrustChange(
+    return TrustResult(
         path=folder,
         trusted=not dry_run,
         changed=changed,
@@ -84,28 +56,32 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustCh
     )
 
 
-def untrust(data: Path, path: str) -> TrustChange:
+def untrust(data: Path, path: str) -> TrustResult:
     """Take the trust in the folder `path` back, even if the folder no longer exists. The change is on disk
     when this returns.
 
     `data` is the data folder. Raises `StorageFailed`, and `InvalidParams` if `path` is not absolute.
     """
     folder = _folder(path)
-    return TrustChange(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
+    return TrustResult(path=folder, trusted=False, changed=TrustFile(data).remove(folder))
 
 
-def list_trusted(data: Path) -> tuple[tuple[ListedFolder, ...], str | None]:
-    """Return (every trusted folder, sorted by path; why the list of trusted folders cannot be used, or None).
-    Reads the `.compactd.toml` of each folder. `data` is the data folder.
+def list_trusted(data: Path) -> TrustList:
+    """Return every trusted folder, sorted by path, or why the list of trusted folders cannot be used. Reads
+    the `.compactd.toml` of each folder. `data` is the data folder.
     """
     known = TrustFile(data).read()
-    return tuple(ListedFolder(trust=one, state=_state(one)) for one in known.by_path.values()), known.problem
+    folders = tuple(
+        TrustedFolder(path=one.path, sha256=one.sha256, trusted_at=one.at, state=_state(one))
+        for one in known.by_path.values()
+    )
+    return TrustList(folders=folders, problem=known.problem)
 
 
-def allowed_values(given: GivenSettings) -> tuple[TrustedValue, ...]:
+def allowed_values(given: GivenSettings) -> tuple[TrustedSetting, ...]:
     """Return the settings in `given`, each with what it allows if the user trusts the file."""
     return tuple(
-        TrustedValue(name=name, value=Raw(msgspec.json.encode(value)), allows=_allows(name, value))
+        TrustedSetting(name=name, value=Raw(msgspec.json.encode(value)), allows=_allows(name, value))
         for name in GivenSettings.__struct_fields__
         if (value := getattr(given, name)) is not None
     )
@@ -127,7 +103,7 @@ def _folder(path: str) -> str:
     return os.path.realpath(path)
 
 
-def _state(trust: Trust) -> TrustState:
+def _state(trust: Trust) -> Literal["trusted", "changed", "missing"]:
     found, warnings = read_settings_bytes(
         Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES
     )

@@ -99,13 +99,13 @@ def find(home: Path, text: str) -> TextFindings:
             unseen.append(Unseen(path=str(path), why=refused.strerror or "it could not be read"))
     places += _in_index(home, text, unseen)
     for session_id in dict.fromkeys(names.values()):
-        for copy in copies_of(home, session_id):
+        for kind, copy in copies_of(home, session_id):
             count += 1
             try:
-                if _contains_any(Path(copy.path).read_bytes(), wanted):
-                    places.append(TextPlace(where=copy.kind, path=copy.path, session_id=session_id))
+                if _contains_any(Path(copy).read_bytes(), wanted):
+                    places.append(TextPlace(where=kind, path=copy, session_id=session_id))
             except OSError as refused:
-                unseen.append(Unseen(path=copy.path, why=refused.strerror or "it could not be read"))
+                unseen.append(Unseen(path=copy, why=refused.strerror or "it could not be read"))
     return TextFindings(places=_name_sessions(places, names), unseen=tuple(unseen), files=count)
 
 

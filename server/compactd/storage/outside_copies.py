@@ -9,39 +9,37 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
+from compactd.protocol.wire import Left
 from compactd.storage import files
 from compactd.storage.hook_files import HookFiles, is_mirror
 from compactd.storage.paths import file_stem
 
-
-class Copy(Struct, frozen=True):
-    """A file outside the data folder that contains messages of a session."""
-
-    kind: Literal["export", "transcript"]
-    path: str
-
-    @property
-    def why(self) -> str:
-        """The reason, for the user, why compactd does not clean this file."""
-        if self.kind == "export":
-            return "session/export wrote this file; compactd does not change it. Delete it yourself"
-        return "the agent's own file, which it reads and may repeat: remove the text from it yourself"
+_WHY_LEFT = {
+    "export": "session/export wrote this file; compactd does not change it. Delete it yourself",
+    "transcript": "the agent's own file, which it reads and may repeat: remove the text from it yourself",
+}
+"""By kind of copy, the reason, for the user, why compactd does not clean the file."""
 
 
-def copies_of(home: Path, session_id: str) -> tuple[Copy, ...]:
-    """Return the copies of a session that exist now, exports first. `home` is the data folder. Blocks.
-    O(exports).
+def copies_of(home: Path, session_id: str) -> list[tuple[str, str]]:
+    """Return (kind, path) of the copies of a session that exist now, exports first. `home` is the data
+    folder. Blocks. O(exports).
     """
-    found = [Copy("export", path) for path in dict.fromkeys(_exports(_list(home, session_id)))]
+    found = [("export", path) for path in dict.fromkeys(_exports(_list(home, session_id)))]
     if is_mirror(session_id):
         transcript = HookFiles(home, session_id).transcript()
-        found += [Copy("transcript", str(Path(transcript).expanduser()))] if transcript else []
-    return tuple(copy for copy in found if os.path.lexists(copy.path))
+        found += [("transcript", str(Path(transcript).expanduser()))] if transcript else []
+    return [(kind, path) for kind, path in found if os.path.lexists(path)]
+
+
+def left_outside(home: Path, session_id: str) -> tuple[Left, ...]:
+    """Return what a redaction or deletion of a session leaves outside the data folder `home`. Blocks."""
+    return tuple(
+        Left(where=kind, why=_WHY_LEFT[kind], path=path) for kind, path in copies_of(home, session_id)
+    )
 
 
 def remember_export(home: Path, session_id: str, path: str) -> None:

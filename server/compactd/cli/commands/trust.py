@@ -12,7 +12,8 @@ from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line
 from compactd.protocol.errors import CompactdError
-from compactd.session.trust import TrustChange, list_trusted, trust
+from compactd.protocol.wire import TrustResult
+from compactd.session.trust import list_trusted, trust
 from compactd.storage.paths import data_folder
 
 ABOUT = """\
@@ -55,39 +56,26 @@ def list_folders(page: Page) -> int:
     """Print every folder that was trusted. Return `FAILED` if one of them is no longer trusted, or if the
     list cannot be used.
     """
-    folders, problem = list_trusted(data_folder(os.environ))
-    stale = [one for one in folders if one.state != "trusted"]
+    listed = list_trusted(data_folder(os.environ))
+    stale = [one for one in listed.folders if one.state != "trusted"]
     if page.is_json:
-        page.json(
-            {
-                "folders": [
-                    {
-                        "path": one.trust.path,
-                        "sha256": one.trust.sha256,
-                        "trusted_at": one.trust.at,
-                        "state": one.state,
-                    }
-                    for one in folders
-                ],
-                "problem": problem,
-            }
-        )
+        page.json(listed)
     else:
-        if problem is not None:
-            page.line(problem, "due")
-        elif not folders:
+        if listed.problem is not None:
+            page.line(listed.problem, "due")
+        elif not listed.folders:
             page.line("no folder is trusted")
-        for one in folders:
+        for one in listed.folders:
             told = {
                 "trusted": "trusted",
                 "changed": "changed since it was trusted: no longer trusted",
                 "missing": "its .compactd.toml is gone: no longer trusted",
             }[one.state]
-            page.line(f"{one_line(one.trust.path)}  {told}", "due" if one.state != "trusted" else "")
-    return FAILED if stale or problem is not None else DONE
+            page.line(f"{one_line(one.path)}  {told}", "due" if one.state != "trusted" else "")
+    return FAILED if stale or listed.problem is not None else DONE
 
 
-def _draw(page: Page, done: TrustChange, *, dry_run: bool) -> None:
+def _draw(page: Page, done: TrustResult, *, dry_run: bool) -> None:
     if not done.settings:
         page.line(".compactd.toml sets nothing")
     for one in done.settings:

@@ -41,6 +41,7 @@ from compactd.core.text.escape_invisible import file_name
 from compactd.core.text.quoting import neutralise
 from compactd.core.text.summary_format import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
 from compactd.protocol.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
+from compactd.protocol.wire import Cleaned, Left
 
 UNCOUNTED = -1
 """The token count of a stub whose text was changed and not yet counted."""
@@ -58,24 +59,6 @@ class Codec(Struct, frozen=True):
     """The name of the estimator that `count` uses."""
 
 
-class CleanedPlace(Struct, frozen=True, kw_only=True):
-    """A kind of stored data (messages, summaries, stubs, …) from which a redaction removed words of the
-    redacted messages."""
-
-    where: str
-    entry_ids: tuple[EntryId, ...] = ()
-
-
-class RemainingPlace(Struct, frozen=True, kw_only=True):
-    """A kind of stored data, or a file, that may still contain words of the redacted messages. No field
-    contains the words."""
-
-    where: str
-    why: str
-    entry_ids: tuple[EntryId, ...] = ()
-    path: str | None = None
-
-
 class Redaction(Struct, frozen=True, kw_only=True):
     """What a redaction changes in a journal."""
 
@@ -83,8 +66,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
     """The entries that change, by their index in the journal."""
     waiting: dict[int, Entry]
     """The changed records among those that wait to be written, by their index."""
-    cleaned: tuple[CleanedPlace, ...]
-    left: tuple[RemainingPlace, ...]
+    cleaned: tuple[Cleaned, ...]
+    left: tuple[Left, ...]
     fingerprints: tuple[str | bytes, ...]
     """What identifies the redacted messages and the rewritten summaries: ids, bytes, texts."""
 
@@ -177,7 +160,7 @@ def _recognised_strings(
 
 def _cleaned_places(
     entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
-) -> Iterator[CleanedPlace]:
+) -> Iterator[Cleaned]:
     """Return what the redaction of `entry_ids` cleaned: for each kind of stored data, the entries that were
     changed. `changed` has the new entries by their index in `entries`."""
     places: dict[str, list[EntryId]] = {
@@ -188,7 +171,7 @@ def _cleaned_places(
             ids = places.setdefault(where, [])
             if isinstance(after, Appended | Compacted | Pruned):
                 ids.append(after.id)
-    return (CleanedPlace(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
+    return (Cleaned(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
 
 
 def _differences(before: Entry, after: Entry) -> Iterator[str]:
@@ -222,7 +205,7 @@ def _remaining_places(
     entry_ids: frozenset[EntryId],
     gone: Sequence[Message],
     codec: Codec,
-) -> Iterator[RemainingPlace]:
+) -> Iterator[Left]:
     """Yield the kinds of stored data that still contain a word of the redacted messages which may be a secret
     (`possible_secrets`). Copies of messages are not examined, because they are cleaned."""
     said = (codec.encode(_without_names(message)) for message in gone)
@@ -249,12 +232,12 @@ def _remaining_places(
         is_named |= has_words(wanted, tuple(_names_in(message)))
     if others:
         why = "these messages contain a word of the redacted ones; redact them too if it reveals the secret"
-        yield RemainingPlace(where="messages", why=why, entry_ids=tuple(others))
+        yield Left(where="messages", why=why, entry_ids=tuple(others))
     if is_set:
         why = "a current or earlier system prompt, tool or setting contains a word of the redacted messages"
-        yield RemainingPlace(where="settings", why=f"{why}; only the client can replace it")
+        yield Left(where="settings", why=f"{why}; only the client can replace it")
     if is_named:
-        yield RemainingPlace(
+        yield Left(
             where="names", why="message ids, call ids and tool names stay, so that the next request is valid"
         )
 

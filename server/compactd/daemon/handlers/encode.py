@@ -24,7 +24,6 @@ from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Status
 from compactd.protocol.settings import IgnoredSetting
-from compactd.session.listing import SessionRow
 from compactd.session.session import Session
 
 if TYPE_CHECKING:
@@ -129,21 +128,6 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str
                 next=UNSET if next is None else next,
             )
         )
-    )
-
-
-def row_of(row: SessionRow) -> wire.SessionInfo:
-    """Return one row of `session/list`."""
-    return wire.SessionInfo(
-        session_id=row.session_id,
-        title=row.listed.title,
-        model=row.listed.model,
-        message_count=row.listed.message_count,
-        compactions=row.listed.compactions,
-        bytes=row.size_bytes,
-        updated_at=row.updated_at,
-        open=row.is_open,
-        working_dir=row.working_dir,
     )
 
 

@@ -7,7 +7,6 @@ import asyncio
 import msgspec
 from msgspec import UNSET, Raw
 
-from compactd.daemon.handlers import encode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
@@ -35,12 +34,7 @@ class FileHandlers(HandlerGroup):
             await self._daemon.modules.load("compactd.session.redact")
             from compactd.session.redact import redact
 
-            done = await redact(session, params.entry_ids, self._daemon.home)
-            return wire.RedactResult(
-                redacted=done.count,
-                cleaned=encode.to_wire(done.cleaned, tuple[wire.Cleaned, ...]),
-                left=encode.to_wire(done.left, tuple[wire.Left, ...]),
-            )
+            return await redact(session, params.entry_ids, self._daemon.home)
 
     async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
         """Return the files that changed between two snapshots of the work tree. Git runs in a separate
@@ -49,12 +43,7 @@ class FileHandlers(HandlerGroup):
         session = self._sessions.get(params.session_id)
         if session.snapshots is None:
             return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
-        found = await session.snapshots.difference(session, params.from_, params.to)
-        files = [
-            {name: value for name, value in msgspec.structs.asdict(one).items() if value is not None}
-            for one in found.files
-        ]
-        return encode.to_wire({**msgspec.structs.asdict(found), "files": files}, wire.DiffResult)
+        return await session.snapshots.difference(session, params.from_, params.to)
 
     async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:
         """Import a session from a file or from the given content, in a worker.

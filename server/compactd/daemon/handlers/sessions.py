@@ -111,7 +111,7 @@ class SessionHandlers(HandlerGroup):
 
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
         """Return all sessions, stored or open."""
-        return wire.ListResult(sessions=tuple(encode.row_of(row) for row in await self._sessions.list()))
+        return wire.ListResult(sessions=await self._sessions.list())
 
     async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
         """Close a session and cancel what runs in it.
@@ -127,10 +127,7 @@ class SessionHandlers(HandlerGroup):
         """Delete a session, open or stored. The result names the copies of its messages outside the data
         folder, which are not deleted.
         """
-        outside = await self._sessions.delete(params.session_id, self._daemon.home)
-        return wire.DeleteResult(
-            left=tuple(wire.Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)
-        )
+        return wire.DeleteResult(left=await self._sessions.delete(params.session_id, self._daemon.home))
 
     async def session_configure(self, params: wire.ConfigureParams, request: Request) -> wire.ConfigureResult:
         """Change a session's settings, system prompt, tools or title.

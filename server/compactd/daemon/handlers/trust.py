@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from compactd.daemon.handlers import encode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
 from compactd.protocol import wire
@@ -19,7 +18,7 @@ class TrustHandlers(HandlerGroup):
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust
 
-        def change() -> trust.TrustChange:
+        def change() -> wire.TrustResult:
             if params.trusted:
                 return trust.trust(daemon.home, params.path, daemon.now())
             return trust.untrust(daemon.home, params.path)
@@ -27,7 +26,7 @@ class TrustHandlers(HandlerGroup):
         done = await daemon.in_worker(change)
         await daemon.outside.reread(done.path)
         daemon.refresh_sessions()
-        return encode.to_wire(done, wire.TrustResult)
+        return done
 
     async def trust_list(self, params: wire.Nothing, request: Request) -> wire.TrustList:
         """Return the trusted folders. In the result, `state` says whether a folder's settings file still has
@@ -37,13 +36,4 @@ class TrustHandlers(HandlerGroup):
         await daemon.modules.load("compactd.session.trust")
         from compactd.session import trust
 
-        folders, problem = await daemon.in_worker(lambda: trust.list_trusted(daemon.home))
-        return wire.TrustList(
-            folders=tuple(
-                wire.TrustedFolder(
-                    path=one.trust.path, sha256=one.trust.sha256, trusted_at=one.trust.at, state=one.state
-                )
-                for one in folders
-            ),
-            problem=problem,
-        )
+        return await daemon.in_worker(lambda: trust.list_trusted(daemon.home))

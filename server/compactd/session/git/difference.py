@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, UnsetType
 
+from compactd.protocol.wire import FileDiff
 from compactd.session.git.program import Git
 
 CONTENT_BYTES = 256 * 1024
@@ -25,31 +26,7 @@ _SUBMODULE = "160000"
 ChangeStatus = Literal["added", "modified", "deleted"]
 
 
-class ChangedFile(Struct, frozen=True, kw_only=True):
-    """A file that differs between two trees."""
-
-    file: str
-    status: ChangeStatus
-    additions: int
-    deletions: int
-    before: str | None = None
-    """The content in the first tree, empty for a new file; None for a file that is not text or is too
-    large."""
-    after: str | None = None
-
-
-class Difference(Struct, frozen=True, kw_only=True):
-    """The files that changed, or the reason why that is not known."""
-
-    files: tuple[ChangedFile, ...] = ()
-    root: str | None = None
-    reason: str | None = None
-    hidden: tuple[str, ...] = ()
-    """Files that git ignores and that changed since the earlier of the two snapshots. Snapshots do not
-    contain such files."""
-
-
-def difference(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
+def difference(git: Git, before: str, after: str) -> tuple[FileDiff, ...]:
     """Return the files that differ between the git trees with the names `before` and `after`, sorted by path.
     Raises `NoTree` if git fails.
     """
@@ -64,7 +41,7 @@ def difference(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
     wanted = [name for _, old, new, path in sides if path in counts for name in (old, new) if name]
     texts = _contents(git, wanted)
     return tuple(
-        ChangedFile(
+        FileDiff(
             file=path.decode("utf-8", "replace"),
             status=status,
             additions=(counts.get(path) or (0, 0))[0],
@@ -76,10 +53,13 @@ def difference(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
     )
 
 
-def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | None:
+def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | UnsetType:
+    """Return the content of one side, which is empty if the file does not exist there. Return `UNSET` for a
+    file that is not text or is too large.
+    """
     if not is_text:
-        return None
-    return texts.get(name) if name else ""
+        return UNSET
+    return texts.get(name, UNSET) if name else ""
 
 
 def _sides(shown: bytes) -> Iterator[tuple[ChangeStatus, str, str, bytes]]:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compactd._runtime.programs import find_program, is_inside, project_root, safe_entries
-from compactd.session.git.difference import ChangedFile, difference
+from compactd.protocol.wire import FileDiff
+from compactd.session.git.difference import difference
 from compactd.session.git.program import DEADLINE_S, Git
 from compactd.session.git.work_tree import NoTree, WorkTree, work_tree_of
 
@@ -74,7 +75,7 @@ class GitTrees:
             git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=given)
             return git.run("write-tree", "--missing-ok").decode("ascii").strip()
 
-    def difference(self, before: str, after: str, working_dir: str) -> tuple[ChangedFile, ...]:
+    def difference(self, before: str, after: str, working_dir: str) -> tuple[FileDiff, ...]:
         """Return the files that differ between two snapshots, sorted by path. `before` and `after` are names
         that `snapshot` returned. Raises `NoTree`.
         """

@@ -264,13 +264,13 @@ class Daemon:
             return
         head = encode(_EventHead(session_id=session_id, seq=seq))
         body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
-        self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
+        self._connection.out.notify_body(body, droppable=isinstance(event, DROPPABLE))
         if isinstance(event, CompactionEvent):
             session = self.sessions.open.get(session_id)
             running = None if session is None else session.operation
             # A compaction of another process is not shown, nor one whose request has a progress token.
             if running is not None and not running.is_shown:
-                self._connection.show_compaction(session_id, event)
+                self._connection.editor.show_compaction(session_id, event)
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
         """Send a request to the client and return its answer. Raises `ClientFailed`."""
@@ -280,7 +280,7 @@ class Daemon:
         if self._connection is None:
             raise ClientFailed("there is no client", is_gone=True)
         try:
-            return await self._connection.request(method, params, timeout_s)
+            return await self._connection.out.request(method, params, timeout_s)
         except ClientError as error:
             raise ClientFailed(f"the client answered with an error: {error.error.message}") from None
         except TimeoutError:
@@ -329,7 +329,7 @@ class Daemon:
     def notice(self, text: str) -> None:
         """Show one line in the editor's log. Other clients get nothing."""
         if self._connection is not None:
-            self._connection.log_message(3, text)
+            self._connection.editor.log_message(3, text)
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """Run `work` in a worker thread and return its result."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.overflow.classify import FailureReport, classify
-from compactd.daemon.rpc.envelope import Envelope, RejectedBody, read_envelope
+from compactd.daemon.rpc.envelope import Envelope, read_envelope
 from compactd.daemon.rpc.framing import Fault, Frame, Framer
 from compactd.formats.files.detect import read
 from compactd.formats.messages.base import read_messages
@@ -49,7 +49,7 @@ def _frames(data: bytes, size: int) -> list[object]:
 
 def wire(data: bytes) -> None:
     """A body of JSON-RPC: a request, or an answer that says what is wrong with it."""
-    assert isinstance(read_envelope(data), Envelope | RejectedBody)
+    assert isinstance(read_envelope(data), Envelope | Fault)
 
 
 def messages(data: bytes) -> None:

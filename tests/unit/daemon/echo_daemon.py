@@ -188,7 +188,7 @@ class Echo:
         for _ in range(params.spin):
             pass
         if params.before:
-            self.connection.notify("test/before", Nothing())
+            self.connection.out.notify("test/before", Nothing())
         if params.after:
             request.after(self._tell_after)
         if params.wake:
@@ -199,19 +199,19 @@ class Echo:
 
     def _tell_after(self) -> None:
         assert self.connection is not None
-        self.connection.notify("test/after", Nothing())
+        self.connection.out.notify("test/after", Nothing())
 
     async def _sleep(self, params: SleepParams, request: Request) -> Reply:
         assert self.connection is not None
         event = self._sleepers[params.session_id] = asyncio.Event()
         request.progress(0.5, "halfway")
-        self.connection.notify("test/asleep", Text(text=params.session_id))
+        self.connection.out.notify("test/asleep", Text(text=params.session_id))
         while not event.is_set():
             try:
                 await event.wait()
             except asyncio.CancelledError:
                 if not params.deaf:
-                    self.connection.notify("test/cancelled", Text(text=params.session_id))
+                    self.connection.out.notify("test/cancelled", Text(text=params.session_id))
                     raise
         return Text(text=params.session_id)
 
@@ -222,7 +222,7 @@ class Echo:
     async def _ask(self, params: AskParams) -> Reply:
         assert self.connection is not None
         try:
-            result = await self.connection.request("tool/execute", Nothing(), params.timeout_s)
+            result = await self.connection.out.request("tool/execute", Nothing(), params.timeout_s)
         except (TimeoutError, ConnectionError) as error:
             return Text(text=type(error).__name__)
         return Text(text=bytes(result).decode())
@@ -230,7 +230,7 @@ class Echo:
     def _flood(self, params: FloodParams) -> Reply:
         assert self.connection is not None
         body = b'{"jsonrpc":"2.0","method":"test/drop","params":"%b"}' % (b"x" * params.size_bytes)
-        sent = sum(self.connection.notify_body(body, params.droppable) for _ in range(params.count))
+        sent = sum(self.connection.out.notify_body(body, params.droppable) for _ in range(params.count))
         return FloodResult(sent=sent, dropped=params.count - sent)
 
 

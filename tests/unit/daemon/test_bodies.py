@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
-from compactd.daemon.rpc.envelope import Envelope, RejectedBody, read_envelope
+from compactd.daemon.rpc.envelope import Envelope, read_envelope
+from compactd.daemon.rpc.framing import Fault
 from compactd.daemon.rpc.json_depth import DEPTH_LIMIT
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.surrogates import encode_detail, without_lone_surrogates
@@ -29,7 +30,7 @@ def params_of(body: bytes) -> bytes:
 def rejection(body: bytes) -> tuple[int, bytes]:
     """The code and id of the answer to a body that is no message."""
     rejected = read_envelope(body)
-    assert isinstance(rejected, RejectedBody), rejected
+    assert isinstance(rejected, Fault), rejected
     return rejected.code, rejected.id
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.daemon.rpc.checked_body import CheckedBody
+from compactd.daemon.rpc.checked_body import BodyCheck
 from compactd.daemon.rpc.framing import Framer
 from compactd.daemon.rpc.reader import PipeReader
 from compactd.daemon.rpc.writer import PipeWriter
@@ -65,8 +65,8 @@ class Taken:
             if frame is None:
                 self.ended.set_result(None)
                 break
-            assert isinstance(frame, bytes | bytearray | CheckedBody)
-            self.bodies.append(bytes(frame.text if isinstance(frame, CheckedBody) else frame))
+            assert isinstance(frame, bytes | bytearray | BodyCheck)
+            self.bodies.append(bytes(frame.text if isinstance(frame, BodyCheck) else frame))
             self.threads.append("compactd-reader" in self.new_threads())
             if len(self.bodies) == self._wanted and not self._count.done():
                 self._count.set_result(None)

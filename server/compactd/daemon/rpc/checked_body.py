@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 
-from msgspec import Struct
-
 from compactd.daemon.rpc.json_depth import DepthCheck
 
 LARGE_BYTES = 1 << 20
@@ -16,37 +14,24 @@ LARGE_BYTES = 1 << 20
 _SLICE_BYTES = 1 << 20
 
 
-class CheckedBody(Struct, frozen=True):
-    """A large body and the results of its check."""
-
-    text: bytes | bytearray
-    is_utf8: bool
-    is_too_deep: bool
-    """True if the body is nested deeper than `DEPTH_LIMIT`. Only meaningful for valid JSON."""
-
-
-RequestBody = bytes | bytearray | CheckedBody
-
-
 class BodyCheck:
-    """A check of one body, done piece by piece while the body arrives."""
+    """A large body and its check, which is done piece by piece while the body arrives."""
 
     def __init__(self, text: bytearray) -> None:
         self.text = text
         """The bytes that have arrived so far. The framer appends to this object."""
-        self._depth = DepthCheck()
-        self._utf8 = Utf8Check()
+        self.depth = DepthCheck()
+        self.utf8 = Utf8Check()
 
-    def check_new(self) -> None:
-        """Check the bytes that arrived since the last call. O(new bytes)."""
-        self._depth.check_new(self.text, is_all=False)
-        self._utf8.check_new(self.text, is_all=False)
+    def check_new(self, *, is_all: bool) -> None:
+        """Check the bytes that arrived since the last call. `is_all` says that the body is complete.
+        O(new bytes).
+        """
+        self.depth.check_new(self.text, is_all=is_all)
+        self.utf8.check_new(self.text, is_all=is_all)
 
-    def finish(self) -> CheckedBody:
-        """Return the complete body with the results of the check. O(bytes since the last `check_new`)."""
-        self._depth.check_new(self.text, is_all=True)
-        self._utf8.check_new(self.text, is_all=True)
-        return CheckedBody(self.text, self._utf8.is_valid, self._depth.is_too_deep)
+
+RequestBody = bytes | bytearray | BodyCheck
 
 
 class Utf8Check:

@@ -14,15 +14,14 @@ from time import perf_counter
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from compactd.daemon.lsp.editor import Editor
-from compactd.daemon.lsp.progress import CompactionEvent
-from compactd.daemon.rpc.checked_body import CheckedBody
+from compactd.daemon.rpc.checked_body import BodyCheck
 from compactd.daemon.rpc.dispatch import Dispatcher
-from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, RejectedBody, read_envelope
+from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, read_envelope
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
-from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object, shape_data
+from compactd.daemon.rpc.outgoing import CancelParams, ErrorObject, MessageSender, error_object, shape_data
 from compactd.daemon.rpc.output_closed import watch_output
 from compactd.daemon.rpc.reader import PipeReader
 from compactd.daemon.rpc.request import Request
@@ -45,10 +44,6 @@ _FLUSH_S = 5.0  # the wait for the client to read, after `exit` or the parent's 
 Ending = Literal["input", "exit", "broken", "parent"]
 
 _log = logging.getLogger("compactd.rpc")
-
-
-class _CancelParams(Struct, frozen=True):
-    id: Raw
 
 
 class Connection:
@@ -77,14 +72,16 @@ class Connection:
         self._framer = Framer(frame_limit_bytes)
         self._writer = PipeWriter(fds[1], self._loop, self._on_client_gone)
         self._reader = PipeReader(fds[0], self._framer, self._loop, self._pump)
-        self._out = MessageSender(self._writer, self._framer)
-        self._calls = Dispatcher(service, self._out, self._pause, cancel_s)
-        self._editor = Editor(service, self._out, self._calls, self._on_parent_gone)
+        self.out = MessageSender(self._writer, self._framer)
+        """The messages to the client."""
+        self._calls = Dispatcher(service, self.out, self._pause, cancel_s)
+        self.editor = Editor(service, self.out, self._calls, self._on_parent_gone)
+        """The part of the protocol that only editors use (LSP)."""
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
             "exit": self._on_exit,
             "$/cancelRequest": self._on_cancel,
-            **self._editor.acts,
+            **self.editor.acts,
         }
         self._ended: asyncio.Future[Ending] = self._loop.create_future()
         self._is_halted = False  # true while a new task must run first, and after the end
@@ -98,30 +95,10 @@ class Connection:
         """
         self._reader.start()
         ending = await self._ended
-        self._out.close()
+        self.out.close()
         await self._calls.finish(0.0 if ending == "exit" else self._drain_s)
         await self._flush(_FLUSH_S if ending in ("exit", "parent") else None)
         return 1 if ending == "broken" or (ending == "exit" and not self._is_shut) else 0
-
-    # --- for the rest of the daemon -----------------------------------------------------------------
-
-    def notify(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool:
-        """Send a notification to the client. Return false if it was dropped.
-
-        A droppable notification is dropped while more than `UNSENT_LIMIT_BYTES` wait for the client. Others
-        are never dropped.
-        """
-        return self._out.notify(method, params, droppable)
-
-    def notify_body(self, body: bytes, droppable: bool = False) -> bool:
-        """Send a notification, as `notify` does. `body` is the whole message as JSON."""
-        return self._out.notify_body(body, droppable)
-
-    async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
-        """Send a request to the client and return its result. Raises `ClientError` if the client answers with
-        an error, `TimeoutError`, and `ConnectionError` if the client is gone.
-        """
-        return await self._out.request(method, params, timeout_s)
 
     def watch_client(self) -> None:
         """Start to watch the output: `client_gone` is then called as soon as the client closes it, even if
@@ -130,14 +107,6 @@ class Connection:
         if not self._is_watched:
             self._is_watched = True
             watch_output(self._fd_out, self._on_client_gone, self._loop)
-
-    def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
-        """Show a line (1 error, 2 warning, 3 info, 4 log) in an editor's log. Other clients get nothing."""
-        self._editor.log_message(type, text)
-
-    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
-        """Show a compaction's progress in an editor that supports it."""
-        self._editor.show_compaction(session_id, event)
 
     # --- messages, in their order -------------------------------------------------------------------
 
@@ -181,31 +150,29 @@ class Connection:
         self._is_halted = self._ended.done()
         self._pump()
 
-    def _on_frame(self, frame: Frame | CheckedBody | None) -> None:
+    def _on_frame(self, frame: Frame | BodyCheck | None) -> None:
         if frame is None:
             self._end("broken" if self._framer.broken else "input")
-        elif isinstance(frame, Fault):
-            data = shape_data(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
-            self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
-            message = read_envelope(frame)
-            if isinstance(message, RejectedBody):
-                data = shape_data(message.code, {})
-                self._out.refuse(message.id, ErrorObject(message.code, message.message, data))
+            message = frame if isinstance(frame, Fault) else read_envelope(frame)
+            if isinstance(message, Fault):
+                sizes = {"limit_bytes": message.limit_bytes, "size_bytes": message.size_bytes}
+                error = ErrorObject(message.code, message.message, shape_data(message.code, sizes))
+                self.out.refuse(message.id, error)
             else:
                 self._on_message(message)
-        if self._out.is_held and frame is not None:
-            self._out.open()
+        if self.out.is_held and frame is not None:
+            self.out.open()
 
     def _on_message(self, message: Envelope) -> None:
         name = message.method
-        if self._out.is_held and name != "initialize":
-            self._out.open()
+        if self.out.is_held and name != "initialize":
+            self.out.open()
         if name is UNSET:
-            if not self._out.take_response(message):
-                self._editor.take_response(message)
+            if not self.out.take_response(message):
+                self.editor.take_response(message)
             return
-        request = Request(bytes(message.id) if message.id is not UNSET else None, name, self._out.notify)
+        request = Request(bytes(message.id) if message.id is not UNSET else None, name, self.out.notify)
         if self._is_shut and request.id is not None and name != "exit":
             self._calls.refuse(
                 request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down and accepts only `exit`")
@@ -232,7 +199,7 @@ class Connection:
 
     def _on_cancel(self, request: Request, params: Raw | UnsetType) -> None:
         try:
-            id = msgspec.json.decode(b"{}" if params is UNSET else params, type=_CancelParams).id
+            id = msgspec.json.decode(b"{}" if params is UNSET else params, type=CancelParams).id
         except msgspec.ValidationError:
             _log.info("a $/cancelRequest without an id was ignored")
         else:

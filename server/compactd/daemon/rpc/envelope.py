@@ -10,8 +10,8 @@ import logging
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from compactd.daemon.rpc.checked_body import CheckedBody, RequestBody, is_utf8
-from compactd.daemon.rpc.framing import PARSE_ERROR
+from compactd.daemon.rpc.checked_body import BodyCheck, RequestBody, is_utf8
+from compactd.daemon.rpc.framing import PARSE_ERROR, Fault
 from compactd.daemon.rpc.ids import NULL_ID, SNIFFED_BYTES, is_id, sniff_id
 from compactd.daemon.rpc.json_depth import DEPTH_LIMIT, is_too_deep
 from compactd.daemon.rpc.surrogates import without_lone_surrogates
@@ -35,14 +35,6 @@ class Envelope(Struct):
     error: Raw | UnsetType = UNSET
 
 
-class RejectedBody(Struct, frozen=True):
-    """The error answer to a body that is not a valid message."""
-
-    code: int
-    message: str
-    id: bytes = NULL_ID
-
-
 class _Loose(Struct):
     id: Raw | UnsetType = UNSET
 
@@ -52,36 +44,38 @@ _decode = msgspec.json.Decoder(Envelope).decode
 _decode_loose = msgspec.json.Decoder(_Loose).decode
 
 
-def read_envelope(body: RequestBody) -> Envelope | RejectedBody:
-    """Decode the message in `body`. Its `Raw` fields share the body's memory: copy what you keep."""
-    text = body.text if isinstance(body, CheckedBody) else body
+def read_envelope(body: RequestBody) -> Envelope | Fault:
+    """Decode the message in `body`, or return the error that its sender gets. The `Raw` fields of the message
+    share the body's memory: copy what you keep.
+    """
+    text = body.text if isinstance(body, BodyCheck) else body
     try:
         envelope = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _repair(text, error)
     # msgspec does not check the contents of `Raw` fields (0.22, tried 2026-11).
-    if not (body.is_utf8 if isinstance(body, CheckedBody) else body.isascii() or is_utf8(body)):
-        return RejectedBody(PARSE_ERROR, "the message is not valid UTF-8")
-    if body.is_too_deep if isinstance(body, CheckedBody) else is_too_deep(body):
+    if not (body.utf8.is_valid if isinstance(body, BodyCheck) else body.isascii() or is_utf8(body)):
+        return Fault(PARSE_ERROR, "the message is not valid UTF-8")
+    if body.depth.is_too_deep if isinstance(body, BodyCheck) else is_too_deep(body):
         return _too_deep(text)
     return _check(envelope)
 
 
-def _check(envelope: Envelope) -> Envelope | RejectedBody:
+def _check(envelope: Envelope) -> Envelope | Fault:
     id = NULL_ID
     if envelope.id is not UNSET:
         id = bytes(envelope.id)
         if not is_id(id):
-            return RejectedBody(INVALID_REQUEST, "`id` must be a string, a number or null")
+            return Fault(INVALID_REQUEST, "`id` must be a string, a number or null")
     if envelope.jsonrpc != "2.0":
-        return RejectedBody(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
+        return Fault(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
     if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
         text = "the message is neither a request nor a response: it has no `method`, `result` or `error`"
-        return RejectedBody(INVALID_REQUEST, text, id)
+        return Fault(INVALID_REQUEST, text, id)
     return envelope
 
 
-def _repair(body: bytes | bytearray, error: Exception) -> Envelope | RejectedBody:
+def _repair(body: bytes | bytearray, error: Exception) -> Envelope | Fault:
     """Try again to read a body that msgspec refused: without a byte order mark, and without lone surrogates.
     Otherwise return the error answer that fits.
     """
@@ -91,26 +85,26 @@ def _repair(body: bytes | bytearray, error: Exception) -> Envelope | RejectedBod
         return _too_deep(body)
     if isinstance(error, msgspec.ValidationError):
         if body.lstrip().startswith(b"["):
-            return RejectedBody(INVALID_REQUEST, "batches are not supported: send one message at a time")
+            return Fault(INVALID_REQUEST, "batches are not supported: send one message at a time")
         try:
             raw = _decode_loose(body).id
         except msgspec.ValidationError:
-            return RejectedBody(INVALID_REQUEST, "a message must be a JSON object")
+            return Fault(INVALID_REQUEST, "a message must be a JSON object")
         except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # after the field with the wrong type
-            return RejectedBody(PARSE_ERROR, f"the message is not JSON: {broken}")
+            return Fault(PARSE_ERROR, f"the message is not JSON: {broken}")
         except RecursionError:
             return _too_deep(body)
         id = bytes(raw) if raw is not UNSET else NULL_ID
-        return RejectedBody(INVALID_REQUEST, str(error), id if is_id(id) else NULL_ID)
+        return Fault(INVALID_REQUEST, str(error), id if is_id(id) else NULL_ID)
     if isinstance(error, msgspec.DecodeError) and (mended := without_lone_surrogates(body)) is not None:
         _warn_of_surrogates(len(body))
         return read_envelope(mended)
-    return RejectedBody(PARSE_ERROR, f"the message is not JSON: {error}")
+    return Fault(PARSE_ERROR, f"the message is not JSON: {error}")
 
 
-def _too_deep(body: bytes | bytearray) -> RejectedBody:
+def _too_deep(body: bytes | bytearray) -> Fault:
     id = sniff_id(body[:SNIFFED_BYTES])
-    return RejectedBody(LimitExceeded.code, f"the message is nested deeper than {DEPTH_LIMIT} levels", id)
+    return Fault(LimitExceeded.code, f"the message is nested deeper than {DEPTH_LIMIT} levels", id)
 
 
 def _warn_of_surrogates(size_bytes: int) -> None:

@@ -48,7 +48,9 @@ class AnsweredWithError(Exception):
         self.error = error
 
 
-class _CancelParams(Struct, frozen=True):
+class CancelParams(Struct, frozen=True):
+    """The params of `$/cancelRequest`."""
+
     id: Raw
 
 
@@ -89,7 +91,7 @@ class MessageSender:
         """Send a notification, as `notify` does. `body` is the whole message as JSON."""
         if droppable and self._writer.unsent_bytes > UNSENT_LIMIT_BYTES:
             return False
-        self._send_own(body)
+        self.send_body(body)
         return True
 
     async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
@@ -105,13 +107,13 @@ class MessageSender:
         id = b'"compactd-%d"' % self._count
         asked = asyncio.get_running_loop().create_future()
         self._asked[id] = asked
-        self._send_own(
+        self.send_body(
             b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (id, encode(method), encode(params))
         )
         try:
             return await asyncio.wait_for(asked, timeout_s)
         except (TimeoutError, asyncio.CancelledError):
-            self.notify("$/cancelRequest", _CancelParams(Raw(id)))
+            self.notify("$/cancelRequest", CancelParams(Raw(id)))
             raise
         finally:
             del self._asked[id]
@@ -147,9 +149,6 @@ class MessageSender:
 
     def send_body(self, body: bytes) -> None:
         """Send a notification or a request of the daemon. `body` is the whole message as JSON."""
-        self._send_own(body)
-
-    def _send_own(self, body: bytes) -> None:
         if self.is_held:
             self._early.append(body)
         else:

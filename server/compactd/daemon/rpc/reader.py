@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from compactd.daemon.rpc.checked_body import LARGE_BYTES, BodyCheck, CheckedBody
+from compactd.daemon.rpc.checked_body import LARGE_BYTES, BodyCheck
 from compactd.daemon.rpc.framing import Frame, Framer
 
 READ_BYTES = 1 << 16
@@ -39,7 +39,7 @@ class PipeReader:
         self._framer = framer
         self._loop = loop
         self._ready = ready
-        self.frames: deque[Frame | CheckedBody | None] = deque()
+        self.frames: deque[Frame | BodyCheck | None] = deque()
         self._check: BodyCheck | None = None
         self._size = READ_BYTES
         self._is_reading = False
@@ -108,11 +108,13 @@ class PipeReader:
         for frame in self._framer.feed(data) if data else self._framer.end():
             # Larger messages than one read are bytearrays.
             if isinstance(frame, bytearray) and len(frame) > LARGE_BYTES:
-                self.frames.append(self._check_of(frame).finish())
+                check = self._check_of(frame)
+                check.check_new(is_all=True)
+                self.frames.append(check)
             else:
                 self.frames.append(frame)
         if len(self._framer.incomplete) > LARGE_BYTES:
-            self._check_of(self._framer.incomplete).check_new()
+            self._check_of(self._framer.incomplete).check_new(is_all=False)
         else:
             self._check = None
 

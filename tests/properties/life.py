@@ -110,7 +110,9 @@ class Life:
             files_read=files[0],
             files_modified=files[1],
         )
-        taken = turns.end(self.session, new)[0] if ends_turn else self.session.append(new)
+        taken = self.session.append(new)
+        if ends_turn:
+            turns.emit_end(self.session, taken, new.stop_reason)
         assert len(taken.intake.entry_ids) == len(messages)
         acknowledged = zip(taken.intake.entry_ids, (bytes(raw) for _, raw in read), strict=True)
         self.said.update(acknowledged)

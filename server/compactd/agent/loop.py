@@ -355,7 +355,7 @@ class AgentLoop:
                     ),
                 )
                 if not done.retry:
-                    if not done.verdict.overflow:
+                    if not done.overflow:
                         raise
                     floor = None if done.floor is None else msgspec.structs.asdict(done.floor)
                     standing = session.budget_status()

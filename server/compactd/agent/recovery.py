@@ -20,6 +20,7 @@ from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.usage import context_size
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Floor, OverflowDetected
+from compactd.protocol.wire import ErrorResult
 from compactd.session.session import Session
 from compactd.session.slot import Progress
 
@@ -59,23 +60,6 @@ class FailedRequest(Struct, frozen=True, kw_only=True):
     """The provider's word for why the answer ended, if there was an answer."""
 
 
-class RecoveryOutcome(Struct, frozen=True, kw_only=True):
-    """What a failure was, what compactd did about it, and what the client should do."""
-
-    verdict: Verdict
-    """The kind of the failure."""
-    retry: bool
-    """Whether the client should send the turn again now."""
-    reason: str
-    """What to do and why, for a person."""
-    compaction: CompactionResult | None = None
-    """The compaction that was done; None if there was none."""
-    max_output_tokens: int | None = None
-    """The highest output limit for the next attempt. None means: unchanged."""
-    floor: Floor | None = None
-    """The tokens that no compaction can remove; given only if nothing makes the request fit."""
-
-
 def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | None = None) -> Verdict:
     """Return what kind of failure this is, by its text, the request's size and the model's window. O(text).
 
@@ -107,9 +91,7 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
     )
 
 
-async def recover(
-    session: Session, failed: FailedRequest, progress: Progress | None = None
-) -> RecoveryOutcome:
+async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> ErrorResult:
     """Return whether a failed model request can be sent again, and why. If the request was too long, first
     compact the session, or name a lower output limit with which the request fits.
 
@@ -128,9 +110,8 @@ async def recover(
     if verdict.fix == "lower_output":
         return _lower_output(session, verdict)
     if verdict.fix != "compact":
-        return RecoveryOutcome(
-            verdict=verdict, retry=False, reason=_REASONS.get(verdict.fix, _REASONS["none"])
-        )
+        reason = _REASONS.get(verdict.fix, _REASONS["none"])
+        return ErrorResult(overflow=verdict.overflow, kind=verdict.kind, retry=False, reason=reason)
     return await _shrink_request(session, verdict, progress)
 
 
@@ -142,45 +123,41 @@ _REASONS = {
 """What the client should do if neither a compaction nor a lower output limit helps, by `Verdict.fix`."""
 
 
-def _lower_output(session: Session, verdict: Verdict) -> RecoveryOutcome:
+def _lower_output(session: Session, verdict: Verdict) -> ErrorResult:
     """Return the result that names the output limit with which the request fits; `retry: false` if that limit
     is unknown."""
+    answer = partial(ErrorResult, overflow=verdict.overflow, kind=verdict.kind)
     standing = session.budget_status()
     most = verdict.limit
     if verdict.overflow:
         whole = verdict.limit or standing.window
         most = None if whole is None else whole - (verdict.input or standing.used)
     if most is None:
-        return RecoveryOutcome(
-            verdict=verdict, retry=False, reason="The requested output is too large: lower max_tokens."
-        )
-    return RecoveryOutcome(
-        verdict=verdict,
+        return answer(retry=False, reason="The requested output is too large: lower max_tokens.")
+    return answer(
         retry=True,
         reason=f"The requested output is too large: send the request again with max_tokens {max(1, most):,}.",
         max_output_tokens=max(1, most),
     )
 
 
-async def _shrink_request(session: Session, verdict: Verdict, progress: Progress | None) -> RecoveryOutcome:
+async def _shrink_request(session: Session, verdict: Verdict, progress: Progress | None) -> ErrorResult:
     """Compact the session so that the next request is smaller than the rejected one. Return whether the
     client should send the next request, with the reason."""
     from compactd.compaction.dry_run import floor_of
     from compactd.compaction.run import compact
 
+    answer = partial(ErrorResult, overflow=verdict.overflow, kind=verdict.kind)
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
     )
     if not session.resolved.settings.enabled:
-        return RecoveryOutcome(
-            verdict=verdict, retry=False, reason="Compaction is disabled for this session."
-        )
+        return answer(retry=False, reason="Compaction is disabled for this session.")
     session.overflow_attempts += 1
     if session.overflow_attempts > ATTEMPTS:
         floor = await floor_of(session)
-        return RecoveryOutcome(
-            verdict=verdict,
+        return answer(
             retry=False,
             reason=f"the request cannot fit: {ATTEMPTS} smaller requests were rejected too. Shorten the "
             "newest request, offer fewer tools, or choose a model with a larger window.",
@@ -192,20 +169,18 @@ async def _shrink_request(session: Session, verdict: Verdict, progress: Progress
     except CannotFit as error:
         smallest = await _compact_to_floor(session, error, sent, progress)
         if smallest is None:
-            return RecoveryOutcome(verdict=verdict, retry=False, reason=error.message, floor=floor_in(error))
+            return answer(retry=False, reason=error.message, floor=floor_in(error))
         result = smallest
     session.last_sent_epoch = session.state.epoch
     if not result.compacted:
-        return RecoveryOutcome(
-            verdict=verdict,
+        return answer(
             retry=False,
             reason=f"no compaction makes the request smaller: {result.reason}",
             compaction=result,
             floor=await floor_of(session),
         )
     most = session.budget_status().budget.max_output.value
-    return RecoveryOutcome(
-        verdict=verdict,
+    return answer(
         retry=True,
         reason=f"The conversation was compacted ({result.tokens_before:,} → {result.tokens_after:,} tokens): "
         "send the turn again.",

@@ -110,13 +110,6 @@ def append_own(session: Session, record: dict[str, object]) -> AppendOutcome:
     return session.append(AppendRequest(read=((message, raw),), tokens=(session.count_message(message),)))
 
 
-def end(session: Session, new: AppendRequest) -> tuple[AppendOutcome, bool]:
-    """Append `new`: a model's answer, possibly with the results of its tool calls. Return (what was appended,
-    whether the answer shows that the window was full)."""
-    taken = session.append(new)
-    return taken, emit_end(session, taken, new.stop_reason)
-
-
 def emit_end(
     session: Session, taken: AppendOutcome, stop_reason: str | None, turn_id: str | None = None
 ) -> bool:

@@ -19,7 +19,7 @@ from compactd.core.history.state import SessionState
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.files.session_file import MessageLine, SessionFile
 from compactd.formats.files.session_formats import WRITABLE
-from compactd.formats.files.write import describe_losses
+from compactd.formats.files.write import Written, describe_losses
 from compactd.formats.files.write import write as write_file
 from compactd.formats.messages.base import RENDERABLE, render
 from compactd.formats.messages.neutral_out import encode_message
@@ -53,14 +53,6 @@ _REPAIR_SENTENCES = {
     "renamed_call": "tool call id that was already in use: a suffix was added",
     "empty_message": "message without content: left out",
 }
-
-
-class Exported(Struct, frozen=True, kw_only=True):
-    """An exported session as bytes."""
-
-    data: bytes
-    """The exported text in UTF-8."""
-    warnings: tuple[str, ...]
 
 
 class ExportSource(Struct, frozen=True, kw_only=True):
@@ -107,7 +99,7 @@ def export_source(session: Session) -> ExportSource:
     )
 
 
-def export_session(of: ExportSource, format: str) -> Exported:
+def export_session(of: ExportSource, format: str) -> Written:
     """Return the session as bytes in `format`, one of `FORMATS`. O(bytes).
 
     - `compactd`: the journal, with every entry.
@@ -119,19 +111,18 @@ def export_session(of: ExportSource, format: str) -> Exported:
     """
     if format in WRITABLE:
         file, names = _as_file(of, format)
-        written = write_file(file, format, names)
-        return Exported(data=written.data, warnings=written.warnings)
+        return write_file(file, format, names)
     if format == "compactd":
         lines = (encode_record(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
-        return Exported(data=b"".join(lines), warnings=())
+        return Written(data=b"".join(lines), warnings=())
     if format == "neutral":
         messages = [
             Raw(encode_message(item.message)) if item.source is None else item.source for item in of.items
         ]
-        return Exported(data=_body(of, format, of.system, messages, of.raw_tools), warnings=())
+        return Written(data=_body(of, format, of.system, messages, of.raw_tools), warnings=())
     projection = project(of.items, Chars4())  # the token counts of an export are not used
     made = render(format, of.system, of.tools, projection, of.model)
-    return Exported(
+    return Written(
         data=_body(of, format, made.system, made.messages, made.tools or ()),
         warnings=(*_describe_repairs(projection.repairs), *_find_losses(of, made.messages, format)),
     )

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
 from compactd.core.history.append import AppendRequest, Report, plan_append
@@ -42,7 +41,7 @@ from compactd.formats.files.source import read_source
 from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import CompactionResult, Message
-from compactd.protocol.settings import IgnoredSetting
+from compactd.protocol.wire import ImportResult
 from compactd.session.follower import decode_entries
 from compactd.session.host import SessionHost
 from compactd.session.import_filter import ImportFilter
@@ -65,28 +64,9 @@ _MESSAGES_PER_REPORT = 500
 """The number of messages between two progress reports."""
 
 
-class Imported(Struct, frozen=True, kw_only=True):
-    """The session that was made from a file."""
-
-    session: Session
-    format: str
-    warnings: tuple[str, ...]
-    ignored: tuple[IgnoredSetting, ...]
-    """Settings in the file that were not applied."""
-
-
-class _NewSession(Struct, frozen=True, kw_only=True):
-    """An imported session that exists only in memory and is not stored yet."""
-
-    session: Session
-    format: str
-    warnings: tuple[str, ...]
-    ignored: tuple[IgnoredSetting, ...]
-
-
 async def import_session(
     sessions: Sessions, source: str | bytes, format: str | None, tell: TellProgress, home: Path
-) -> Imported:
+) -> ImportResult:
     """Create a session from `source`, which is a path or the content of a session file. The session is on
     disk when this returns.
 
@@ -97,22 +77,23 @@ async def import_session(
     """
     session_id = secrets.token_hex(8)
 
-    def made() -> _NewSession:
+    def made() -> tuple[Session, ImportResult]:
         data = _read_file(source) if isinstance(source, str) else source
-        done = _make_session(sessions.world, session_id, data, _plain(format), tell)
-        return msgspec.structs.replace(done, warnings=(*done.warnings, *_find_redacted(done.session, home)))
+        session, result = _make_session(sessions.world, session_id, data, _plain(format), tell)
+        warnings = (*result.warnings, *_find_redacted(session, home))
+        return session, msgspec.structs.replace(result, warnings=warnings)
 
-    new = await sessions.world.in_worker(made)
+    session, result = await sessions.world.in_worker(made)
     tell(0.9, "writing")
-    adopting = asyncio.ensure_future(sessions.adopt(new.session))
+    adopting = asyncio.ensure_future(sessions.adopt(session))
     try:
-        session = await asyncio.shield(adopting)
+        await asyncio.shield(adopting)
     except asyncio.CancelledError:
         await asyncio.wait((adopting,))
         if adopting.exception() is None:
             await sessions.delete(session_id)  # the client never learnt its id
         raise
-    return Imported(session=session, format=new.format, warnings=new.warnings, ignored=new.ignored)
+    return result
 
 
 def _plain(format: str | None) -> str | None:
@@ -130,7 +111,8 @@ def _read_file(path: str) -> bytes:
 
 def _make_session(
     world: SessionHost, session_id: str, data: bytes, format: str | None, tell: TellProgress
-) -> _NewSession:
+) -> tuple[Session, ImportResult]:
+    """Return a session that exists only in memory, and what the client is told about it."""
     if not data.strip():
         raise InvalidParams("the file or content is empty", "$.content")
     tell(0.05, "reading")
@@ -139,7 +121,7 @@ def _make_session(
         filter = ImportFilter(world)
         own = _from_journal(world, session_id, data, filter, warnings)
         if own is not None:
-            return _finish_session(own, "compactd", filter, warnings)
+            return own, _result_of(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
         raise InvalidParams(f"the file contains no messages that could be read as {file.format}", "$.content")
@@ -147,14 +129,17 @@ def _make_session(
     tell(0.3, "counting")
     filter = ImportFilter(world)
     session = _from_other_program(world, session_id, file, filter, warnings, tell)
-    return _finish_session(session, file.format, filter, warnings)
+    return session, _result_of(session, file.format, filter, warnings)
 
 
-def _finish_session(
-    session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]
-) -> _NewSession:
-    told = (*filter.warnings(), *warnings)
-    return _NewSession(session=session, format=format, warnings=told, ignored=filter.ignored)
+def _result_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> ImportResult:
+    return ImportResult(
+        session_id=session.id,
+        format=format,
+        message_count=len(session.state.items),
+        warnings=(*filter.warnings(), *warnings),
+        ignored_settings=filter.ignored,
+    )
 
 
 def _find_redacted(session: Session, home: Path) -> Iterator[str]:

@@ -227,7 +227,7 @@ class Sessions:
             raise
         return session
 
-    async def adopt(self, session: Session) -> Session:
+    async def adopt(self, session: Session) -> None:
         """Store and open a new session that was made in memory.
 
         The session is on disk when this returns. If this fails, nothing of the session is left. Raises
@@ -253,7 +253,6 @@ class Sessions:
         session.journal, session.persistent = journal, True
         self.queues[session.id] = session.queue
         self.open[session.id] = session
-        return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
         owner: dict[str, Detail] = {}

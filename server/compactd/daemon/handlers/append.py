@@ -53,7 +53,8 @@ class AppendHandlers(HandlerGroup):
         session = self._sessions.get(params.session_id)
 
         def take(new: AppendRequest) -> Awaitable[Struct]:
-            taken, silent = turns.end(session, new)
+            taken = session.append(new)
+            silent = turns.emit_end(session, taken, new.stop_reason)
             session.emit_usage()
             result = wire.EndResult(
                 entry_ids=taken.intake.entry_ids,

@@ -111,16 +111,7 @@ class CompactionHandlers(HandlerGroup):
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
         await self._load(session, COMPACTING)
-        done = await recovery.recover(session, failed, _progress_of(request))
-        return wire.ErrorResult(
-            overflow=done.verdict.overflow,
-            kind=done.verdict.kind,
-            retry=done.retry,
-            reason=done.reason,
-            max_output_tokens=done.max_output_tokens,
-            compaction=done.compaction,
-            floor=done.floor,
-        )
+        return await recovery.recover(session, failed, _progress_of(request))
 
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
         """Begin a turn. Wait for a running compaction, then compact or prune if that is due."""

@@ -63,14 +63,7 @@ class FileHandlers(HandlerGroup):
                 loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
-        imported = await import_session(self._sessions, source, params.format, tell, self._daemon.home)
-        return wire.ImportResult(
-            session_id=imported.session.id,
-            format=imported.format,
-            message_count=len(imported.session.state.items),
-            warnings=imported.warnings,
-            ignored_settings=imported.ignored,
-        )
+        return await import_session(self._sessions, source, params.format, tell, self._daemon.home)
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:
         """Write a session in another format, to a file or into the result.

@@ -96,7 +96,6 @@ class SessionFollower:
         for entry in session.entries:
             self._note_compaction(entry)
         self._note_owner(is_owned)
-        session.following = self
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property

@@ -91,7 +91,6 @@ class Sessions:
         self.store = store
         self._trees = trees
         self.open: dict[str, Session] = {}
-        self._followings: dict[str, SessionFollower] = {}
         self.queues: WeakValueDictionary[str, RequestQueue] = WeakValueDictionary()
         """By session id, the queue of the requests to the session. It exists while the session is open, and
         while a request waits in it or holds it."""
@@ -288,16 +287,13 @@ class Sessions:
         if follower is not None:
             session.writer = owner
             deleted = partial(self._close_deleted, session)
-            self._followings[session_id] = SessionFollower(session, follower, is_owned, deleted)
+            session.following = SessionFollower(session, follower, is_owned, deleted)
         return session
 
     def _close_deleted(self, session: Session) -> None:
         """Close a followed session that another process has deleted."""
         if self.open.get(session.id) is session:
             del self.open[session.id]
-        following = self._followings.get(session.id)
-        if following is session.following:
-            self._followings.pop(session.id, None)
         session.is_closed = True
         session.emit(SessionClosed(reason="deleted"))
 
@@ -349,9 +345,8 @@ class Sessions:
     async def _close_journal(self, session: Session) -> None:
         self.open.pop(session.id, None)
         session.is_closed = True
-        following = self._followings.pop(session.id, None)
-        if following is not None:
-            await following.stop()
+        if session.following is not None:
+            await session.following.stop()
         journal = session.journal
         if journal is None:
             return

@@ -9,22 +9,15 @@ from msgspec import Raw, Struct
 
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams
+from compactd.protocol.wire import SearchResult
 from compactd.session.search import searchable_texts
-from compactd.storage.protocols import Index, IndexHit, SearchableText
+from compactd.storage.protocols import Index, SearchableText
 
 MAX_INDEXING_S = 20.0
 """Seconds that one search may spend on indexing new records. The next search continues from there."""
 
 _MESSAGE = b'"type":"message"'
 _HEAD_BYTES = 64
-
-
-class AllSessionsHits(Struct, frozen=True):
-    """The result of a search in all sessions."""
-
-    hits: tuple[IndexHit, ...]
-    is_complete: bool
-    """False if some sessions are not completely indexed yet."""
 
 
 class _Record(Struct, frozen=True):
@@ -38,7 +31,7 @@ _decode = msgspec.json.Decoder(_Record).decode
 
 def search_everywhere(
     index: Index, query: str, limit: int, patience_s: float = MAX_INDEXING_S
-) -> AllSessionsHits:
+) -> SearchResult:
     """Return at most `limit` messages of all stored sessions that contain every word of `query`, best first.
 
     First adds new records to the index, for at most `patience_s` seconds. Blocks. Takes O(bytes added since
@@ -50,7 +43,7 @@ def search_everywhere(
     except OSError:
         # Another process may be indexing. Search what is indexed so far.
         is_complete = False
-    return AllSessionsHits(index.find(query, limit), is_complete)
+    return SearchResult(hits=index.find(query, limit), complete=is_complete)
 
 
 def searchable_text(record: memoryview) -> SearchableText | None:

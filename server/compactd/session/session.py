@@ -11,7 +11,7 @@ At most one compaction runs per session (`session/slot.py`, `compaction/run.py`)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     from compactd.protocol.wire import DiffResult
     from compactd.session.slot import ExclusiveOperation
 
-T = TypeVar("T")
-
 UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 """What `Session.configure` can remove from a session with `unset`, besides settings."""
 
@@ -108,6 +106,10 @@ class FollowerStatus(Protocol):
 
     def is_owned_now(self) -> bool:
         """Return true if a process has the session open for writing now. Checks the session's lock."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop reading."""
         ...
 
 

@@ -7,7 +7,6 @@ A redaction occupies the same slot, so that no compaction starts during the reda
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
@@ -37,7 +36,6 @@ class ExclusiveOperation:
         """The compaction's id. Empty for a redaction, of which clients see no start and no end."""
         self._emit = emit
         self._progress = progress
-        self._is_cancelled = threading.Event()
         self._ended = asyncio.Event()
         self._stopped = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -80,7 +78,6 @@ class ExclusiveOperation:
 
     def stop(self) -> None:
         """Stop the compaction at its next step. Does not wait."""
-        self._is_cancelled.set()
         self._stopped.set()
 
     def end(self) -> None:
@@ -91,7 +88,7 @@ class ExclusiveOperation:
         """Report progress, or raise `Cancelled` if the compaction was stopped. The compaction's worker thread
         calls this.
         """
-        if self._is_cancelled.is_set():
+        if self._stopped.is_set():
             raise Cancelled("The compaction was cancelled; nothing was changed.")
         now = self._loop.time()
         if phase != self._told_phase or now - self._told_at >= MIN_REPORT_INTERVAL_S:

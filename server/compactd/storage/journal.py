@@ -63,11 +63,13 @@ class FileJournal:
         self._next_seq = seq
         self._kept_seq = seq
         self._size_bytes = file.size_bytes
-        self._torn_bytes = torn_bytes
+        self.torn_bytes = torn_bytes
+        """The number of bytes at the file's end that were not a whole record when the journal was opened."""
         self._is_synced = is_synced
         """False if the records that were in the file at its opening may not be on disk yet: the process that
         wrote them may have been killed before its sync. The first sync sets this to true."""
-        self._last = 0
+        self.last = 0
+        """The number of the last record appended."""
         self._settled = 0
         """The highest number up to which every record is stored or lost."""
         self._queue: deque[_Batch] = deque()
@@ -84,11 +86,6 @@ class FileJournal:
         self._closers: list[asyncio.Future[None]] = []
 
     @property
-    def last(self) -> int:
-        """The number of the last record appended."""
-        return self._last
-
-    @property
     def size_bytes(self) -> int | None:
         """The size of the stored records in bytes, or None while records are being written or after a
         failure.
@@ -96,17 +93,12 @@ class FileJournal:
         is_settled = self._working is None and not self._queue and self._halted is None
         return self._size_bytes if is_settled else None
 
-    @property
-    def torn_bytes(self) -> int:
-        """The number of bytes at the file's end that were not a whole record when the journal was opened."""
-        return self._torn_bytes
-
     def append(self, records: Sequence[bytes]) -> int:
         """Append records and return the number of the last one, for `durable`. See `Journal.append`."""
         loop = asyncio.get_running_loop()
         self.add(records)
         self._start_batch(loop)
-        return self._last
+        return self.last
 
     def add(self, records: Sequence[bytes]) -> None:
         """Append records, as `append` does, but do not write them yet. The next `append`, `durable` or
@@ -122,8 +114,8 @@ class FileJournal:
         batch = self._queue[-1]
         batch.records.extend(records)
         self._next_seq += len(records)
-        self._last += len(records)
-        batch.last = self._last
+        self.last += len(records)
+        batch.last = self.last
 
     async def durable(self, number: int) -> None:
         """Wait until the record with this number, and all before it, are stored. See `Journal.durable`."""
@@ -207,7 +199,7 @@ class FileJournal:
             return self._working
         if not self._queue:
             self._queue.append(_Batch(self._next_seq))
-            self._queue[-1].last = self._last
+            self._queue[-1].last = self.last
         return self._queue[0]
 
     async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> DiskFailure | None:
@@ -258,8 +250,8 @@ class FileJournal:
         given_up = [batch, *self._queue]
         self._queue.clear()
         lost = sum(len(one.records) for one in given_up)
-        self._lost.append((self._last - lost + 1, self._last, failure, self._kept_seq))
-        self._settled = self._last
+        self._lost.append((self.last - lost + 1, self.last, failure, self._kept_seq))
+        self._settled = self.last
         self._next_seq = self._kept_seq
         self._halted = (failure, self._kept_seq)
         self._lost_in_closing = self._is_closed

@@ -11,30 +11,20 @@ class MemoryJournal:
     """A `Journal` without a file. It only counts records, and all count as durable at once."""
 
     def __init__(self) -> None:
-        self._last = 0
-
-    @property
-    def last(self) -> int:
+        self.last = 0
         """The number of the last record appended."""
-        return self._last
-
-    @property
-    def size_bytes(self) -> int | None:
+        self.size_bytes: int | None = 0
         """Always 0: nothing is stored."""
-        return 0
-
-    @property
-    def torn_bytes(self) -> int:
+        self.torn_bytes = 0
         """Always 0: no file was opened."""
-        return 0
 
     def append(self, records: Sequence[bytes]) -> int:
         """Give `records` the next sequence numbers, and return the last of them. The journal stores nothing:
         the caller keeps the records."""
         for record in records:
             check_record(record)
-        self._last += len(records)
-        return self._last
+        self.last += len(records)
+        return self.last
 
     async def durable(self, number: int) -> None:
         """Return at once."""

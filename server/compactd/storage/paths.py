@@ -6,6 +6,7 @@ Windows: the same places as platformdirs 4.14, without its import time.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,15 +93,7 @@ def file_stem(session_id: str) -> str:
     """
     import hashlib
 
-    words: list[str] = []
-    word = ""
-    for char in session_id.lower():
-        if "a" <= char <= "z" or "0" <= char <= "9":
-            word += char
-        elif word:
-            words.append(word)
-            word = ""
-    slug = "-".join([*words, word] if word else words)[:_SLUG_CHARS].strip("-")
+    slug = "-".join(re.findall(r"[a-z0-9]+", session_id.lower()))[:_SLUG_CHARS].strip("-")
     # An id from a command line may contain bytes that are not text. It must give a name too.
     digest = hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{slug}-{digest[:_DIGEST_CHARS]}"

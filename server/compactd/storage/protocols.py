@@ -11,11 +11,15 @@ same interfaces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
 from compactd.protocol.errors import SessionCorrupt, StorageFailed
+
+if TYPE_CHECKING:
+    # Hooks import this module, and importing the types of the wire takes milliseconds.
+    from compactd.protocol.wire import Hit
 
 Durability = Literal["disk", "os"]
 """What stored records survive. With `disk` they survive a power cut. With `os` they survive a killed process,
@@ -158,16 +162,6 @@ class SearchableText(Struct, frozen=True):
     text: str
 
 
-class IndexHit(Struct, frozen=True):
-    """A message that an index search found."""
-
-    session_id: str
-    entry_id: str
-    role: str
-    at: float
-    snippet: str
-
-
 ReadRecord = Callable[[memoryview], SearchableText | None]
 """A function that returns the searchable content of a journal record, or None if the record is not a
 message."""
@@ -187,7 +181,7 @@ class Index(Protocol):
         """
         ...
 
-    def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
+    def find(self, query: str, limit: int) -> tuple[Hit, ...]:
         """Return at most `limit` messages that contain every word of `query`, best first.
 
         Words of `query` without a space between them (`a-b`) must be adjacent in the message. The last word

@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compactd._runtime.yield_gil import yield_gil
+from compactd.protocol.wire import Hit
 from compactd.storage import files
 from compactd.storage.decode_journal import id_of
 from compactd.storage.journal_records import scan
 from compactd.storage.paths import drop_index, index_file
-from compactd.storage.protocols import IndexHit, ReadRecord
+from compactd.storage.protocols import ReadRecord
 from compactd.storage.search_ranking import Candidate, best
 
 VERSION = 3
@@ -69,7 +70,7 @@ class FileIndex:
         self._path = index_file(sessions)
         self._catching_up = threading.Lock()
 
-    def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
+    def find(self, query: str, limit: int) -> tuple[Hit, ...]:
         """Return messages that contain every word of `query`, best first. See `Index.find`.
 
         O(messages with the rarest word) to find the messages, and O(texts of the newest `CANDIDATES` of them)
@@ -91,7 +92,13 @@ class FileIndex:
                 yield_gil()
                 rows += more
         return tuple(
-            IndexHit(one.session_id, one.entry_id, one.role, one.at, _SPACED.sub("", snippet))
+            Hit(
+                session_id=one.session_id,
+                entry_id=one.entry_id,
+                role=one.role,
+                at=one.at,
+                snippet=_SPACED.sub("", snippet),
+            )
             for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
         )
 

@@ -203,8 +203,8 @@ def test_a_search_out_of_time_says_so_and_the_next_one_goes_on(home: Home) -> No
     early = search_everywhere(home.index, "one", 20, patience_s=0)
     late = search_everywhere(home.index, "one", 20)
 
-    assert (early.is_complete, len(early.hits)) == (False, 1)
-    assert (late.is_complete, len(late.hits)) == (True, 5)
+    assert (early.complete, len(early.hits)) == (False, 1)
+    assert (late.complete, len(late.hits)) == (True, 5)
 
 
 def test_of_a_word_that_is_everywhere_the_newest_are_ranked_and_a_rare_one_is_found(

@@ -95,13 +95,9 @@ class ReadHandlers(HandlerGroup):
 
         index = self._sessions.store.index
         try:
-            found = await self._daemon.in_worker(lambda: search_everywhere(index, query, limit))
+            return await self._daemon.in_worker(lambda: search_everywhere(index, query, limit))
         except OSError as error:
             raise StorageFailed(f"The sessions cannot be searched: {error}") from error
-        return wire.SearchResult(
-            hits=encode.to_wire(found.hits, tuple[wire.Hit, ...]),
-            complete=found.is_complete,
-        )
 
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
         """Return the original messages that a compaction replaced, or those with the given entry ids."""

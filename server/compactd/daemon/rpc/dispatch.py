@@ -110,8 +110,7 @@ class Dispatcher:
         if id is not None and not request.is_answered:
             self._out.answer(id, result)
         request.is_answered = True
-        if request.then is not None:
-            _follow(request)
+        _follow(request)
 
     def fail(self, request: Request, error: BaseException) -> None:
         """Answer with an error: what a client may know about the exception (`error_object`)."""

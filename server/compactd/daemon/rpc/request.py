@@ -65,7 +65,7 @@ class Request(Struct, eq=False):
     """The task of a request that is not answered at once. Cancelling it cancels the request."""
     is_answered: bool = False
     """True after the answer was sent. For a notification, true after it was handled."""
-    then: list[Callable[[], None]] | None = None
+    then: list[Callable[[], None]] = []
     """Callbacks to run after the answer."""
     unknown: tuple[str, ...] = ()
     """Unknown fields of the params that were ignored, for example `keep` or `compaction.keep`."""
@@ -73,8 +73,6 @@ class Request(Struct, eq=False):
 
     def after(self, act: Callable[[], None]) -> None:
         """Call `act` right after the answer is sent, even if it is an error."""
-        if self.then is None:
-            self.then = []
         self.then.append(act)
 
     def progress(self, fraction: float, message: str | None = None) -> None:
@@ -98,8 +96,8 @@ class Request(Struct, eq=False):
 
     def take_after(self) -> Sequence[Callable[[], None]]:
         """Return the callbacks to run after the answer, and clear them."""
-        acts, self.then = self.then, None
-        return acts or ()
+        acts, self.then = self.then, []
+        return acts
 
     def _report(self, value: ProgressBegin | ProgressReport | ProgressEnd, droppable: bool = False) -> None:
         if self.token is not None:

@@ -30,12 +30,9 @@ def difference(git: Git, before: str, after: str) -> tuple[FileDiff, ...]:
     """Return the files that differ between the git trees with the names `before` and `after`, sorted by path.
     Raises `NoTree` if git fails.
     """
-    shown = git.run(
-        "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", before, after
-    )
-    lines = git.run(
-        "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--numstat", before, after
-    )
+    compare = ("diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv")
+    shown = git.run(*compare, "--raw", before, after)
+    lines = git.run(*compare, "--numstat", before, after)
     counts = dict(_line_counts(lines))
     sides = list(_sides(shown))
     wanted = [name for _, old, new, path in sides if path in counts for name in (old, new) if name]

@@ -48,16 +48,17 @@ class Git:
         """Return the paths of files in the work tree that differ from the git index in compactd's folder. A
         path can occur twice. Raises `NoTree`.
         """
-        lists = [f"--exclude-from={path}" for path in self._excludes]
-        ours = ("ls-files", "-z", "-m", "-d", "-o", "--exclude-per-directory=.gitignore", *lists)
-        return self.run(*ours).split(b"\0")
+        return self._list_files("-m", "-d")
 
     def ignored_files(self) -> Sequence[bytes]:
         """Return the paths that git ignores. A folder that contains only ignored files is one path that ends
         in `/`. Raises `NoTree`.
         """
+        return self._list_files("-i", "--directory")
+
+    def _list_files(self, *options: str) -> Sequence[bytes]:
         lists = [f"--exclude-from={path}" for path in self._excludes]
-        ours = ("ls-files", "-z", "-o", "-i", "--directory", "--exclude-per-directory=.gitignore", *lists)
+        ours = ("ls-files", "-z", "-o", *options, "--exclude-per-directory=.gitignore", *lists)
         return self.run(*ours).split(b"\0")
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
@@ -115,24 +116,17 @@ class Git:
                     raise NoTree(f"{where} is not a regular file, and git waits for it: remove it")
 
 
-_SAFE = (
-    "-c",
+_SETTINGS = (
     "core.fsmonitor=false",
-    "-c",
     f"core.hooksPath={os.devnull}",
-    "-c",
     "core.untrackedCache=false",
-    "-c",
     "core.splitIndex=false",
-    "-c",
     "core.autocrlf=false",
-    "-c",
     "core.quotePath=false",
-    "-c",
     "gc.auto=0",
-    "-c",
     "protocol.allow=never",
 )
+_SAFE = tuple(part for setting in _SETTINGS for part in ("-c", setting))
 """Options with safe values for git's settings. They are set although compactd's git reads no config that
 could change them."""
 

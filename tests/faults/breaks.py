@@ -527,7 +527,7 @@ BREAKS = (
     Break(
         "a fork brings back what was redacted",
         "storage/hook_files.py",
-        '            self._add(of_agent, keys, "")\n',
+        '            _add_to(self._folder, of_agent, keys, "")\n',
         "            pass\n",
         "security/test_redact_hooks.py",
         is_slow=True,

@@ -52,7 +52,7 @@ def test_a_compaction_that_is_not_enough_for_the_new_model_is_taken_back_and_tri
     session = life.session
 
     assert (result.compacted, result.tokens_before, session.state.begun) == (True, before, 2)
-    assert [step.compaction_id for step in session.state.steps_in_force()] == [result.compaction_id]
+    assert [step.compaction_id for step in session.state.in_force.steps] == [result.compaction_id]
     assert (session.state.model.model, session.decision.kind) == (CLAUDE, "due")
     assert session.decision.used <= WINDOW
     life.laws_hold()
@@ -71,7 +71,7 @@ def test_a_switch_that_no_compaction_makes_fit_leaves_nothing_behind_and_is_refu
             switched(life)
         told.append((refused.value.message, refused.value.data))
         assert (shown(session)[1], session.size, session.pending.call_ids) == before
-        assert (session.state.model.model, session.state.steps_in_force()) == (GEMINI, ())
+        assert (session.state.model.model, session.state.in_force.steps) == (GEMINI, ())
         life.laws_hold()
 
     assert told[0] == told[1]
@@ -89,7 +89,7 @@ def test_a_compaction_that_the_old_model_needed_too_stays_when_the_switch_is_ref
     with pytest.raises(CannotFit, match="has a window of 12,000"):
         switched(life)
 
-    assert (session.state.model.model, len(session.state.steps_in_force())) == (GEMINI, 1)
+    assert (session.state.model.model, len(session.state.in_force.steps)) == (GEMINI, 1)
     assert session.decision.kind == "fits"
     after = numbers(session)
     with pytest.raises(CannotFit, match="has a window of 12,000"):

@@ -62,7 +62,7 @@ def test_a_real_session_keeps_the_laws_under_every_profile(name: str, profile: s
     done.append(life.compact(CompactRequest(target_tokens=max(600, whole(life.session) // 2)), twice=False))
     done.append(life.compact(CompactRequest(keep_messages=3), twice=False))
     life.laws_hold()
-    while life.session.state.last_step() is not None:
+    while life.session.state.in_force.last is not None:
         life.change("undo")
 
     assert any(one is not None and one.compacted for one in done)

@@ -110,7 +110,7 @@ def test_summaries_and_stubs_that_another_estimator_counted_count_the_same_after
         life.compact(CompactRequest(keep_messages=2), twice=False)
     else:
         life.change("prune")
-    assert life.session.state.steps_in_force()
+    assert life.session.state.in_force.steps
 
     life.configure(GivenSettings(profile="default"))
     life.switch(model)

@@ -32,6 +32,6 @@ def test_a_real_session_keeps_the_laws_at_any_target(at: int, name: str) -> None
             assert result.compacted or result.reason
             assert not result.compacted or result.tokens_after <= target < size
 
-    while life.session.state.last_step() is not None:
+    while life.session.state.in_force.last is not None:
         life.change("undo")
     assert [item.entry_id for item in life.session.state.items] == list(life.said)

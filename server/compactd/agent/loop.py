@@ -76,11 +76,6 @@ class _Place(Struct, frozen=True, kw_only=True):
     """The entry of the message that contains the call."""
 
 
-def _as_append_request(outcome: tool_calls.ToolOutcome) -> AppendRequest:
-    """Return a tool's result as a message to append."""
-    return AppendRequest(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
-
-
 class AgentLoop:
     """The agent loop of one session. It answers one prompt at a time; further prompts wait in a queue."""
 
@@ -450,7 +445,7 @@ class AgentLoop:
         session = self._session
         if not tool_calls.is_runnable(call):
             refused = await tool_calls.refused_outcome(session, call)
-            await self._append_result(session.append(_as_append_request(refused)), place, None)
+            await self._append_result(session.append(refused.new), place, None)
             return
         taken, is_error = None, True
         session.emit(
@@ -461,7 +456,7 @@ class AgentLoop:
         try:
             outcome = await tool_calls.run_tool_call(session, call, place.turn_id, tool_s)
             if outcome is not None:
-                taken, is_error = session.append(_as_append_request(outcome)), outcome.is_error
+                taken, is_error = session.append(outcome.new), outcome.is_error
         finally:
             session.emit(
                 ToolExecutionEnd(

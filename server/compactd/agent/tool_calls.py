@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.history.append import AppendRequest
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 from compactd.protocol.messages import Message, ToolCall
@@ -40,13 +41,9 @@ class ToolAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):
-    """The message that contains the result of a call, ready to be appended."""
+    """The result of a call as a message, ready to be appended."""
 
-    message: Message
-    raw: Raw
-    """The message as JSON."""
-    tokens: int
-    """The size of the message in tokens."""
+    new: AppendRequest
     is_error: bool
 
 
@@ -98,9 +95,8 @@ def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcom
     except (InvalidParams, LimitExceeded) as error:
         answer = _error(f"The client's answer is no tool result: {error.message}")
         message, raw = _message(call, answer)
-    return ToolOutcome(
-        message=message, raw=raw, tokens=session.count_message(message), is_error=answer.is_error
-    )
+    new = AppendRequest(read=((message, raw),), tokens=(session.count_message(message),))
+    return ToolOutcome(new=new, is_error=answer.is_error)
 
 
 def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from compactd.storage.settings_files import FILE_LIMIT_BYTES, PREFIX
+from compactd.storage.settings_files import PREFIX, read_settings_bytes
 from compactd.storage.settings_reader import READ_S, run_in_own_thread
 
 _log = logging.getLogger("compactd.loop")
@@ -72,11 +72,10 @@ def _table_of(user_file: Path) -> dict[str, object]:
     """Return the `[loop]` table of the file, or an empty dict if the file is missing or not valid TOML."""
     import tomllib
 
+    # `storage/settings_reader.py` also reads this file and has warned about it.
+    data, _ = read_settings_bytes(user_file, user_file.name)
     try:
-        if user_file.stat().st_size > FILE_LIMIT_BYTES:
-            return {}
-        table = tomllib.loads(user_file.read_text("utf-8")).get("loop", {})
-    except (OSError, ValueError, RecursionError):
-        # `storage/settings_reader.py` also reads this file and has warned about it.
+        table = tomllib.loads((data or b"").decode("utf-8")).get("loop", {})
+    except (ValueError, RecursionError):
         return {}
     return dict(table) if isinstance(table, dict) else {}

@@ -22,14 +22,14 @@ def undo(session: Session, *, force: bool = False) -> tuple[ViewStep, int]:
     anyway, and the next `turn/begin` makes the request fit. Also raises `SessionBusy`, `SessionLocked`,
     `NothingToUndo`.
     """
-    return _rewind(session, session.state.last_step(), Undone, "undo", force)
+    return _rewind(session, session.state.in_force.last, Undone, "undo", force)
 
 
 def redo(session: Session) -> tuple[ViewStep, int]:
     """Redo the compaction or prune that was undone last. Return (the compaction or prune, the number of the
     new record, for `Session.wait_durable`). Raises the errors of `undo`.
     """
-    return _rewind(session, session.state.last_undone(), Redone, "redo")
+    return _rewind(session, session.state.in_force.last_undone, Redone, "redo")
 
 
 def branch(session: Session, entry_id: EntryId) -> int:

@@ -136,7 +136,8 @@ class HookFiles:
             self.path(ending).unlink(missing_ok=True)
         known = _ids_in(self.path(IDS))
         if known or self.path(REDACTED).exists():
-            self._add(self.path(REDACTED), known.difference(self.redactions().keyed), self.transcript())
+            keys = known.difference(self.redactions().keyed)
+            _add_to(self._folder, self.path(REDACTED), keys, self.transcript())
             self._key_ids(known)
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             state = msgspec.json.decode(self.path(STATE).read_bytes(), type=dict[str, Raw])
@@ -192,8 +193,8 @@ class HookFiles:
         # Do this first: no hook adds the content again after this, even if this process is killed.
         of_agent = of_all_sessions(self._folder, self._agent)
         with _lock(of_agent.with_suffix(".lock")):
-            self._add(of_agent, keys, "")
-        self._add(self.path(REDACTED), keys, self.transcript())
+            _add_to(self._folder, of_agent, keys, "")
+        _add_to(self._folder, self.path(REDACTED), keys, self.transcript())
         self._key_ids(keys)
         if self.path(STATE).exists():
             files.replace_file(self.path(STATE), (b"{}",), durable=True)
@@ -203,9 +204,6 @@ class HookFiles:
             records = [waiting.get(at, record) for at, record in enumerate(self.waiting_records())]
             files.replace_file(self.path(WAIT), (record + b"\n" for record in records), durable=True)
         files.sync_folder(self._folder)
-
-    def _add(self, path: Path, keys: Collection[int], transcript: str) -> None:
-        _add_to(self._folder, path, keys, transcript)
 
     def _key_ids(self, keys: Collection[int]) -> None:
         """Replace the hashes of redacted messages (`keys`) by keyed hashes, in the hook's list of the

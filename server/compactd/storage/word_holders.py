@@ -37,7 +37,7 @@ class Holder(Struct, frozen=True, kw_only=True):
     on_redact: str
     on_delete: str
     kind: HolderKind = "plain"
-    removed_with_session: bool = True
+    removed_with_session: bool = False
     """True if `FolderStore.delete` simply removes these files. If false, other code does what `on_delete`
     says."""
 
@@ -52,6 +52,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         on_redact="rewritten without the messages and everything that was made from them",
         on_delete="removed",
         kind="journal",
+        removed_with_session=True,
     ),
     Holder(
         name="list",
@@ -59,6 +60,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("sessions/{stem}.info", "sessions/{stem}.info.new"),
         on_redact="removed before the journal is rewritten",
         on_delete="removed",
+        removed_with_session=True,
     ),
     Holder(
         name="trust",
@@ -66,7 +68,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("trusted.json*",),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
-        removed_with_session=False,
     ),
     Holder(
         name="exports",
@@ -74,6 +75,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("sessions/{stem}.exports",),
         on_redact="stays; the answer names the exported files, which the user must clean",
         on_delete="removed; the answer names the exported files, which the user must remove",
+        removed_with_session=True,
     ),
     Holder(
         name="lock",
@@ -81,7 +83,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("sessions/{stem}.lock", "hooks/{stem}.lock"),
         on_redact=_NO_WORDS,
         on_delete="removed",
-        removed_with_session=False,
     ),
     Holder(
         name="index",
@@ -90,7 +91,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         on_redact="removed as a whole before the journal is rewritten; built again at the next search",
         on_delete="the session's rows are removed and their pages overwritten",
         kind="index",
-        removed_with_session=False,
     ),
     Holder(
         name="hook",
@@ -107,7 +107,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         on_redact="removed under the hook's lock, and the transcript is read again; waiting records are "
         "rewritten",
         on_delete="removed under the hook's lock, except how far the transcript was read",
-        removed_with_session=False,
     ),
     Holder(
         name="hook's numbers",
@@ -122,7 +121,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         ),
         on_redact="hashes of the redacted messages are added, so that the hook does not import them again",
         on_delete="stay: hashes and counts without text, so that nothing comes back if the agent continues",
-        removed_with_session=False,
     ),
     Holder(
         name="redactions",
@@ -137,7 +135,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         ),
         on_redact="hashes of the redacted messages are added",
         on_delete="stay: hashes without text",
-        removed_with_session=False,
     ),
     Holder(
         name="hooks' key",
@@ -145,7 +142,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("hooks/redacted.key", "hooks/redacted.key.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
-        removed_with_session=False,
     ),
     Holder(
         name="hooks' log",
@@ -153,7 +149,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("hooks/hooks.log", "hooks/hooks.log.1"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
-        removed_with_session=False,
     ),
     Holder(
         name="installed hooks",
@@ -161,7 +156,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("hooks/{stem}.installed", "hooks/{stem}.installed.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
-        removed_with_session=False,
     ),
     Holder(
         name="ACP link",
@@ -169,6 +163,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("acp/{link}.json", "acp/{link}.json.new"),
         on_redact=_NO_WORDS,
         on_delete="removed",
+        removed_with_session=True,
     ),
     Holder(
         name="snapshots",
@@ -177,7 +172,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         on_redact="removed",
         on_delete="removed",
         kind="git",
-        removed_with_session=False,
     ),
     Holder(
         name="learned windows",
@@ -185,7 +179,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("observed.jsonl", "observed.jsonl.new"),
         on_redact=_NO_WORDS,
         on_delete=_NO_WORDS,
-        removed_with_session=False,
     ),
     Holder(
         name="settings",
@@ -193,7 +186,6 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         files=("*.toml", "*.toml.new"),
         on_redact="nothing: the user wrote them",
         on_delete="nothing: the user wrote them",
-        removed_with_session=False,
     ),
 )
 

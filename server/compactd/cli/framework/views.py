@@ -80,7 +80,7 @@ def last_change(
     try:
         decode = msgspec.json.Decoder(Entry).decode
         entries: list[Entry] = [decode(record) for record in found.records]
-        steps = replay(entries, decode_message).steps_in_force()
+        steps = replay(entries, decode_message).in_force.steps
         return _change(entries, steps[-1], working_dir, used) if steps else None
     except (msgspec.MsgspecError, LookupError) as error:
         raise ValueError("the journal is damaged") from error

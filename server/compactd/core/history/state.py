@@ -57,8 +57,9 @@ class SessionState:
         """When each message was appended, by entry id."""
         self.clients: dict[str, EntryId] = {}
         """The entry id for each message id that a client gave."""
-        self._in_force = ActiveSteps()
-        self.steps = self._in_force.known
+        self.in_force = ActiveSteps()
+        """The compactions and prunes, and which of them are in force (not undone, on the current branch)."""
+        self.steps = self.in_force.known
         """Every compaction and prune, by its entry id."""
         self._estimators: dict[EntryId, str] = {}
         """The estimator that counted each message."""
@@ -75,7 +76,7 @@ class SessionState:
         self.begun = 0
         """How many compactions were started, whatever their outcome."""
         self.done: set[str] = set()
-        """The ids of compactions that were committed."""
+        """The ids of compactions that were committed. A compaction that still runs is not."""
         self.ended: dict[str, CompactionEnded] = {}
         """Compactions that ended without a result, by their id."""
         self._parents: dict[EntryId, EntryId | None] = {}
@@ -162,7 +163,7 @@ class SessionState:
 
     def estimated_after(self, marker: Undone | Redone) -> int:
         """Return the value that `estimated_size` would have if `marker` were applied. O(path)."""
-        items, _ = self._show(self._in_force.steps_after(marker))
+        items, _ = self._show(self.in_force.steps_after(marker))
         return sum([item.tokens for item in items]) + sum(self.fixed)
 
     def view(self) -> View:
@@ -172,14 +173,6 @@ class SessionState:
             items, start = tuple(self.items), self.tail_from
             self._view = View(items=items, tail_from=start, tokens=self.items_tokens, epoch=self.epoch)
         return self._view
-
-    def last_step(self) -> ViewStep | None:
-        """Return the compaction or prune that `undo` would take back; None if there is none."""
-        return self._in_force.last
-
-    def last_undone(self) -> ViewStep | None:
-        """Return the compaction or prune that `redo` would restore; None if there is none."""
-        return self._in_force.last_undone
 
     def has_entry(self, entry_id: EntryId) -> bool:
         """Return whether a message, compaction or prune with this id exists on any branch."""
@@ -206,19 +199,9 @@ class SessionState:
         """Return the messages that `session/pin` pinned and did not unpin."""
         return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
 
-    def steps_in_force(self) -> tuple[ViewStep, ...]:
-        """Return the compactions and prunes that are in force (not undone, on the current branch), oldest
-        first."""
-        return self._in_force.steps
-
-    def is_uncommitted(self, compaction_id: str) -> bool:
-        """Return whether a compaction was not committed. This is also true while the compaction is still
-        running."""
-        return compaction_id not in self.done
-
     def compactions(self) -> tuple[Compacted, ...]:
         """Return the compactions that are in force (not undone, on the current branch), oldest first."""
-        return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
+        return tuple(step for step in self.in_force.steps if isinstance(step, Compacted))
 
     def path_items(self, start: int = 0) -> list[Item]:
         """Return the original messages of the path from index `start` on, compacted or not. O(path from
@@ -238,10 +221,10 @@ class SessionState:
             case Compacted() | Pruned():
                 self._step(entry)
             case Undone():
-                self._in_force.undo(entry.target)
+                self.in_force.undo(entry.target)
                 self._change_view(entry.epoch)
             case Redone():
-                self._in_force.redo(entry.target)
+                self.in_force.redo(entry.target)
                 self._change_view(entry.epoch)
             case Branched():
                 self._branch(entry)
@@ -311,7 +294,7 @@ class SessionState:
     def _foreign_steps(self, estimator: str, steps: Iterable[ViewStep] | None = None) -> frozenset[EntryId]:
         """Return which of `steps` (by default those in force) have summaries and stubs that another estimator
         than `estimator` counted."""
-        steps, found = self._in_force.steps if steps is None else steps, self._step_estimators
+        steps, found = self.in_force.steps if steps is None else steps, self._step_estimators
         return frozenset(step.id for step in steps if found[step.id] != estimator)
 
     def _append(self, entry: Appended, message: Message | None) -> None:
@@ -362,7 +345,7 @@ class SessionState:
         )
 
     def _step(self, entry: ViewStep) -> None:
-        self._in_force.add(entry)
+        self.in_force.add(entry)
         self._step_estimators[entry.id] = entry.estimator or self._newest_estimator
         if entry.compaction_id is not None:
             self.done.add(entry.compaction_id)
@@ -373,7 +356,7 @@ class SessionState:
 
     def _branch(self, entry: Branched) -> None:
         self.path = line_to(self._parents, entry.entry_id)
-        self._in_force.branch(self.path)
+        self.in_force.branch(self.path)
         self.kept = ViewCache()
         self._change_view(entry.epoch)
 
@@ -407,7 +390,7 @@ class SessionState:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self.items, self.tail_from = self._show(self.steps_in_force())
+        self.items, self.tail_from = self._show(self.in_force.steps)
         self.items_tokens = sum([item.tokens for item in self.items])
         self._view, self.kept = None, ViewCache(self.kept.said)
 

@@ -195,7 +195,7 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
     """
     state = session.state
     shown = {item.entry_id: item.tokens for item in state.items}
-    pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
+    pruned_at = {stub.entry_id: step.at for step in state.in_force.steps for stub in step.stubs}
     carried = {entry_id for step in state.compactions()[-1:] for entry_id in step.pinned}
     total = summarised = None
     if params.in_context:
@@ -281,7 +281,7 @@ def _history_row(
         case Pruned():
             return wire.HistoryEntry(entry_id=entry.id, kind="prune", at=entry.at, in_context=False)
         case CompactionBegun():
-            if not state.is_uncommitted(entry.compaction_id):
+            if entry.compaction_id in state.done:
                 return None
             ended = state.ended.get(entry.compaction_id)
             return wire.HistoryEntry(

@@ -232,7 +232,9 @@ def journals(draw: st.DrawFn) -> list[Entry]:
         here = [entry_id for entry_id in state.path if entry_id in state.originals]
         epoch = state.epoch + 1
         acts = ["message"] * 6 + (["compact", "prune", "branch", "pin", "usage", "model"] if here else [])
-        acts += ["undo"] * (state.last_step() is not None) + ["redo"] * (state.last_undone() is not None)
+        acts += ["undo"] * (state.in_force.last is not None) + ["redo"] * (
+            state.in_force.last_undone is not None
+        )
         entry: Entry
         match draw(st.sampled_from(acts)):
             case "message":
@@ -252,10 +254,10 @@ def journals(draw: st.DrawFn) -> list[Entry]:
             case "model":
                 entry = ModelSet(at=0.0, model="acme/one", epoch=epoch)
             case "undo":
-                step = state.last_step()
+                step = state.in_force.last
                 entry = Undone(at=0.0, target=step.id if step else "", epoch=epoch)
             case _:
-                step = state.last_undone()
+                step = state.in_force.last_undone
                 entry = Redone(at=0.0, target=step.id if step else "", epoch=epoch)
         if isinstance(entry, Appended | Compacted | Pruned):
             entry = msgspec.structs.replace(entry, parent=state.leaf)
@@ -279,7 +281,7 @@ def observed(state: SessionState) -> dict[str, object]:
         "times": state.times,
         "sizes": (state.size, state.estimated_size, state.epoch, state.last_prompt_tokens),
         "timeline": state.timeline,
-        "steps": (state.steps_in_force(), state.last_step(), state.last_undone()),
+        "steps": (state.in_force.steps, state.in_force.last, state.in_force.last_undone),
         "bill": state.billing.prompt,
     }
 

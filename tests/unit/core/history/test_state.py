@@ -88,7 +88,7 @@ def test_undo_brings_the_first_view_back_and_later_messages_stay() -> None:
 
     state.apply(Redone(at=0, target="e5", epoch=6))
     assert ids(state) == ["e5", "e3", "e4", "e7"]
-    assert state.last_undone() is not None
+    assert state.in_force.last_undone is not None
 
 
 def test_a_new_compaction_clears_redo() -> None:
@@ -96,7 +96,7 @@ def test_a_new_compaction_clears_redo() -> None:
 
     state.apply(compacted(4, "e2", 4))
 
-    assert state.last_undone() is None
+    assert state.in_force.last_undone is None
 
 
 def test_a_tail_that_is_empty_begins_with_what_comes_after_the_compaction() -> None:
@@ -213,13 +213,13 @@ def test_the_incremental_view_equals_the_view_by_definition(script: list[int]) -
                 parent=parent,
             )
             parent = made.id
-        elif act == 8 and state.last_step() is not None:
+        elif act == 8 and state.in_force.last is not None:
             epoch += 1
-            made = Undone(at=0, target=state.last_step().id, epoch=epoch)
+            made = Undone(at=0, target=state.in_force.last.id, epoch=epoch)
             foretold = state.estimated_after(made)
-        elif act == 9 and state.last_undone() is not None:
+        elif act == 9 and state.in_force.last_undone is not None:
             epoch += 1
-            made = Redone(at=0, target=state.last_undone().id, epoch=epoch)
+            made = Redone(at=0, target=state.in_force.last_undone.id, epoch=epoch)
             foretold = state.estimated_after(made)
         else:
             number += 1

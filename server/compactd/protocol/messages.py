@@ -739,4 +739,4 @@ Event = (
 )
 
 encode = msgspec.json.Encoder().encode
-"""The encoder of the values of this module as compact JSON."""
+"""The encoder of any value of the protocol as compact JSON."""

@@ -17,13 +17,7 @@ from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST, untrusted_reaso
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.settings import GivenSettings
 from compactd.protocol.wire import TrustedFolder, TrustedSetting, TrustList, TrustResult
-from compactd.storage.settings_files import (
-    WORKSPACE_FILE,
-    WORKSPACE_LIMIT_BYTES,
-    digest_of,
-    from_bytes,
-    read_settings_bytes,
-)
+from compactd.storage.settings_files import WORKSPACE_FILE, digest_of, from_bytes, read_workspace_bytes
 from compactd.storage.trusted_folders import Trust, TrustFile
 
 
@@ -36,9 +30,7 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> TrustRe
     file that can be read.
     """
     folder = _folder(path)
-    found, warnings = read_settings_bytes(
-        Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES
-    )
+    found, warnings = read_workspace_bytes(Path(folder))
     if found is None:
         raise InvalidParams(warnings[0] if warnings else f"{path!r} contains no {WORKSPACE_FILE}", "$.path")
     given, warnings = from_bytes(found, WORKSPACE_FILE)
@@ -104,9 +96,7 @@ def _folder(path: str) -> str:
 
 
 def _state(trust: Trust) -> Literal["trusted", "changed", "missing"]:
-    found, warnings = read_settings_bytes(
-        Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES
-    )
+    found, warnings = read_workspace_bytes(Path(trust.path))
     if found is None:
         return "changed" if warnings else "missing"
     return "trusted" if digest_of(found) == trust.sha256 else "changed"

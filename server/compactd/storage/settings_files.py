@@ -128,7 +128,7 @@ def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
     if "\0" in str(folder):
         return FromWorkspace()
     real = Path(os.path.realpath(folder))
-    data, warnings = read_settings_bytes(real / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
+    data, warnings = read_workspace_bytes(real)
     if data is None:
         return FromWorkspace(warnings=warnings)
     given, warnings = from_bytes(data, WORKSPACE_FILE)
@@ -183,6 +183,11 @@ def read_settings_bytes(
     if len(data) > limit:
         return None, (f"{source} is ignored: it is larger than {limit} bytes",)
     return data, ()
+
+
+def read_workspace_bytes(folder: Path) -> tuple[bytes | None, tuple[str, ...]]:
+    """Return the bytes of the `.compactd.toml` in `folder`, and warnings, as `read_settings_bytes` does."""
+    return read_settings_bytes(folder / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
 
 
 def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:

@@ -21,9 +21,9 @@ from compactd.daemon.rpc.connection import Connection  # noqa: E402
 from compactd.daemon.rpc.request import (  # noqa: E402
     Reply,
     Request,
-    encode,
 )
 from compactd.protocol.errors import CompactdError, NothingToUndo, SessionNotFound  # noqa: E402
+from compactd.protocol.messages import encode  # noqa: E402
 from compactd.protocol.methods import Method  # noqa: E402
 
 

@@ -29,9 +29,10 @@ from compactd.daemon.rpc.empty_list import is_empty_list
 from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope
 from compactd.daemon.rpc.outgoing import ClientError, ErrorObject, MessageSender, error_object
 from compactd.daemon.rpc.params import invalid_params, is_token
-from compactd.daemon.rpc.request import Request, encode
+from compactd.daemon.rpc.request import Request
 from compactd.daemon.rpc.service import Service
 from compactd.protocol.errors import CompactdError, Detail, InvalidParams, SessionLocked, SessionNotFound
+from compactd.protocol.messages import encode
 from compactd.protocol.wire import ListResult, SessionInfo
 
 if TYPE_CHECKING:

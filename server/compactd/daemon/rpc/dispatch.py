@@ -10,8 +10,9 @@ from msgspec import Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.outgoing import ErrorObject, MessageSender, error_object
 from compactd.daemon.rpc.params import ParamsReader, token_of
-from compactd.daemon.rpc.request import Reply, Request, encode
+from compactd.daemon.rpc.request import Reply, Request
 from compactd.daemon.rpc.service import Service
+from compactd.protocol.messages import encode
 from compactd.protocol.methods import Method
 
 _RESULTS = (Struct, Raw)

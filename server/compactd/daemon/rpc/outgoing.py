@@ -12,11 +12,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.envelope import Envelope
 from compactd.daemon.rpc.framing import Framer
-from compactd.daemon.rpc.request import encode
 from compactd.daemon.rpc.surrogates import encode_detail
 from compactd.daemon.rpc.writer import UNSENT_LIMIT_BYTES, PipeWriter
 from compactd.protocol.error_data import BY_CODE
 from compactd.protocol.errors import Cancelled, CompactdError, Detail, LimitExceeded
+from compactd.protocol.messages import encode
 
 INTERNAL_ERROR = -32603
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import msgspec
 from msgspec import Raw, Struct
 
 if TYPE_CHECKING:
@@ -102,7 +101,3 @@ class Request(Struct, eq=False):
     def _report(self, value: ProgressBegin | ProgressReport | ProgressEnd, droppable: bool = False) -> None:
         if self.token is not None:
             self._notify("$/progress", ProgressParams(token=Raw(self.token), value=value), droppable)
-
-
-encode = msgspec.json.Encoder().encode
-"""The encoder of any value of the protocol as compact JSON."""

@@ -26,6 +26,8 @@ STARTED = "# aider chat started"
 ASKED, SHOWN = "#### ", "> "
 LINE_END: Final = "  "
 """The end of a line that aider marks: Markdown's line break."""
+_BETWEEN_SHOWN: Final = f"{LINE_END}\n{SHOWN}"
+_BETWEEN_ASKED: Final = f"{LINE_END}\n{ASKED}"
 _TAIL_CHARS: Final = 80
 """How many characters at the end of an answer are searched for blank lines."""
 
@@ -53,10 +55,11 @@ removed the spaces at the ends of its lines. Then only the position of a prompt 
 _FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
 _RUNS: Final = re.compile(
     r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
-    r"|(?P<line>[^\n]+(?:\n|\Z))"
+    r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
 )
-r"""A pattern for a group of blank lines and lines that only the model writes (`said`), or for any other
-single line (`line`). Only `\n` ends a line; the Unicode line ends that `splitlines` knows are text here.
+r"""A pattern for a group of lines. A group is lines that only the model writes and blank lines (`said`),
+lines that aider showed (`shown`), a prompt (`asked`), or any other single line (`line`). Only `\n` ends a
+line; the Unicode line ends that `splitlines` knows are text here.
 """
 _BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
 _ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
@@ -73,10 +76,15 @@ def read(data: bytes) -> SessionFile:
     text = utf8(data, "the file", session.warn).decode()
     reading = _Reader(session, text, is_trimmed=_WHOLE.search(data) is None)
     for found in _RUNS.finditer(text):
-        if found.lastgroup == "said":
-            reading.add_model_lines(found.start(), found[0])
-        else:
-            reading.add_line(found.start(), found[0])
+        match found.lastgroup:
+            case "said":
+                reading.add_model_lines(found.start(), found[0])
+            case "shown":
+                reading.add_shown_lines(found.start(), found[0])
+            case "asked":
+                reading.add_prompt_lines(found.start(), found[0])
+            case _:
+                reading.add_line(found.start(), found[0])
     reading.finish_message()
     return reading.session.finish()
 
@@ -148,6 +156,28 @@ class _Reader:
         self._begin("said", at)
         self.lines.append(lines[begin:])
 
+    def add_shown_lines(self, at: int, lines: str) -> None:
+        """Add lines that aider showed, which begin at position `at`. Each has aider's mark and ending."""
+        words = [line for line in lines[2:-3].split(_BETWEEN_SHOWN) if line.strip()]
+        if not words:
+            return
+        if self.kind != "shown":
+            self._begin("shown", at)
+        self.lines += (f"{line}\n" for line in words)
+        self._may_ask, self._open, self._since = True, "", at
+        self._goes_on = self._after_blank = False
+
+    def add_prompt_lines(self, at: int, lines: str) -> None:
+        """Add a prompt, which begins at position `at`. Each of its lines has aider's mark and ending."""
+        words = lines[5:-3].replace(_BETWEEN_ASKED, "\n")
+        kind = self._kind_of(at, f"{ASKED}{LINE_END}")
+        # A prompt after a blank line is a message of its own. Prompts that may be the model's are joined.
+        if kind != self.kind or (kind == "asked" and self._after_blank):
+            self._begin(kind, at)
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
+        self.lines.append(f"{words}\n")
+        self._after_blank = False
+
     def _begin(self, kind: str, at: int) -> None:
         self.finish_message()
         self.kind, self.lines = kind, []
@@ -171,9 +201,7 @@ class _Reader:
         # A prompt after a blank line is a message of its own. Prompts that may be the model's are joined.
         if kind != self.kind or (kind == "asked" and self._after_blank):
             self._begin(kind, at)
-            self._may_ask = kind == "asked" and words.startswith(_COMMANDS)
-        if kind == "asked" and _QUESTION in words:
-            self._may_ask = True
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
         self.lines.append(words)
         if kind in ("started", "shown"):
             self._may_ask = kind == "started" or is_whole

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from compactd.core.extract.features import KINDS, RUN, SHAPES
+from compactd.core.extract.features import feature_shape
 from compactd.core.extract.reuse_model import (
     ELSEWHERE,
     IN_COMMAND,
@@ -22,7 +22,6 @@ from compactd.core.extract.reuse_model import (
     RECENT_TOKENS,
     YOUNG_TOKENS,
     ReuseModel,
-    Statistics,
     freshness,
 )
 
@@ -56,24 +55,12 @@ INPUTS: Final = (
 """The inputs of the model, in the order of the weights."""
 
 
-def shape_of(feature: int) -> int:
-    """Return the shape of a feature: the sort of an atom, or the class of length of a word or a line; 0 for a
-    run."""
-    return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
-
-
-def place_of(feature: int, statistics: Statistics) -> int:
-    """Return the index of the feature with this number in the arrays of `statistics`. The feature must occur
-    in the conversation."""
-    return int(statistics.features.searchsorted(feature))
-
-
 def inputs_of(model: ReuseModel, feature: int) -> tuple[float, ...]:
     """Return the inputs of the logistic model for one feature, given by its number, in the order of
     `INPUTS`."""
     s, scene, total, ages = model.statistics, model.statistics.scene, model.total, model.ages
-    shape = shape_of(feature)
-    feature = place_of(feature, s)
+    shape = feature_shape(feature)
+    feature = s.place(feature)
     last = int(s.last[feature])
     age = ages[last]
     flags = int(s.flags[feature])

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder
 
 from compactd.core.authors.typed_parts import OWN_WORDS_CHARS as OWN_WORDS_CHARS
-from compactd.core.extract.compressed_store import CompressedStore
+from compactd.core.extract.compressed_store import CompressedStore, PackedDict
 from compactd.core.extract.features import ATOM, KINDS, Lexicon, LineFeatures
 from compactd.core.extract.file_operations import FileUse, use_of
 from compactd.core.extract.line_roles import COMMAND, HEADER, USER
@@ -178,7 +178,7 @@ class FactReader:
                 continue
             units.append(unit)
             chunks.append(bare.split())
-        names = map(self.lexicon.atoms_in, dict.fromkeys(chain.from_iterable(chunks)))
+        names = map(self.lexicon.names.__getitem__, dict.fromkeys(chain.from_iterable(chunks)))
         found = array("I", list(dict.fromkeys(chain.from_iterable(names)))).tobytes()
         return FactPart(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
 
@@ -240,7 +240,7 @@ class FactCache:
         self._facts: dict[str, Facts] = {}
         """The unpacked facts. Some of them are also in the compressed store."""
         self._limit = limit
-        self.limits: dict[str, MessageLimits] = {}
+        self.limits: PackedDict[MessageLimits] = PackedDict()
         """The limits found in the user's messages, by entry id. Safe to use from any thread."""
         self.size = 0
         """The number of code points of the messages whose facts are cached."""
@@ -291,12 +291,13 @@ class FactCache:
         self.size += facts.size
 
     def settle(self) -> None:
-        """Pack the facts and the atoms, and drop the caches that only help while many messages
+        """Pack the facts, the atoms and the limits, and drop the caches that only help while many messages
         are read. O(messages)."""
         self.lexicon.settle()
         self.lexicon.pack()
         self.pack()
         self._shelf.tidy()
+        self.limits.pack()
 
     def pack(self) -> None:
         """Move the unpacked facts to the compressed store. O(unpacked facts)."""
@@ -335,7 +336,7 @@ class FactCache:
             self.size -= 0 if known is None else known.size
             self._facts.pop(key, None)
             self._shelf.erase(key)
-        self.limits.pop(entry_id, None)
+        self.limits.drop(entry_id)
 
     def release(self) -> None:
         """Free everything when the session is closed. Takes `lock` for this."""

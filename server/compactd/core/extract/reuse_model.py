@@ -144,6 +144,11 @@ class Statistics:
         """For each feature, the index of the message with the newest use of a file whose text, as it was
         read, contains the feature; -1 for none."""
 
+    def place(self, feature: int) -> int:
+        """Return the index in `features` of the feature with this number. The feature must occur in the
+        conversation."""
+        return int(self.features.searchsorted(feature))
+
 
 def _part_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
     """Return three lists, with one entry per part:
@@ -200,7 +205,7 @@ class ReuseModel:
 
     def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
         """Return `worth[kind][shape]` × chance of reuse for each feature, in the order of
-        `Statistics.features`. (See `features.SHAPES` for the shapes.)
+        `Statistics.features`. (A feature's shape is what `feature_shape` returns.)
 
         The chance is `logistic(weights · inputs)`. It is computed from tables of the few values that each
         input can have. The result is rounded so that sums are exact in any order and the same on every
@@ -269,8 +274,8 @@ _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WE
 
 
 def shapes_of(features: Numbers) -> Indices:
-    """Return the shape of each feature: the sort of an atom, or the class of length of a word or a line; 0
-    for a run."""
+    """Return the shape of each feature: the sort of an atom, or the class of length of a word or a line. See
+    `feature_shape`."""
     import numpy as np
 
     numbers = features.astype(np.int64)

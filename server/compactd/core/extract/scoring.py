@@ -99,7 +99,7 @@ class Worth(Struct, frozen=True):
     """How much features, links and roles are worth in a summary of a certain size."""
 
     features: tuple[tuple[float, ...], ...]
-    """The worth of a feature, by its kind and then its shape (see `features.SHAPES`)."""
+    """The worth of a feature, by its kind and then its shape (see `features.feature_shape`)."""
     link: tuple[float, ...]
     """The worth of a link, by the sort of its atom (see `features.ATOM_SHAPES`)."""
     roles: dict[int, float]

@@ -30,6 +30,8 @@ _PATH = re.compile(
 )
 _ENDING = re.compile(rf"\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/])")
 """Matches a file extension. A name without a slash counts as a path only if it ends with one of these."""
+_HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4}")
+"""Matches the first characters of an identifier."""
 _IDENTIFIER = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{4,60}(?![\w$])")
 _HUMP = re.compile(r"[a-z0-9][A-Z]")
 """Matches a change from lower to upper case inside a word."""
@@ -89,6 +91,18 @@ def plain_path(path: str, working_dir: str = "") -> str:
     return path.removeprefix("./")
 
 
+def is_identifier(word: str) -> bool:
+    """Return whether `word` is an atom of kind `id`. `word` must be a whole run of letters, digits and
+    underscores."""
+    return _HEAD.match(word) is not None and len(word) <= 61 and is_codelike(word)
+
+
+def is_digest(word: str) -> bool:
+    """Return whether `word` is a hash. `word` must be a whole run of letters, digits and underscores with
+    no hyphen next to it."""
+    return 7 <= len(word) <= 40 and _HASH.fullmatch(word) is not None
+
+
 def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
     """Return the atoms of a chunk (a text without white space), each once. Empty if the chunk is longer
     than `CHUNK_CHARS`. O(length)."""
@@ -99,6 +113,16 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
         for url in _URL.findall(chunk):
             found["lit", url.rstrip(".,:;")] = None
         chunk = _URL.sub(" ", chunk)
+    found.update(dict.fromkeys(dotted_atoms(chunk)))
+    for word in _IDENTIFIER.findall(chunk):
+        if is_codelike(word):
+            found["id", word] = None
+    found.update(dict.fromkeys(dashed_atoms(chunk)))
+    return tuple(found)
+
+
+def dotted_atoms(chunk: str) -> Iterator[Atom]:
+    """Yield the paths, then the versions, in a text without white space and URLs. O(length)."""
     if "/" in chunk or _ENDING.search(chunk) is not None:
         for raw in _PATH.findall(chunk):
             path = plain_path(raw)
@@ -109,19 +133,19 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
                 and ("." in path or slashes >= 2)
                 and _ONLY_NUMBERS.fullmatch(path) is None
             ):
-                found["path", path] = None
+                yield "path", path
     if chunk.count(".") > 1:
         for version in _VERSION.findall(chunk):
-            found["lit", version] = None
-    for word in _IDENTIFIER.findall(chunk):
-        if is_codelike(word):
-            found["id", word] = None
+            yield "lit", version
+
+
+def dashed_atoms(chunk: str) -> Iterator[Atom]:
+    """Yield the flags, then the hashes, in a text without white space and URLs. O(length)."""
     if "--" in chunk:
         for flag in _FLAG.findall(chunk):
-            found["lit", flag] = None
+            yield "lit", flag
     for digest in _HASH.findall(chunk):
-        found["lit", digest] = None
-    return tuple(found)
+        yield "lit", digest
 
 
 def atoms(text: str) -> dict[Atom, None]:

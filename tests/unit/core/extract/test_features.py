@@ -1,4 +1,4 @@
-"""The facts of a chunk or line are those of the definitions."""
+"""Facts of a chunk or line are computed from its parts; they equal those of the definition for the whole."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from compactd.core.extract.features import (
     WORD_CHARS,
     WORD_SHAPES,
     Atoms,
+    Chunks,
     Features,
-    analyse_chunk,
     feature_number,
 )
 from compactd.core.extract.line_roles import ASSISTANT, RESULT, USER
@@ -60,11 +60,15 @@ def whole(chunk: str) -> Features:
 
 @settings(deadline=None, max_examples=examples(400))
 @given(CHUNKS)
-def test_a_chunk_shows_its_atoms_and_its_words(chunk: str) -> None:
-    hashes, features, _ = analyse_chunk(Atoms(), chunk)
+def test_what_a_chunk_shows_by_its_runs_is_what_it_shows_as_a_whole(chunk: str) -> None:
+    known = Chunks(Atoms())
+
+    hashes, features, cost = known[chunk]
 
     assert tuple(dict.fromkeys(features)) == whole(chunk)
     assert len(hashes) == len(signs_of_chunk(chunk))
+    general = known._in_general(chunk, signs_of_chunk(chunk))
+    assert (hashes, cost) == (general[0], general[2])
 
 
 LINES = st.lists(

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from benchmarks.retention.reuse_inputs import INPUTS, inputs_of, place_of, shape_of
+from benchmarks.retention.reuse_inputs import INPUTS, inputs_of
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.features import ATOM, KINDS
+from compactd.core.extract.features import ATOM, KINDS, feature_shape
 from compactd.core.extract.greedy_cover import Candidates, GreedyCover
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
@@ -68,7 +68,7 @@ def test_the_tables_give_the_logistic_of_weights_and_inputs() -> None:
     for feature, weight in zip(chances.statistics.features.tolist(), found, strict=True):
         kind = feature % KINDS
         z = sum(b * x for b, x in zip(betas[kind], inputs_of(chances, feature), strict=True))
-        assert weight == pytest.approx(WORTH[kind][shape_of(feature)] / (1 + math.exp(-z)))
+        assert weight == pytest.approx(WORTH[kind][feature_shape(feature)] / (1 + math.exp(-z)))
 
 
 def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
@@ -91,10 +91,9 @@ def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
 def test_what_is_used_often_and_lately_is_likelier_than_what_was_read_once() -> None:
     chances, cache = told()
     found = chances.weights(WORTH)
-    number = cache.lexicon.atoms
+    number, place = cache.lexicon.atoms, chances.statistics.place
 
-    entry, table = (place_of(number["id", name], chances.statistics) for name in ("load_entry", "old_table"))
-    assert found[entry] > found[table]
+    assert found[place(number["id", "load_entry"])] > found[place(number["id", "old_table"])]
     assert number["id", "load_entry"] % KINDS == ATOM
 
 

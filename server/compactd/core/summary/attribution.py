@@ -36,6 +36,7 @@ from compactd.core.summary.foreign_repeats import Repetitions, fold_line
 from compactd.core.summary.input import item_texts
 from compactd.core.summary.message import add_under_heading
 from compactd.core.text.atoms import COMMON_WORDS, words_of_chunk
+from compactd.core.text.escape_invisible import file_name
 from compactd.core.text.quoting import SIGN, UNMARKED_AUTHORS, neutralise, without_frames
 from compactd.core.text.sanitize import INVISIBLE_MARK
 from compactd.core.text.summary_format import NONE
@@ -108,6 +109,8 @@ _LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*
 _DASHED_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
 """Matches a label such as `Constraints — …`. It counts as a label only if all its words are in
 `_OF_HEADINGS`."""
+_UNQUOTED: Final = dict.fromkeys(map(ord, '"“”„«»「」『』‘’`'), " ")
+"""A table for `str.translate` that removes quotation marks."""
 _LONG_QUOTATION = re.compile(
     r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
 )
@@ -375,12 +378,12 @@ class TypedWords:
     def supports_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
         """Return whether the user's words support a statement in the user's name. They must contain half of
         its significant words and, with `foreign`, each name in it that foreign text contains and the model
-        never wrote. If the statement is a limit or a permission, one typed sentence must set it, as for a
-        rule. O(sentences)."""
+        never wrote. If the statement is a limit or a permission, also one in quotation marks, one typed
+        sentence must set it, as for a rule. O(sentences)."""
         words = _telling_words(line) - _USERS
         if not words:
             return True
-        if _sets_limit(line) or _PERMITS.search(line) is not None:
+        if _sets_limit(line.translate(_UNQUOTED)) or _PERMITS.search(line) is not None:
             return self.find_rule(_USER_SAID.sub("", line, count=1)) is not None
         if foreign is not None:
             names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
@@ -708,13 +711,13 @@ def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
 
 def _foreign_texts(message: Message) -> Iterator[str]:
     """Yield the texts in a message that neither the user nor the model wrote. Titles of documents count too,
-    because a summariser reads them."""
+    because a summariser reads them: as they are and, if that differs, as a transcript shows them."""
     for stretch in stretches(message):
         if stretch.author not in UNMARKED_AUTHORS:
             yield stretch.text
     for block in message.content:
         if isinstance(block, Document) and block.title:
-            yield block.title
+            yield from dict.fromkeys((block.title, file_name(block.title)))
 
 
 def _sentence(text: str, entry_id: EntryId) -> _Sentence:

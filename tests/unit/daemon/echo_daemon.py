@@ -111,6 +111,12 @@ class Text(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Listed(Struct, frozen=True):
+    text: str
+    sessions: tuple[Struct, ...] = ()
+    """There are none: an editor's command then takes the newest sleeper."""
+
+
 class Panic(BaseException):
     """An exception like pyo3's panic, which does not derive from `Exception`."""
 
@@ -127,7 +133,7 @@ METHODS = {
         ("test/ask", AskParams, Text),
         ("test/flood", FloodParams, FloodResult),
         ("session/compact", SleepParams, Text),
-        ("session/list", Nothing, Text),
+        ("session/list", Nothing, Listed),
         ("session/undo", SleepParams, Text),
     )
 }
@@ -158,7 +164,7 @@ class Echo:
             case FloodParams():
                 return self._flood(params)
             case _ if method.name == "session/list":
-                return Text(text=self._settings)
+                return Listed(text=self._settings)
             case _:
                 return Nothing()
 

@@ -82,7 +82,7 @@ def test_settings_of_initialize_are_known_to_the_next_request(spawn: Spawn) -> N
         request(2, "session/list"),
     )
 
-    assert client.answer(2)["result"] == {"text": '{"a": 1}'}
+    assert client.answer(2)["result"] == {"text": '{"a": 1}', "sessions": []}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_command_that_was_read_before_the_input_ended_is_answered(spawn: Spawn
     client.send(request(1, "workspace/executeCommand", {"command": "compactd.sessions"}))
     client.close_stdin()
 
-    assert client.rest_messages() == [{"jsonrpc": "2.0", "id": 1, "result": {"text": "none"}}]
+    assert client.rest_messages() == [{"jsonrpc": "2.0", "id": 1, "result": {"text": "none", "sessions": []}}]
     assert client.wait() == 0
 
 

@@ -37,7 +37,8 @@ Run = Callable[[int, float], Row]
 
 def module(name: str, *arguments: object) -> tuple[int, str]:
     """Run a module of this repository. Return its exit code and what it printed."""
-    path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
+    # An empty entry would be the current folder: a test's hostile repository.
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", name, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": path},

@@ -93,9 +93,9 @@
      :result ("format" "warnings" "content?" "path?")
      :doc "Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.")
     ("agent/state"
-     :params ("session_id" "workDoneToken?")
-     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued" "prompts")
-     :doc "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs.")
+     :params ("session_id" "work?")
+     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued" "prompts" "work?")
+     :doc "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. With `work`, the result also says where the work stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that it has not read yet.")
     ("agent/prompt"
      :params ("session_id" "text?" "content?")
      :result ("turn_id" "queued")

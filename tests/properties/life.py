@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from compactd.agent import model_switch, recovery, turns
 from compactd.agent.recovery import FailedRequest
 from compactd.compaction.run import compact, prune
-from compactd.core.extract.file_operations import ledger_of, use_of
 from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import Entry, Item, Opened, View
 from compactd.core.history.message_kinds import newest_request
@@ -22,6 +21,7 @@ from compactd.core.history.projection import project
 from compactd.core.history.state import replay
 from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.counting import message_tokens
+from compactd.core.work.file_operations import ledger_of, use_of
 from compactd.formats.files.journal_messages import decoder_of
 from compactd.formats.messages.base import RENDERABLE, read_messages, render
 from compactd.formats.messages.neutral_out import encode_message

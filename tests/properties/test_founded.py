@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from compactd.compaction.run import compact
-from compactd.core.extract.file_operations import Json, arguments_of
 from compactd.core.planning.request import CompactRequest
 from compactd.core.text.atoms import atoms, commands
 from compactd.core.text.tool_results import text_of_result
+from compactd.core.work.file_operations import Json, arguments_of
 from compactd.protocol.messages import Document, Message, Text, ToolCall, ToolResult
 from compactd.protocol.settings import GivenSettings
 from tests.properties.life import Life, opened

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from compactd.agent import tool_calls
 from compactd.compaction import client_hook
-from compactd.protocol import error_data, errors, messages, settings, wire
+from compactd.protocol import error_data, errors, messages, settings, wire, work
 from compactd.protocol.error_data import DATA
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Event
@@ -37,7 +37,7 @@ from tools.codegen.shapes import (
 Docs = dict[tuple[str, str], str]
 """(class, field) -> the field's documentation."""
 
-MODULES: tuple[ModuleType, ...] = (wire, error_data, messages, settings, client_hook, tool_calls)
+MODULES: tuple[ModuleType, ...] = (wire, work, error_data, messages, settings, client_hook, tool_calls)
 
 
 class DescribedRequest(Struct, frozen=True, kw_only=True):

@@ -309,6 +309,14 @@ export interface ExportParams {
   path?: string | null;
 }
 
+/** Params of `agent/state`. */
+export interface StateParams {
+  /** Id of the session. It must be open here. */
+  session_id: string;
+  /** True: the result contains the state of the work. */
+  work?: boolean;
+}
+
 /** Params of `agent/prompt`: `text`, or `content`. */
 export interface PromptParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
@@ -1144,6 +1152,8 @@ export interface StateResult {
   queued: number;
   /** The prompts that wait, in the order in which they are answered. */
   prompts: PromptInfo[];
+  /** The state of the work, derived by code from the messages. Only present if the params ask for it. */
+  work?: Work;
 }
 
 /** A number of the token budget, and where it comes from. */
@@ -1182,6 +1192,114 @@ export interface PromptInfo {
   client: string | null;
   /** The beginning of its text on one line, at most 80 characters. */
   text_preview: string;
+}
+
+/** The state of the work, derived by code from messages, calls and results. Each list has its newest entry last. */
+export interface Work {
+  /** The user's first request, in their words; null if there is none. */
+  goal: string | null;
+  /** The user's newest request, in their words; null if there is none. */
+  request: string | null;
+  /** The user's constraints that are in force. */
+  constraints: StatedConstraint[];
+  /** The agent's plan, in its order. */
+  plan: PlanTask[];
+  /** The files that were changed. */
+  changes: FileChange[];
+  /** The last run of each check. */
+  checks: WorkCheck[];
+  /** The decisions that still hold. */
+  decisions: WorkDecision[];
+  /** What was tried and did not work. */
+  failed_attempts: FailedAttempt[];
+  /** Failures that nothing resolved since. */
+  open_errors: OpenError[];
+  /** What the agent was doing last; null before its first words. */
+  now: CurrentStep | null;
+}
+
+/** A constraint of the user that is in force. */
+export interface StatedConstraint {
+  /** The user's sentence. */
+  text: string;
+  /** The message that contains it. */
+  entry_id: string;
+}
+
+/** A task of the agent's plan. */
+export interface PlanTask {
+  /** What is to be done. */
+  text: string;
+  /** The newest status that the plan says. */
+  status: "open" | "in_progress" | "done" | "dropped";
+  /** The message that last changed the task. */
+  entry_id: string;
+}
+
+/** A file that the agent's tools changed. */
+export interface FileChange {
+  /** The path as the tool was given it. */
+  path: string;
+  /** What the file's changes add up to. */
+  kind: "created" | "edited" | "deleted" | "renamed";
+  /** How many calls changed it. */
+  edits: number;
+  /** The newest message with such a call. */
+  last_entry_id: string;
+  /** Whether a git commit included it after its last change. */
+  committed: boolean;
+  /** Whether a test, build, lint or type check passed after its last change. */
+  checked: boolean;
+}
+
+/** The last run of one check. */
+export interface WorkCheck {
+  /** What was checked. */
+  kind: "test" | "build" | "lint" | "types" | "other";
+  /** The command, on one line. */
+  command: string;
+  /** What its output says. `unknown` if the output does not say it, for example because a pipe hides the exit code. */
+  outcome: "passed" | "failed" | "unknown";
+  /** The message with the result. */
+  entry_id: string;
+  /** Whether files changed after it. */
+  stale: boolean;
+}
+
+/** A decision of the agent or of the user. */
+export interface WorkDecision {
+  /** The decision, with its reason if one was given. */
+  text: string;
+  /** What was decided before, if this reverses it. */
+  was: string | null;
+  /** The message that contains it. */
+  entry_id: string;
+}
+
+/** Something that was tried and did not work. */
+export interface FailedAttempt {
+  /** What was tried, why it failed, and what replaced it, as far as it is known. */
+  text: string;
+  /** The message with the failure. */
+  entry_id: string;
+}
+
+/** A failure after which the same command did not succeed. */
+export interface OpenError {
+  /** The decisive lines of the error. */
+  text: string;
+  /** The command or call that failed, on one line. */
+  command: string;
+  /** The message with the result. */
+  entry_id: string;
+}
+
+/** What the agent was doing last. */
+export interface CurrentStep {
+  /** The agent's last words about it, and the calls since. */
+  text: string;
+  /** The message with these words. */
+  entry_id: string;
 }
 
 /** Result of `agent/prompt`. Once the client has it, the prompt is durable. Everything that happens afterwards is reported by events. */
@@ -2093,8 +2211,8 @@ export interface Requests {
   "session/import": { params: ImportParams; result: ImportResult };
   /** Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open. */
   "session/export": { params: ExportParams; result: ExportResult };
-  /** Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. */
-  "agent/state": { params: SessionParams; result: StateResult };
+  /** Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. With `work`, the result also says where the work stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that it has not read yet. */
+  "agent/state": { params: StateParams; result: StateResult };
   /** Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`. */
   "agent/prompt": { params: PromptParams; result: PromptResult };
   /** Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`. */

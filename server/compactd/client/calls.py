@@ -372,9 +372,17 @@ class Methods:
         """
 
     @method("agent/state", StateResult)
-    def agent_state(self, *, session_id: str, timeout_s: float = TIMEOUT_S) -> StateResult:
+    def agent_state(
+        self,
+        *,
+        session_id: str,
+        work: bool | UnsetType = UNSET,
+        timeout_s: float = TIMEOUT_S,
+    ) -> StateResult:
         """`agent/state`: Returns the state of the session: status, tokens, budget, compactions. Answers at
-        once, even while a prompt or a compaction runs.
+        once, even while a prompt or a compaction runs. With `work`, the result also says where the work
+        stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that
+        it has not read yet.
         """
 
     @method("agent/prompt", PromptResult)

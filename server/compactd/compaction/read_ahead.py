@@ -13,13 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from time import monotonic
 
-import msgspec
-
 from compactd.core.constraints.constraints import limits_in
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.recent_files import working_directory
 from compactd.core.history.entries import Appended, Item
-from compactd.core.history.lazy_message import LazyMessage
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.methods import Method
 from compactd.session.memory import release_all_memory
@@ -163,7 +160,7 @@ class _ReadState:
                 while waiting:
                     # A bad message is reported when it is compacted.
                     with suppress(CompactdError):
-                        item = _decode(waiting.popleft())
+                        item = waiting.popleft().decoded()
                         facts.learn(item)
                         if item.entry_id not in facts.limits:
                             facts.limits[item.entry_id] = limits_in(item)
@@ -181,11 +178,3 @@ class _ReadState:
                 self._is_settled = True
 
         return read
-
-
-def _decode(item: Item) -> Item:
-    """Return `item` with its message decoded. A message that the session stores undecoded stays
-    undecoded there, which saves memory."""
-    if item.is_decoded or not isinstance(item.body, LazyMessage):
-        return item
-    return msgspec.structs.replace(item, body=item.body.decode(item.body.source))

@@ -309,14 +309,16 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="agent/state",
-            params=wire.SessionParams,
+            params=wire.StateParams,
             result=wire.StateResult,
             waits=False,
             errors=READS,
             read_only=True,
             doc=(
                 "Returns the state of the session: status, tokens, budget, compactions. Answers at once, "
-                "even while a prompt or a compaction runs."
+                "even while a prompt or a compaction runs. With `work`, the result also says where the work "
+                "stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages "
+                "that it has not read yet."
             ),
         ),
         Method(

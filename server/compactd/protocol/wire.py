@@ -24,6 +24,7 @@ from compactd.protocol.messages import (
     TokenUsage,
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
+from compactd.protocol.work import Work
 
 SessionId = Annotated[
     str,
@@ -706,6 +707,15 @@ class PromptInfo(Wire, frozen=True, kw_only=True):
     """The beginning of its text on one line, at most 80 characters."""
 
 
+class StateParams(Wire, frozen=True, kw_only=True):
+    """Params of `agent/state`."""
+
+    session_id: SessionId
+    """Id of the session. It must be open here."""
+    work: bool = False
+    """True: the result contains the state of the work."""
+
+
 class StateResult(Wire, frozen=True, kw_only=True):
     """Result of `agent/state`."""
 
@@ -736,6 +746,8 @@ class StateResult(Wire, frozen=True, kw_only=True):
     """Number of prompts that wait."""
     prompts: tuple[PromptInfo, ...] = ()
     """The prompts that wait, in the order in which they are answered."""
+    work: Work | UnsetType = UNSET
+    """The state of the work, derived by code from the messages. Only present if the params ask for it."""
 
 
 class PromptParams(Wire, frozen=True, kw_only=True):

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from compactd.core.extract.facts import FactCache
     from compactd.protocol.wire import DiffResult
     from compactd.session.slot import ExclusiveOperation
+    from compactd.session.work import SessionWork
 
 UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 """What `Session.configure` can remove from a session with `unset`, besides settings."""
@@ -172,6 +173,7 @@ class Session:
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`
         and `drop_facts` set it."""
+        self._work: SessionWork | None = None
         self.has_compaction_hook = False
         """True if the client has a compaction hook: the daemon asks the client before each compaction
         (`session/compacting`)."""
@@ -443,9 +445,19 @@ class Session:
         return self.facts
 
     def drop_facts(self) -> FactCache | None:
-        """Forget all facts, and return their cache. A worker may still be using it."""
+        """Forget all facts and the state of the work. Return the cache of facts, which a worker may still be
+        using."""
+        self._work = None
         facts, self.facts = self.facts, None
         return facts
+
+    def work(self) -> SessionWork:
+        """Return what the messages say about the state of the work. It is created at the first call."""
+        if self._work is None:
+            from compactd.session.work import SessionWork
+
+            self._work = SessionWork()
+        return self._work
 
     def release(self) -> None:
         """Free the memory of this closed session. Call this in a worker, so that other sessions need not

@@ -175,6 +175,11 @@
 ---@field format string `compactd`: the whole session, from which `session/import` can restore it. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the current branch, compacted or not, without compactd's summaries. The name of another program, as in `session/import`: a session file of that program, with the compactions in force. What a format cannot represent is listed in `warnings`, by entry.
 ---@field path? string|nil Absolute path to write to, readable only by the user (0600). The file must not exist yet.
 
+--- Params of `agent/state`.
+---@class compactd.StateParams
+---@field session_id string Id of the session. It must be open here.
+---@field work? boolean True: the result contains the state of the work.
+
 --- Params of `agent/prompt`: `text`, or `content`.
 ---@class compactd.PromptParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
@@ -657,6 +662,7 @@
 ---@field compaction compactd.CompactionState The compactions so far, and the settings that decide about the next one.
 ---@field queued integer Number of prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
+---@field work? compactd.Work The state of the work, derived by code from the messages. Only present if the params ask for it.
 
 --- A number of the token budget, and where it comes from.
 ---@class compactd.Term
@@ -679,6 +685,69 @@
 ---@field prompt_id string Id of the prompt: the `turn_id` in the result of `agent/prompt`.
 ---@field client string|nil Name of the client that sent it, as given in `client.name`; null if it is not known.
 ---@field text_preview string The beginning of its text on one line, at most 80 characters.
+
+--- The state of the work, derived by code from messages, calls and results. Each list has its newest entry last.
+---@class compactd.Work
+---@field goal string|nil The user's first request, in their words; null if there is none.
+---@field request string|nil The user's newest request, in their words; null if there is none.
+---@field constraints compactd.StatedConstraint[] The user's constraints that are in force.
+---@field plan compactd.PlanTask[] The agent's plan, in its order.
+---@field changes compactd.FileChange[] The files that were changed.
+---@field checks compactd.WorkCheck[] The last run of each check.
+---@field decisions compactd.WorkDecision[] The decisions that still hold.
+---@field failed_attempts compactd.FailedAttempt[] What was tried and did not work.
+---@field open_errors compactd.OpenError[] Failures that nothing resolved since.
+---@field now compactd.CurrentStep|nil What the agent was doing last; null before its first words.
+
+--- A constraint of the user that is in force.
+---@class compactd.StatedConstraint
+---@field text string The user's sentence.
+---@field entry_id string The message that contains it.
+
+--- A task of the agent's plan.
+---@class compactd.PlanTask
+---@field text string What is to be done.
+---@field status "open"|"in_progress"|"done"|"dropped" The newest status that the plan says.
+---@field entry_id string The message that last changed the task.
+
+--- A file that the agent's tools changed.
+---@class compactd.FileChange
+---@field path string The path as the tool was given it.
+---@field kind "created"|"edited"|"deleted"|"renamed" What the file's changes add up to.
+---@field edits integer How many calls changed it.
+---@field last_entry_id string The newest message with such a call.
+---@field committed boolean Whether a git commit included it after its last change.
+---@field checked boolean Whether a test, build, lint or type check passed after its last change.
+
+--- The last run of one check.
+---@class compactd.WorkCheck
+---@field kind "test"|"build"|"lint"|"types"|"other" What was checked.
+---@field command string The command, on one line.
+---@field outcome "passed"|"failed"|"unknown" What its output says. `unknown` if the output does not say it, for example because a pipe hides the exit code.
+---@field entry_id string The message with the result.
+---@field stale boolean Whether files changed after it.
+
+--- A decision of the agent or of the user.
+---@class compactd.WorkDecision
+---@field text string The decision, with its reason if one was given.
+---@field was string|nil What was decided before, if this reverses it.
+---@field entry_id string The message that contains it.
+
+--- Something that was tried and did not work.
+---@class compactd.FailedAttempt
+---@field text string What was tried, why it failed, and what replaced it, as far as it is known.
+---@field entry_id string The message with the failure.
+
+--- A failure after which the same command did not succeed.
+---@class compactd.OpenError
+---@field text string The decisive lines of the error.
+---@field command string The command or call that failed, on one line.
+---@field entry_id string The message with the result.
+
+--- What the agent was doing last.
+---@class compactd.CurrentStep
+---@field text string The agent's last words about it, and the calls since.
+---@field entry_id string The message with these words.
 
 --- Result of `agent/prompt`. Once the client has it, the prompt is durable. Everything that happens afterwards is reported by events.
 ---@class compactd.PromptResult
@@ -1245,8 +1314,8 @@ return {
     ["session/import"] = { params = "compactd.ImportParams", result = "compactd.ImportResult" },
     --- Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.
     ["session/export"] = { params = "compactd.ExportParams", result = "compactd.ExportResult" },
-    --- Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs.
-    ["agent/state"] = { params = "compactd.SessionParams", result = "compactd.StateResult" },
+    --- Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. With `work`, the result also says where the work stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that it has not read yet.
+    ["agent/state"] = { params = "compactd.StateParams", result = "compactd.StateResult" },
     --- Gives a prompt to the daemon's own loop. It asks the session's model, has the client run its tools (`tool/execute`), compacts if that is due, and reports everything as events, from `agent_start` to `agent_end` or `error`.
     ["agent/prompt"] = { params = "compactd.PromptParams", result = "compactd.PromptResult" },
     --- Stops the prompt that is being answered. Prompts that wait stay queued until the next `agent/prompt`.

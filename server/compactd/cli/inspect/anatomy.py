@@ -9,10 +9,10 @@ from msgspec import Struct
 from compactd.cli.framework.page import plural
 from compactd.cli.inspect.context import round_each
 from compactd.cli.inspect.markup import clip_to
-from compactd.core.extract.file_operations import arguments_of, is_change, is_search, paths_in
 from compactd.core.history.entries import is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.tokens.counting import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
+from compactd.core.work.file_operations import arguments_of, is_change, is_search, paths_in
 from compactd.protocol.messages import (
     Block,
     Document,

@@ -18,7 +18,6 @@ from typing import Final
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
 from compactd.core.extract.conversation import Conversation, conversation_order
 from compactd.core.extract.facts import FactCache, Facts
-from compactd.core.extract.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.extract.greedy_cover import GreedyCover
 from compactd.core.extract.recent_files import working_directory
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
@@ -26,6 +25,7 @@ from compactd.core.extract.scoring import candidates, worth_in
 from compactd.core.extract.sections import sections
 from compactd.core.history.entries import Item
 from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
+from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
 
 
 class AtomFacts:

@@ -19,7 +19,6 @@ from msgspec.msgpack import Decoder
 from compactd.core.authors.typed_parts import OWN_WORDS_CHARS as OWN_WORDS_CHARS
 from compactd.core.extract.compressed_store import CompressedStore, PackedDict
 from compactd.core.extract.features import ATOM, KINDS, Lexicon, LineFeatures
-from compactd.core.extract.file_operations import FileUse, use_of
 from compactd.core.extract.line_roles import COMMAND, HEADER, USER
 from compactd.core.extract.lines import CallInfo, SourceText, Unit, sources, split
 from compactd.core.extract.lines import without_reminders as without_reminders
@@ -27,6 +26,7 @@ from compactd.core.extract.markers import MARKS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
 from compactd.core.text.whole_names import written_texts
+from compactd.core.work.file_operations import FileUse, use_of
 
 if TYPE_CHECKING:
     from compactd.core.constraints.constraints import MessageLimits

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from compactd.core.extract.file_operations import Json, is_change
+from compactd.core.work.file_operations import Json, is_change
 
 USER: Final = 0
 HEADER: Final = 1

@@ -16,13 +16,6 @@ from msgspec import Struct
 from compactd.core.authors.authors import USER as AUTHOR_USER
 from compactd.core.authors.authors import author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
-from compactd.core.extract.file_operations import (
-    MAX_PATH_CHARS,
-    PATH_ARGUMENTS,
-    arguments_of,
-    is_change,
-    paths_in,
-)
 from compactd.core.extract.line_roles import (
     ARGUMENT,
     ASSISTANT,
@@ -41,6 +34,13 @@ from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import atoms, plain_path, sentences
 from compactd.core.text.escape_invisible import file_name
 from compactd.core.text.message_text import join_text_blocks
+from compactd.core.work.file_operations import (
+    MAX_PATH_CHARS,
+    PATH_ARGUMENTS,
+    arguments_of,
+    is_change,
+    paths_in,
+)
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 SENTENCE_CHARS: Final = 160

@@ -14,7 +14,12 @@ from msgspec import Struct
 
 from compactd.core.extract.facts import Facts, without_reminders
 from compactd.core.extract.features import Lexicon
-from compactd.core.extract.file_operations import (
+from compactd.core.extract.line_roles import READ, result_role
+from compactd.core.history.entries import Item, is_summary
+from compactd.core.history.message_kinds import is_request
+from compactd.core.history.tool_pairs import match
+from compactd.core.text.tool_results import text_of_result
+from compactd.core.work.file_operations import (
     Json,
     arguments_of,
     is_change,
@@ -23,11 +28,6 @@ from compactd.core.extract.file_operations import (
     paths_in,
     use_of,
 )
-from compactd.core.extract.line_roles import READ, result_role
-from compactd.core.history.entries import Item, is_summary
-from compactd.core.history.message_kinds import is_request
-from compactd.core.history.tool_pairs import match
-from compactd.core.text.tool_results import text_of_result
 from compactd.protocol.messages import ToolCall, ToolResult
 
 TURNS: Final = 3

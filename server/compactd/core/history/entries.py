@@ -326,6 +326,14 @@ class Item(Struct, frozen=True, kw_only=True):
         """Whether the message is already decoded."""
         return isinstance(self.body, Message) or self.body.is_decoded
 
+    def decoded(self) -> Item:
+        """Return the item with its message decoded. `self` keeps the bytes, which saves memory. O(bytes) if
+        they are not decoded yet."""
+        body = self.body
+        if isinstance(body, Message) or body.is_decoded:
+            return self
+        return msgspec.structs.replace(self, body=body.decode(body.source))
+
 
 class View(Struct, frozen=True, kw_only=True):
     """What the next model request contains, except system prompt and tools."""

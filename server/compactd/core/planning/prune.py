@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from compactd.core.budget.rules import Settings
-from compactd.core.extract.file_operations import PATH_ARGUMENTS, arguments_of
 from compactd.core.history.entries import EntryId, Item, Stub, is_summary
 from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.pins import is_pinned
@@ -24,6 +23,7 @@ from compactd.core.text.atoms import ERROR
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens
+from compactd.core.work.file_operations import PATH_ARGUMENTS, arguments_of
 from compactd.protocol.messages import ToolCall, ToolResult
 
 PROTECTED_TURNS = 2

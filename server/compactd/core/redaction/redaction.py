@@ -16,7 +16,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.extract.file_operations import MAX_PATH_CHARS
 from compactd.core.history.entries import (
     Appended,
     Compacted,
@@ -40,6 +39,7 @@ from compactd.core.redaction.summaries import WRITTEN, SummaryRewriter
 from compactd.core.text.escape_invisible import file_name
 from compactd.core.text.quoting import neutralise
 from compactd.core.text.summary_format import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
+from compactd.core.work.file_operations import MAX_PATH_CHARS
 from compactd.protocol.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
 from compactd.protocol.wire import Cleaned, Left
 

@@ -13,7 +13,6 @@ from compactd.core.constraints.constraints import Constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.extract import AtomFacts, ExtractSource, learn_facts
 from compactd.core.extract.facts import FactCache
-from compactd.core.extract.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.history.entries import Item, with_stub
 from compactd.core.history.message_kinds import newest_request
 from compactd.core.planning.plan import Plan
@@ -22,6 +21,7 @@ from compactd.core.summary.retention import FactSearch
 from compactd.core.text.summary_format import LAYOUTS, NATURE, SECTIONS, Layout, file_tags
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import compact_arguments
+from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
@@ -104,8 +105,17 @@ class ReadHandlers(HandlerGroup):
         session = self._sessions.get(params.session_id)
         return encode.expand_of(session, params)
 
-    def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
-        """Return the session's state. Answers at once, even while a turn or a compaction runs."""
+    def agent_state(self, params: wire.StateParams, request: Request) -> Handled:
+        """Return the session's state. Answers at once, even while a turn or a compaction runs.
+
+        If the client asks for the state of the work, a worker computes it.
+        """
         session = self._sessions.get(params.session_id)
         ignored, _ = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
-        return encode.state_of(session, ignored)
+        state = encode.state_of(session, ignored)
+        if not params.work:
+            return state
+        work, path = session.work(), session.state.path_items()
+        return session.host.run_compute(
+            lambda: replace(state, work=work.after(path)), work.unread_tokens(path)
+        )

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.extract.file_operations import arguments_of, ledger_of, use_of
 from compactd.core.history.entries import Item
+from compactd.core.work.file_operations import arguments_of, ledger_of, use_of
 from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 
 NAMES = st.sampled_from(["a.py", "b.py", "src/c.go", "d.md", "/abs/e.ts", "ünï.txt"])

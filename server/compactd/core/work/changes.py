@@ -1,0 +1,219 @@
+"""Follow which files the agent changed, and which of the changes were committed or taken back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.history.entries import EntryId
+from compactd.core.work.calls import Call
+from compactd.core.work.file_operations import PATCH_ARGUMENTS, patched_paths, paths_in
+from compactd.core.work.shell import Command
+from compactd.protocol.work import ChangeKind, FileChange
+
+_COMMITTED: Final = re.compile(
+    r"^\[[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,200})", re.MULTILINE
+)
+"""The line with which `git commit` reports a new commit."""
+_PATCHED: Final = re.compile(
+    r"^\*\*\* (Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE
+)
+_PATCH_KINDS: Final[dict[str, ChangeKind]] = {
+    "Add File": "created",
+    "Update File": "edited",
+    "Delete File": "deleted",
+    "Move to": "renamed",
+}
+_COMMITS_ALL: Final = re.compile(r"--all|-[^\W\d_mFCctuS]*a\w*")
+"""An option of `git commit` with which it includes all changes. No option that takes a value is before the
+`a`."""
+_EVERYTHING: Final = frozenset((".", "./", ":/"))
+_GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
+"""Options of git before the subcommand that take a value."""
+
+
+class _File(Struct):
+    kind: ChangeKind
+    edits: int
+    entry_id: EntryId
+    changed_at: int
+    """The number of the message with the last change."""
+    committed_at: int = -1
+    """The number of the message with the last commit that included the file; -1 for none."""
+
+
+class Commit(Struct, frozen=True):
+    """A commit, as `git commit` reported it."""
+
+    hash: str
+    subject: str
+
+
+class Changes:
+    """The changed files of a conversation, in the order of their last change. Messages are numbered."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        self._added: dict[str, int] = {}
+        """The files that `git` added since the last commit, and the number of the message with it."""
+
+    @property
+    def last_at(self) -> int:
+        """The number of the message with the last change; -1 for none."""
+        return max((file.changed_at for file in self._files.values()), default=-1)
+
+    def result(self, passed_at: int) -> tuple[FileChange, ...]:
+        """Return the changes. `passed_at` is the number of the message in which a check passed last."""
+        return tuple(
+            FileChange(
+                path=path,
+                kind=file.kind,
+                edits=file.edits,
+                last_entry_id=file.entry_id,
+                committed=file.committed_at >= file.changed_at,
+                checked=passed_at > file.changed_at,
+            )
+            for path, file in sorted(self._files.items(), key=lambda one: one[1].changed_at)
+        )
+
+    def read_edit(self, call: Call, entry_id: EntryId, at: int) -> None:
+        """Take in a successful call of a tool that writes files. `at` is the number of the message with the
+        result."""
+        patch = next((str(call.arguments[name]) for name in PATCH_ARGUMENTS if name in call.arguments), "")
+        patched = frozenset(patched_paths(call.arguments))
+        if patched:
+            before = ""
+            for verb, path in _PATCHED.findall(patch):
+                if path not in patched:
+                    continue  # too long for a path
+                if verb == "Move to":
+                    self._rename(before, path, entry_id, at)
+                else:
+                    self._change(path, _PATCH_KINDS[verb], entry_id, at)
+                before = path
+            return
+        for path in paths_in(call.arguments):
+            self._change(path, "created" if call.kind == "write" else "edited", entry_id, at)
+
+    def read_commands(self, call: Call, output: str, entry_id: EntryId, at: int) -> tuple[Commit, ...]:
+        """Take in the commands of a shell call that did not fail. Return the commits that they made."""
+        reported = _COMMITTED.finditer(output)
+        commits: list[Commit] = []
+        for command in call.commands:
+            options = git_words(command)
+            words = [word for word in options if not word.startswith("-")]
+            match command.program, words:
+                case "git", ["commit", *_]:
+                    self._commit(at, is_all=any(_COMMITS_ALL.fullmatch(word) for word in options))
+                    if (found := next(reported, None)) is not None:
+                        commits.append(Commit(found["hash"], found["subject"].strip()))
+                case "git", ["add", *paths]:
+                    for path in paths or (".",):
+                        self._added.update(dict.fromkeys(self._named(path), at))
+                case ("rm", paths) | ("git", ["rm", *paths]):
+                    # A file that nobody mentioned before was not part of the work.
+                    named = (self._named(word) for word in paths if word != "*" and word not in _EVERYTHING)
+                    for path in dict.fromkeys(known for some in named for known in some):
+                        self._change(path, "deleted", entry_id, at)
+                        self._stage(command, path, at)
+                case ("mv", [old, new]) | ("git", ["mv", old, new]):
+                    self._rename(old, new, entry_id, at)
+                    self._stage(command, new, at)
+                case "git", ["checkout" | "restore", *paths] if not _is_unstaging(options):
+                    self._take_back(paths)
+                case "git", ["reset", *_] if "--hard" in options:
+                    self._take_back((".",))
+                case _:
+                    pass
+        return tuple(commits)
+
+    def _change(self, path: str, kind: ChangeKind, entry_id: EntryId, at: int) -> None:
+        known = self._files.get(path)
+        if known is None:
+            self._files[path] = _File(kind, 1, entry_id, at)
+            return
+        if "deleted" in (kind, known.kind):
+            known.kind = kind
+        known.edits, known.entry_id, known.changed_at = known.edits + 1, entry_id, at
+
+    def _rename(self, old: str, new: str, entry_id: EntryId, at: int) -> None:
+        same = (path for path in self._named(old) if _is_same_file(path, old))
+        before = self._files.pop(next(same, ""), None)
+        edits = 1 if before is None else before.edits
+        # A patch that edits a file and moves it is one change.
+        if before is not None and (before.entry_id, before.changed_at) != (entry_id, at):
+            edits += 1
+        self._files[new] = _File("renamed", edits, entry_id, at)
+
+    def _stage(self, command: Command, path: str, at: int) -> None:
+        if command.program == "git":
+            self._added[path] = at
+
+    def _commit(self, at: int, *, is_all: bool) -> None:
+        for path, file in self._files.items():
+            # What changed after `git add` is not in the commit.
+            if is_all or self._added.get(path, -1) >= file.changed_at:
+                file.committed_at = at
+        self._added.clear()
+
+    def _named(self, word: str) -> list[str]:
+        """Return the changed files that an argument of a command may name: the file itself, otherwise files
+        whose path ends with it or that it is a folder of."""
+        if word in _EVERYTHING:
+            return list(self._files)
+        if word in self._files:
+            return [word]
+        if "*" in word:
+            return [path for path in self._files if fnmatchcase(f"/{path}", f"*/{word.removeprefix('./')}")]
+        folder = f"/{word.removeprefix('./').strip('/')}/"
+        return [
+            path
+            for path in self._files
+            if _is_same_file(path, word) or (folder != "//" and folder in f"/{path}")
+        ]
+
+    def _take_back(self, words: Sequence[str]) -> None:
+        for path in [path for word in words for path in self._named(word)]:
+            file = self._files.get(path)
+            if file is None:
+                continue
+            if file.committed_at < 0:
+                del self._files[path]
+            else:
+                file.changed_at = min(file.changed_at, file.committed_at)
+
+
+def git_words(command: Command) -> Sequence[str]:
+    """Return the words of a git command from its subcommand on; all words of another command."""
+    words = command.words
+    at = 0
+    while command.program == "git" and at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _GIT_OPTIONS else 1
+    return words[at:]
+
+
+def is_taking_back(command: Command) -> bool:
+    """Return whether a command takes changes back: `git revert`, `git restore`, `git checkout -- FILE` or
+    `git reset --hard`."""
+    words = git_words(command)
+    if command.program != "git" or not words or _is_unstaging(words):
+        return False
+    return (
+        words[0] in ("revert", "restore")
+        or (words[0] == "reset" and "--hard" in words)
+        or (words[0] == "checkout" and "--" in words)
+    )
+
+
+def _is_unstaging(words: Sequence[str]) -> bool:
+    return words[:1] == ("restore",) and ("--staged" in words or "-S" in words)
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    """Return whether two spellings may name the same file: equal, or one ends with the other."""
+    one, two = f"/{path.removeprefix('./').lstrip('/')}", f"/{other.removeprefix('./').lstrip('/')}"
+    return one.endswith(two) or two.endswith(one)

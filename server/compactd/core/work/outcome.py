@@ -1,0 +1,397 @@
+"""Read from the output of a command whether it succeeded, and the lines that say why not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from compactd.core.work.shell import CheckKind, Command, check_kind
+
+Outcome = Literal["passed", "failed", "unknown"]
+
+MAX_ERROR_CHARS: Final = 240
+"""The most characters of a quoted error line."""
+READ_CHARS: Final = 60_000
+"""Of a longer output, only this many characters from each end are read."""
+MAX_JSON_CHARS: Final = 400_000
+"""A longer output is not read as JSON."""
+_EDGE_CHARS: Final = 400
+"""An agent states the exit code within so many characters of the beginning or the end."""
+
+_EXIT: Final = re.compile(
+    r"(?:\AExit code (?=-?\d{1,3}\s*(?:\n|\Z))"
+    r"|^[^\w\n]{0,20}(?:"
+    r"(?:The )?[Cc]ommand (?:exited|failed|finished|completed) with (?:exit )?(?:code|status):? "
+    r"|Process exited with code "
+    r"|Exit [Cc]ode: ?"
+    r"|exit_code[\"']?: ?"
+    r"|returncode>|exit_code>"
+    r"|error>Exit code )"
+    r"|^Command executed in terminal [^\n]{0,250}\. Exit code: )"
+    r"(?P<code>-?\d{1,3})\b",
+    re.MULTILINE,
+)
+"""Matches how agents state a command's exit code: Claude Code, Codex, Gemini CLI, OpenHands, pi,
+mini-swe-agent (recorded sessions, 2026-11), Roo Code (transcripts in public repositories, 2026-11)."""
+_INTERRUPTED: Final = re.compile(
+    r"\[Request interrupted by user|was interrupted|Command timed out|timed out after|<timeout>"
+    r"|aborted by user",
+    re.IGNORECASE,
+)
+"""Matches what agents say if the user or a timeout ended a call (recorded sessions, 2026-11)."""
+_REJECTED: Final = re.compile(
+    r"(?:The )?user (?:doesn't want|does not want|rejected|denied|declined|chose not to)"
+    r"|Permission to use \w+ [^\n]*denied"
+    r"|The tool use was rejected|rejected by user|\[Operation cancelled\]|Operation cancelled by user",
+    re.IGNORECASE,
+)
+"""Matches what agents say if the user did not allow a call (recorded sessions, 2026-11)."""
+
+_PASSING_LINE: Final = re.compile(
+    r"^[ \t]*(?:[✓✔√] |ok \d|PASS(?:ED)?\b|--- PASS)[^\n]*"
+    r"|^[^\n]{0,400} (?:PASSED|\.\.\. ok)(?:[ \t]+\[[ \d]+%\])?[ \t]*$",
+    re.MULTILINE,
+)
+"""Matches a line about one test that passed. The name of such a test may contain any word."""
+
+_COUNTED: Final = (
+    r"(?=[ \t]*(?:[,;.|()=]|(?:in|found|generated|occurred|detected)\b|$))"
+    r"(?![ \t]*\([\d ]+fixed, 0 remaining)"
+)
+"""What follows a count of failures in a summary. Ruff also counts what it fixed."""
+_BROKEN: Final = (
+    r"^g?make(?:\[\d+\])?: \*\*\* |\bELIFECYCLE\b|^npm (?:ERR!|error) "
+    r"|^error: could not compile|^error: Recipe "
+    r"|^task: Failed to run|^\[[\w:.-]{1,60}\] ERROR task failed"
+    r"|^error: script \"|^(?:\[INFO\] )?BUILD FAIL(?:ED|URE)\b"
+    r"|: command not found$"
+)
+"""What task runners and shells say if something failed: make, npm, pnpm, just, task, mise, bun, Gradle,
+Maven."""
+_FAILED_TEST: Final = (
+    r"^(?:--- FAIL|FAIL\b|FAILED\b|FAILURES!|not ok \d|E   \S|panic: "
+    r"|ERROR (?:\S+\.py|collecting|at (?:setup|teardown)|in )|ERROR: test)"
+    rf"|\b[1-9]\d* (?:failed|failing|failures?|errors?|fail){_COUNTED}|\b[1-9]\d* tests? failed\b"
+    r"|\b(?:failures|errors)[:=] ?[1-9]|\b(?:Failures|Errors|Failed): +[1-9]|^(?:[#ℹ] )?fail [1-9]"
+    r"|test result: FAILED|Tests failed|^[ \t]*AssertionError(?: \[|:|$)|^[ \t]*[✗✖×✕] |build failed\]"
+)
+"""What test runners say if a test failed: pytest, unittest, go, cargo, jest, vitest, mocha, node, bun, mix,
+phpunit, rspec, Maven, Gradle, ctest."""
+_FAILED_TYPES: Final = (
+    r"\berror(?: TS\d+|\[\w+\])?:|\bFound [1-9]\d* errors?"
+    rf"|\b[1-9]\d* errors?{_COUNTED}|^[^\s:]+:\d+(?::\d+)?:? (?:- )?error"
+)
+"""What type checkers say if they found something: tsc, mypy, pyright, cargo check."""
+_FAILED_LINT: Final = (
+    rf"\b[1-9]\d* (?:errors?|issues?|problems?|offenses detected|warnings? treated)"
+    rf"(?:{_COUNTED}|:)(?! \(0 errors)"
+    r"|would reformat|^\[warn\] Code style issues|^[^\s:]+:\d+:\d+: (?!warning|note)|^error\b"
+)
+"""What linters and formatters say if they found something: ruff, flake8, eslint, golangci-lint, clippy,
+black, prettier, rubocop."""
+_FAILED_BUILD: Final = (
+    r"^(?:error\b|ERROR\b|FAILED\b|fatal)|\berror(?: TS\d+|\[\w+\])?:"
+    r"|^[^\s:]+\.\w+:\d+:\d+: (?!warning|note|remark)|\bundefined: "
+    r"|Compilation failed|Build failed|Failed to compile"
+)
+"""What compilers and bundlers say if they failed."""
+
+_FAILED_PATTERNS: Final[dict[CheckKind, str]] = {
+    "test": _FAILED_TEST,
+    "types": _FAILED_TYPES,
+    "lint": _FAILED_LINT,
+    "build": _FAILED_BUILD,
+    "other": f"{_FAILED_TEST}|{_FAILED_TYPES}|{_FAILED_LINT}|{_FAILED_BUILD}",
+}
+_FAILED: Final[dict[CheckKind, re.Pattern[str]]] = {
+    kind: re.compile(f"{pattern}|{_BROKEN}", re.MULTILINE) for kind, pattern in _FAILED_PATTERNS.items()
+}
+"""For each kind of check, matches output that says that it failed."""
+_PASSED_PATTERNS: Final[dict[CheckKind, str]] = {
+    "test": (
+        r"^(?:ok[ \t]+\S+[ \t]+(?:\(cached\)|[\d.]+s)|PASS\b|OK\b)|\b[1-9]\d* (?:passed|passing|pass)\b"
+        r"|\b[1-9]\d* (?:tests?|examples?|doctests?), [^\n]{0,80}\b0 failures|^[ \t]*--- PASS|test result: ok"
+        r"|All tests passed|Tests:? +[1-9]\d* passed|BUILD SUCCESS|100% tests passed|^(?:[#ℹ] )?fail 0$"
+    ),
+    "types": r"Success: no issues|\b0 errors\b|Found 0 errors|\bFinished ",
+    "lint": (
+        r"All checks passed|\b0 (?:issues|errors|problems)\b|no (?:issues|offenses)|All matched files use"
+        r"|left unchanged|already formatted|\bFinished |fixed, 0 remaining\)"
+    ),
+    "build": (
+        r"BUILD SUCCESS|[Bb]uild succeeded|Compiled successfully|\bbuilt in\b|\bFinished |Successfully built"
+    ),
+}
+_PASSED: Final[dict[CheckKind, re.Pattern[str]]] = {
+    kind: re.compile(pattern, re.MULTILINE) for kind, pattern in _PASSED_PATTERNS.items()
+}
+"""For each kind of check, matches output that says that it passed."""
+
+_MAY_FIND_NOTHING: Final = frozenset(
+    ("grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "[[", "which", "pgrep", "command")
+)
+"""Programs whose exit code 1 is an answer: nothing was found, the files differ, the condition is false."""
+_COMPLAINT: Final = re.compile(
+    r": (?:No such file or directory|(?:command )?not found|Permission denied|Not a directory)"
+    r"|^(?:fatal|error)\b",
+    re.MULTILINE,
+)
+"""Matches what a program says if it cannot do its work."""
+_ECHOED: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\[[01]\]\}?")
+"""Matches the exit code of the command before, in a command that prints it."""
+
+_WANT: Final = re.compile(r"\bwant\b")
+"""Matches what a test of Go expects."""
+_GOT: Final = re.compile(r"\bgot\b")
+"""Matches what a test of Go got instead."""
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")
+"""Matches an escape sequence of a terminal."""
+_ERROR_LINE: Final = re.compile(
+    r"\b\w*(?:Error|Exception|Failure)\b|\berror\b|\bERROR\b|\bFAIL|\bfailed\b|panic:|fatal|cannot |undefined"
+    r"|not found|denied|No such|expected|unexpected|^E   |assert"
+)
+"""Matches a line that may say what failed."""
+_FINE: Final = re.compile(
+    r"\b(?:0|no) (?:errors?|failed|failures?|problems?)\b|\b(?:errors?|failures?|failed)[:=] ?0\b(?!\.\d)",
+    re.IGNORECASE,
+)
+"""Matches a count of errors that is zero."""
+_PLACE: Final = re.compile(r"(?:\A|[\s(\"'])[\w./\\-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\b")
+"""Matches a place in a file: `name.go:12:3`, `name.ts(12,3)`."""
+_ASSERTION: Final = re.compile(r"--- FAIL|^FAILED |^E   |[Aa]ssert|[Ee]xpected|panic:")
+"""Matches a failed assertion or the name of a test that failed."""
+_RUNNER: Final = re.compile(
+    r"ERROR task failed|npm (?:ERR!|error)|ELIFECYCLE|exit code"
+    r"|make(?:\[\d+\])?: \*\*\*|^FAIL\t|build failed\]"
+    r"|Failed: \d"
+)
+"""Matches a line in which a task runner says only that something failed."""
+_NOISE: Final = re.compile(
+    r"^(?:at |File \"|Traceback|\^+$|Exit [Cc]ode"
+    r"|(?:The )?[Cc]ommand (?:exited|failed|finished|completed)"
+    r" with|Process exited|\[(?:The command|Command|Current working|Python interp)|<|$|[-=_*#.\s]+$|=+ .* =+$"
+    r"|npm (?:ERR!|error) A complete log|goroutine \d|make(?:\[\d+\])?: (?:Entering|Leaving)"
+    r"|FAIL$|exit status \d+$"
+    r"|\(no output\)$|(?:Error|Signal|Background PIDs|Process Group PGID): (?:\(none\)|\d+)$"
+    r"|(?:Command|Directory|Chunk ID|Wall time|Original token count|Total output lines): |Output:$"
+    r"|Output: \(empty\)$|Command executed in)"
+)
+"""Matches a stripped line that says nothing about an error: frames of a stack, rulers, what agents put around
+an output (Claude Code, Codex, Gemini CLI, OpenHands, Roo Code; recorded sessions, 2026-11)."""
+
+
+class Result(Struct, frozen=True):
+    """What the output of a command says."""
+
+    outcome: Outcome
+    code: int | None = None
+    """The exit code, if the output states one."""
+    lines: tuple[str, ...] = ()
+    """The decisive lines of an error, at most two; empty if the command did not fail."""
+    is_rejected: bool = False
+    """Whether the user did not let the call run."""
+    is_interrupted: bool = False
+    """Whether the user or a timeout ended the call before its end."""
+
+
+class _Metadata(Struct):
+    exit_code: int | None = None
+
+
+class _JsonOutput(Struct):
+    """The output of a command as JSON: Codex' `{"output": …, "metadata": {"exit_code": 1}}`, mini-swe-agent's
+    `{"returncode": 1, "output": …}` (recorded sessions, 2026-11)."""
+
+    output: str
+    metadata: _Metadata | None = None
+    exit_code: int | None = None
+    returncode: int | None = None
+
+    @property
+    def code(self) -> int | None:
+        if self.metadata is not None and self.metadata.exit_code is not None:
+            return self.metadata.exit_code
+        return self.exit_code if self.exit_code is not None else self.returncode
+
+
+_JSON: Final = msgspec.json.Decoder(_JsonOutput)
+
+
+def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind: CheckKind | None) -> Result:
+    """Return what `text`, the output of these commands, says. `kind` is what the commands check, if anything.
+
+    The exit code decides, unless it is the code of another command: after a pipe, `||` or `;`. Then the
+    patterns of the check decide, and if none matches, the outcome is unknown. Without an exit code, an output
+    that the agent does not mark as an error means success, unless a pattern says that the check failed.
+    O(length, at most 2 × `READ_CHARS`, and `MAX_JSON_CHARS` for JSON).
+    """
+    text, code = _without_json(text)
+    if len(text) > 2 * READ_CHARS:
+        text = f"{text[:READ_CHARS]}\n{text[-READ_CHARS:]}"
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    if is_error and _REJECTED.search(text[:600]):
+        return Result("unknown", is_rejected=True)
+    if code is None:
+        found = _EXIT.search(text[:_EDGE_CHARS]) or _EXIT.search("\n" + text[-_EDGE_CHARS:])
+        code = int(found["code"]) if found else None
+    if _INTERRUPTED.search(text[-600:]) and (is_error or code not in (0, None)):
+        return Result("unknown", code, is_interrupted=True)
+    has_failed = code not in (0, None) or (is_error and code is None)
+    echoed = _echoed_code(commands, text, checked=kind is not None)
+    if echoed is not None and not has_failed:
+        outcome: Outcome = "passed" if echoed == 0 else "failed"
+        code = echoed
+    elif kind is None:
+        outcome = _outcome(text, commands, code, has_failed=has_failed)
+    else:
+        outcome = _check_outcome(text, commands, kind, code, has_failed=has_failed)
+    return Result(outcome, code, error_lines(text) if outcome == "failed" else ())
+
+
+def error_lines(text: str, most: int = 2) -> tuple[str, ...]:
+    """Return the lines that best say what failed, in their order: lines with a place in a file, then failed
+    assertions and named tests, then lines that name an error, otherwise the last line. O(length)."""
+    ranked: list[tuple[int, int, str]] = []
+    for at, line in enumerate(dict.fromkeys(line.strip() for line in text.splitlines())):
+        if _NOISE.match(line):
+            continue
+        bare = _FINE.sub("", line)
+        if _PASSING_LINE.match(line) or not (_ERROR_LINE.search(bare) or _says_want_and_got(line)):
+            rank = 3 if _PLACE.search(line) else 5
+        elif _RUNNER.search(line):
+            rank = 4
+        elif _PLACE.search(line):
+            rank = 0
+        else:
+            rank = 1 if _ASSERTION.search(line) or _says_want_and_got(line) else 2
+        ranked.append((rank, at if rank < 5 else -at, line[:MAX_ERROR_CHARS]))
+    ranked.sort()
+    first = ranked[0][0] if ranked else 0
+    best = [one for one in ranked[:most] if one[0] < 4 or one[0] == first][: most if first < 5 else 1]
+    return tuple(line for _, _, line in sorted(best, key=lambda one: one[1]))
+
+
+def _without_json(text: str) -> tuple[str, int | None]:
+    """Return the output and the exit code if the text is JSON that contains them, otherwise the text."""
+    if text[:1] == "{" and len(text) <= MAX_JSON_CHARS and '"output"' in text:
+        try:
+            decoded = _JSON.decode(text)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return text, None
+        if decoded.code is not None:
+            return decoded.output, decoded.code
+    return text, None
+
+
+def _outcome(text: str, commands: Sequence[Command], code: int | None, *, has_failed: bool) -> Outcome:
+    """Return the outcome of commands that check nothing."""
+    if has_failed:
+        return "unknown" if _finds_nothing(text, commands, code) else "failed"
+    return "unknown" if any(one.is_piped or one.after == "||" for one in commands) else "passed"
+
+
+def _check_outcome(
+    text: str, commands: Sequence[Command], kind: CheckKind, code: int | None, *, has_failed: bool
+) -> Outcome:
+    """Return the outcome of commands of which one or more are checks."""
+    is_hidden = _hides_code(commands)
+    if has_failed and not (is_hidden and _finds_nothing(text, commands, code)):
+        return "failed"
+    if code == 0 and not is_hidden:
+        return "passed"
+    kinds: set[CheckKind] = {kind, *(found for one in commands if (found := check_kind(one)) is not None)}
+    tested = _PASSING_LINE.sub("", text) if "test" in kinds or "other" in kinds else text
+    if any(_FAILED[one].search(tested) for one in kinds):
+        return "failed"
+    if not is_hidden or _says_passed(text, kinds):
+        return "passed"
+    return (
+        "passed" if _is_silent(text) and not any(_may_silence(one, kinds) for one in commands) else "unknown"
+    )
+
+
+def _is_silent(text: str) -> bool:
+    """Return whether an output has no line but those that agents and rulers add."""
+    return all(_NOISE.match(line.strip()) for line in text.splitlines())
+
+
+def _may_silence(command: Command, kinds: set[CheckKind]) -> bool:
+    """Return whether a filter after a pipe may leave nothing of the output of a check that failed."""
+    if command.after not in ("|", "|&") or command.program in ("tee", "cat", "tail", "head"):
+        return False
+    # What `mypy | grep error` leaves out is no error.
+    return "test" in kinds or "rror" not in command.text or "-v" in command.words
+
+
+def _says_passed(text: str, kinds: set[CheckKind]) -> bool:
+    return any(one in _PASSED and _PASSED[one].search(text) is not None for one in kinds)
+
+
+def _hides_code(commands: Sequence[Command]) -> bool:
+    """Return whether the exit code of the line can be another than that of a check in it: its output goes to
+    a pipe, or another command follows that runs whether or not the check failed."""
+    has_pipefail = any(one.program == "set" and "pipefail" in one.words for one in commands)
+    after_check = False
+    for one in commands:
+        is_after_pipe = one.after in ("|", "|&")
+        if after_check and one.after not in ("&&", "") and not (is_after_pipe and has_pipefail):
+            return True
+        if check_kind(one) is not None:
+            # `a || pytest`: nobody knows whether the check ran.
+            if one.after == "||" or (one.is_piped and not has_pipefail):
+                return True
+            after_check = True
+    return False
+
+
+def _finds_nothing(text: str, commands: Sequence[Command], code: int | None) -> bool:
+    """Return whether exit code 1 is only the answer of the last command, such as `grep`."""
+    if code != 1 or not commands or commands[-1].program not in _MAY_FIND_NOTHING:
+        return False
+    return len(commands) == 1 or _COMPLAINT.search(text) is None
+
+
+def _echoed_code(commands: Sequence[Command], text: str, *, checked: bool) -> int | None:
+    """Return the exit code that a command such as `echo "exit: $?"` printed for the command before it; None
+    if there is none. If something is checked, only the code of a check counts."""
+    for number, one in enumerate(commands):
+        words = [word for word in one.words if word not in ("-e", "-n", "--")]
+        if number == 0 or one.program not in ("echo", "printf") or not words:
+            continue
+        said = (
+            words[0].replace("%s", words[1], 1)
+            if one.program == "printf" and len(words) == 2
+            else " ".join(words)
+        )
+        parts = _ECHOED.split(said)
+        if len(parts) != 2:
+            continue
+        before = commands[number - 1]
+        if "?" not in said[len(parts[0]) : len(parts[0]) + 2]:
+            # `${PIPESTATUS[0]}` is the code of the first command of the pipeline.
+            at = number - 1
+            while at > 0 and commands[at].after in ("|", "|&"):
+                at -= 1
+            before = commands[at]
+        elif before.after in ("|", "|&") and not any(
+            "pipefail" in other.words for other in commands[:number]
+        ):
+            continue
+        if checked and check_kind(before) is None:
+            continue
+        head = re.escape(parts[0].replace("\\n", "\n").rsplit("\n", 1)[-1].strip())
+        tail = re.escape(parts[1].replace("\\n", "\n").split("\n", 1)[0].strip())
+        found = re.findall(rf"^[ \t]*{head}[ \t]*(\d{{1,3}})[ \t]*{tail}[ \t]*$", text, re.MULTILINE)
+        if found:
+            return int(found[-1])
+    return None
+
+
+def _says_want_and_got(line: str) -> bool:
+    """Return whether a line compares what a test wants with what it got."""
+    return _WANT.search(line) is not None and _GOT.search(line) is not None

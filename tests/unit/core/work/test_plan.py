@@ -1,0 +1,223 @@
+"""The agent's plan: whose lists count, the newest status of each task, and the message that changed it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactd.core.work.plan import MAX_TASK_CHARS
+from compactd.protocol.messages import Meta
+from compactd.protocol.work import PlanTask, TaskStatus
+from tests.support.agent_work import AgentWork
+
+LISTS: list[tuple[str, dict[str, object], list[tuple[str, TaskStatus]]]] = [
+    (
+        "TodoWrite",
+        {
+            "todos": [
+                {"content": "Read the loader", "status": "completed", "activeForm": "Reading the loader"},
+                {"content": "Fix the cache", "status": "in_progress", "activeForm": "Fixing the cache"},
+                {"content": "Run the tests", "status": "pending", "activeForm": "Running the tests"},
+            ]
+        },
+        [("Read the loader", "done"), ("Fix the cache", "in_progress"), ("Run the tests", "open")],
+    ),
+    (
+        "update_plan",
+        {
+            "explanation": "Start",
+            "plan": [{"step": "Read it", "status": "completed"}, {"step": "Fix it", "status": "pending"}],
+        },
+        [("Read it", "done"), ("Fix it", "open")],
+    ),
+    (
+        "task_tracker",
+        {
+            "command": "plan",
+            "task_list": [
+                {"id": "1", "title": "Read it", "notes": "the loader", "status": "done"},
+                {"id": "2", "title": "Fix it", "notes": "", "status": "todo"},
+            ],
+        },
+        [("Read it", "done"), ("Fix it", "open")],
+    ),
+    (
+        "write_todos",
+        {"todos": [{"description": "Read it", "status": "cancelled"}]},
+        [("Read it", "dropped")],
+    ),
+    (
+        "update_todo_list",
+        {"todos": "[x] not a list item\n- [x] Read it\n- [-] Fix it\n- [ ] Test it"},
+        [("Read it", "done"), ("Fix it", "open"), ("Test it", "open")],
+    ),
+    (
+        "mcp__board__set",
+        {"items": [{"title": "Of no table", "status": "doing"}]},
+        [("Of no table", "in_progress")],
+    ),
+    ("TodoWrite", {"todos": [{"content": "Odd", "status": "blocked"}]}, [("Odd", "open")]),
+    ("TodoWrite", {"todos": [{"content": " two\n lines ", "status": 7}]}, [("two lines", "open")]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "tasks"), LISTS)
+def test_a_call_that_states_the_plan_gives_each_task_its_status(
+    name: str, arguments: dict[str, object], tasks: list[tuple[str, TaskStatus]]
+) -> None:
+    agent = AgentWork()
+
+    entry_id = agent.calls(name, **arguments)
+
+    assert agent.work.plan == tuple(
+        PlanTask(text=text, status=status, entry_id=entry_id) for text, status in tasks
+    )
+
+
+@pytest.mark.parametrize(
+    "todos",
+    [None, 3, "no list", [None, 1, "text"], [{"status": "pending"}], [{"content": "  "}], {"content": "x"}],
+)
+def test_a_list_without_tasks_leaves_the_plan_as_it_was(todos: object) -> None:
+    agent = AgentWork()
+    agent.calls("TodoWrite", todos=[{"content": "Read it", "status": "pending"}])
+    before = agent.work.plan
+
+    agent.calls("TodoWrite", todos=todos)
+
+    assert agent.work.plan == before
+
+
+def test_a_task_keeps_the_message_that_last_changed_it() -> None:
+    agent = AgentWork()
+    first = agent.calls("TodoWrite", todos=[_todo("A", "completed"), _todo("B", "in_progress")])
+    second = agent.calls(
+        "TodoWrite", todos=[_todo("A", "completed"), _todo("B", "completed"), _todo("C", "pending")]
+    )
+
+    assert agent.work.plan == (
+        PlanTask(text="A", status="done", entry_id=first),
+        PlanTask(text="B", status="done", entry_id=second),
+        PlanTask(text="C", status="open", entry_id=second),
+    )
+
+
+def test_a_task_that_the_newest_list_leaves_out_is_gone() -> None:
+    agent = AgentWork()
+    agent.calls("TodoWrite", todos=[_todo("A", "pending"), _todo("B", "pending")])
+    agent.calls("TodoWrite", todos=[_todo("B", "pending")])
+
+    assert [task.text for task in agent.work.plan] == ["B"]
+
+
+def test_a_long_task_is_shortened() -> None:
+    agent = AgentWork()
+
+    agent.calls("TodoWrite", todos=[_todo("word " * 200, "pending")])
+
+    (task,) = agent.work.plan
+    assert len(task.text) <= MAX_TASK_CHARS
+    assert task.text.endswith("word…")
+
+
+def test_created_tasks_get_the_id_that_their_result_says() -> None:
+    agent = AgentWork()
+    agent.does("TaskCreate", "Task #7 created successfully: A", subject="A", description="long")
+    second = agent.does("TaskCreate", "Task #9 created successfully: B", subject="B", description="long")
+    done = agent.does("TaskUpdate", taskId="7", status="completed")
+
+    assert agent.work.plan == (
+        PlanTask(text="A", status="done", entry_id=done),
+        PlanTask(text="B", status="open", entry_id=second),
+    )
+
+
+@pytest.mark.parametrize("result", ["ok", "Task created successfully", "The task was created.", ""])
+def test_created_tasks_are_numbered_if_their_result_says_no_id(result: str) -> None:
+    agent = AgentWork()
+    agent.does("TaskCreate", result, subject="A")
+    agent.does("TaskCreate", result, subject="B")
+    agent.does("TaskUpdate", taskId="2", status="in_progress")
+
+    assert [(task.text, task.status) for task in agent.work.plan] == [("A", "open"), ("B", "in_progress")]
+
+
+def test_a_numbered_task_does_not_replace_another_after_a_deletion() -> None:
+    agent = AgentWork()
+    for subject in "AB":
+        agent.does("TaskCreate", subject=subject)
+    agent.does("TaskUpdate", taskId="1", status="deleted")
+    agent.does("TaskCreate", subject="C")
+
+    assert [task.text for task in agent.work.plan] == ["B", "C"]
+
+
+def test_an_update_can_delete_rename_and_leave_a_task() -> None:
+    agent = AgentWork()
+    first = agent.does("TaskCreate", "Task #1 created", subject="A")
+    agent.does("TaskCreate", "Task #2 created", subject="B")
+    agent.does("TaskCreate", "Task #3 created", subject="C")
+    agent.does("TaskUpdate", taskId="2", status="deleted")
+    renamed = agent.does("TaskUpdate", taskId="3", subject="C, too")
+    agent.does("TaskUpdate", taskId="1", addBlockedBy=["3"])
+    agent.does("TaskUpdate", taskId="99", status="completed")
+
+    assert agent.work.plan == (
+        PlanTask(text="A", status="open", entry_id=first),
+        PlanTask(text="C, too", status="open", entry_id=renamed),
+    )
+
+
+def test_a_task_call_that_failed_changes_nothing() -> None:
+    agent = AgentWork()
+    agent.does("TaskCreate", "Task #1 created", subject="A")
+    before = agent.work.plan
+
+    agent.does("TaskCreate", "invalid arguments", failed=True, subject="B")
+    agent.does("TaskUpdate", "invalid arguments", failed=True, taskId="1", status="completed")
+
+    assert agent.work.plan == before
+
+
+CHECKLIST = "The plan:\n- [x] Read the loader\n2. [~] Fix the cache\n  * [ ] Run the tests\n"
+
+
+def test_a_checklist_in_the_agents_words_is_the_plan() -> None:
+    agent = AgentWork()
+
+    entry_id = agent.says(CHECKLIST)
+
+    assert agent.work.plan == (
+        PlanTask(text="Read the loader", status="done", entry_id=entry_id),
+        PlanTask(text="Fix the cache", status="in_progress", entry_id=entry_id),
+        PlanTask(text="Run the tests", status="open", entry_id=entry_id),
+    )
+
+
+def test_one_line_is_no_checklist() -> None:
+    agent = AgentWork()
+
+    agent.says("- [ ] Run the tests\n- [link](a.md)\n- arr[0] is empty\n")
+
+    assert agent.work.plan == ()
+
+
+def test_a_checklist_of_anybody_else_is_no_plan() -> None:
+    agent = AgentWork()
+    agent.asks(CHECKLIST)
+    agent.does("Read", CHECKLIST, file_path="TODO.md")
+    agent.runs("cat TODO.md", CHECKLIST)
+    agent.does("Task", CHECKLIST, prompt=CHECKLIST, description="go on")
+    agent.does("Write", file_path="TODO.md", content=CHECKLIST)
+    agent.asks(f"<system-reminder>\n{CHECKLIST}</system-reminder>")
+    agent.asks(CHECKLIST, Meta(synthetic=True))
+    agent.asks(CHECKLIST, Meta(type="compaction_summary"))
+    agent.says(CHECKLIST, Meta(author="subagent"))
+    agent.says(CHECKLIST, Meta(author="summary"))
+    agent.says(CHECKLIST, Meta(synthetic=True))
+    agent.add("system", *agent.items[0].message.content)
+
+    assert agent.work.plan == ()
+
+
+def _todo(content: str, status: str) -> dict[str, object]:
+    return {"content": content, "status": status, "activeForm": content}

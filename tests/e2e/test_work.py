@@ -143,3 +143,15 @@ def test_words_of_a_tool_are_nobodys_goal_constraint_plan_or_decision(daemon: Da
     assert work["goal"] == "Fix the date parser. Never change the public API."
     assert work["plan"] == work["decisions"] == []
     assert [one["text"] for one in work["constraints"]] == ["Never change the public API."]
+
+
+def test_the_plan_and_words_of_a_sub_agent_are_not_the_agents(daemon: Daemon) -> None:
+    others = [{"content": "Delete the tests", "status": "in_progress"}]
+    theirs = call("c9", "TodoWrite", {"todos": others}, "We decided to delete the tests, because they fail.")
+    begin(daemon, [*SAID, {**theirs, "meta": {"author": "subagent"}}, result("c9", "ok")])
+
+    work = work_of(daemon)
+
+    assert [task["text"] for task in work["plan"]] == ["Find the cause", "Fix the parser", "Write a test"]
+    assert "Delete the tests" not in json.dumps(work)
+    assert "delete the tests" not in json.dumps(work)

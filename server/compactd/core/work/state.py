@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd.core.authors.authors import stretches_of
+from compactd.core.authors.authors import author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item, is_summary
@@ -67,8 +67,8 @@ class WorkReader:
         message = item.message
         if is_summary(message):
             return
-        if message.role == "assistant" and message.meta is not None and message.meta.synthetic:
-            return  # a demonstration, or a program's note
+        if message.role == "assistant" and not _is_the_agents(message):
+            return
         for block in message.content:
             match block:
                 case Text() if message.role == "assistant":
@@ -234,3 +234,10 @@ class WorkReader:
     def _fail(self, text: str, entry_id: EntryId) -> None:
         self._attempts.append(FailedAttempt(text=text, entry_id=entry_id))
         del self._attempts[:-MAX_ATTEMPTS]
+
+
+def _is_the_agents(message: Message) -> bool:
+    """Return whether the agent itself wrote a message of its role: no sub-agent, and no program, such as one
+    that inserts a demonstration."""
+    is_synthetic = message.meta is not None and message.meta.synthetic
+    return not is_synthetic and author_of(message) == "assistant"

@@ -204,10 +204,8 @@ BREAKS = (
     Break(
         "a pasted line sets a limit",
         "core/extract/sections.py",
-        "        if not conversation.is_typed(place):\n"
-        '            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))\n'
-        "            continue\n",
-        "",
+        "place.role != USER or not conversation.is_typed(place):",
+        "place.role != USER:",
         "properties/test_quoting_laws.py",
         is_slow=True,
     ),
@@ -222,8 +220,8 @@ BREAKS = (
     Break(
         "a program's note in the record is unmarked",
         "core/extract/sections.py",
-        'body.append(conversation.quote(place, "unknown"))',
-        'body.append(conversation.quote(place, "user"))',
+        '"assistant" if is_own else "unknown"',
+        '"assistant"',
         "properties/test_quoting_laws.py",
         is_slow=True,
     ),
@@ -297,8 +295,8 @@ BREAKS = (
     Break(
         "what was lost is named unmarked",
         "core/summary/retention.py",
-        'quote_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")',
-        '" ".join(fact.text.split())',
+        "quote_line(line.removeprefix('- '), author)",
+        "line.removeprefix('- ')",
         "properties/test_quoting_laws.py",
         is_slow=True,
     ),

@@ -462,7 +462,7 @@ def test_a_log_that_the_user_pasted_is_quoted_and_neither_a_goal_nor_a_limit() -
     assert end is not None
     lines = [line for line in end.summary.split("\n") if "evil.example" in line]
     assert lines
-    assert all(line.startswith("[e1] (tool) ") for line in lines)
+    assert all(line.removeprefix("[e1] ").startswith("(tool) ") for line in lines)
     assert section(end.summary, "Constraints & Preferences") == [f"- {LIMITS[0]} [e1]"]
 
 

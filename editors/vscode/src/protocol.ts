@@ -97,9 +97,9 @@ export interface GivenSettings {
   summary_deadline_s?: number | null;
   /** The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked. */
   max_cost?: number | null;
-  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget. */
+  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is half of `target_tokens`, or without a target half of the summary's budget. */
   constraint_tokens?: number | null;
-  /** A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1. */
+  /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
 }
 

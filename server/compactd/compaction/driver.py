@@ -103,9 +103,11 @@ def summary_input(
     """Return what the summary of `plan` is made from. Making it calls `check(phase, fraction)` to report
     progress; `check` raises `Cancelled` to stop it. `facts` keeps the facts of messages between
     compactions."""
+    work, path = session.work(), plan.inputs.originals
     return SummaryInput(
         plan=plan,
         facts=facts,
+        read_work=lambda: work.after(path),
         working_dir=session.shown_dir,
         summariser_window=summariser.window if isinstance(summariser, Summariser) else None,
         check=check,

@@ -152,6 +152,7 @@ class _ReadState:
     def slice_of(self, session: Session) -> Callable[[], None]:
         """Return a function that reads the next slice of queued messages. Run the function in a worker."""
         facts, waiting = session.ensure_facts(), self._waiting
+        work, path = session.work(), session.state.path_items()
         is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
         def read() -> None:
@@ -173,6 +174,8 @@ class _ReadState:
                 if not is_told and facts.strip(working_directory(facts.all_facts(), facts.lexicon)):
                     # The working directory is known only now. Read the messages that name it again.
                     self._is_once_more = True
+                    return
+                if not work.read_ahead(path, until):
                     return
                 facts.settle()
                 self._is_settled = True

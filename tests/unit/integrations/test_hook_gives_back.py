@@ -28,10 +28,12 @@ from tests.support.hook_runs import PATIENT, Agent, told
 
 SECTIONS = (
     "## Constraints the user set",
-    "## Files",
-    "## Changes",
-    "## Open errors",
+    "## What was asked",
+    "## What was done",
+    "## What is open",
+    "## What failed",
     "## Decisions",
+    "## Files",
     "## Used again",
 )
 

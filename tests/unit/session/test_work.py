@@ -13,7 +13,7 @@ from compactd.core.constraints.constraints import constraints_of
 from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import Item, Opened
 from compactd.core.history.lazy_message import LazyMessage
-from compactd.core.work.state import WorkReader
+from compactd.core.work.state import WorkReader, WorkState
 from compactd.formats.messages.neutral import decode_message, read_messages
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol.messages import Message
@@ -58,11 +58,11 @@ def conversation() -> list[Item]:
 ITEMS = conversation()
 
 
-def fresh(items: Sequence[Item]) -> Work:
+def fresh(items: Sequence[Item]) -> WorkState:
     reader = WorkReader()
     for item in items:
         reader.add(item)
-    return reader.work(constraints_of(items))
+    return reader.state(constraints_of(items))
 
 
 def test_only_new_messages_are_read() -> None:
@@ -97,9 +97,9 @@ def test_the_constraints_of_all_messages_are_in_force() -> None:
     for size in range(1, len(ITEMS) + 1):
         result = work.after(ITEMS[:size])
 
-    assert result.constraints == (
+    assert result.work.constraints == (
         StatedConstraint(text="Never touch c.py.", entry_id=ITEMS[0].entry_id),
-        StatedConstraint(text="Always run the tests.", entry_id=result.constraints[-1].entry_id),
+        StatedConstraint(text="Always run the tests.", entry_id=result.work.constraints[-1].entry_id),
     )
 
 
@@ -120,7 +120,7 @@ def test_a_shorter_path_is_another_branch() -> None:
     work.after(ITEMS)
 
     assert work.after(ITEMS[:3]) == fresh(ITEMS[:3])
-    assert work.after(()) == Work()
+    assert work.after(()).work == Work()
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, len(ITEMS))), max_size=6))
@@ -152,5 +152,5 @@ def test_a_session_keeps_its_state_until_it_drops_the_facts() -> None:
     assert same is kept
     assert again is not kept
     assert first == again.after(path) == fresh(path)
-    assert first.plan == fresh(ITEMS).plan
-    assert [file.path for file in first.changes] == ["a.py", "b.py"]
+    assert first.work.plan == fresh(ITEMS).work.plan
+    assert [file.path for file in first.work.changes] == ["a.py", "b.py"]

@@ -50,8 +50,8 @@
 ---@field summary_tokens? integer|nil The most tokens that a summary may take; above 0.
 ---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
----@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is an eighth of `target_tokens`, or without a target a quarter of the summary's budget.
----@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired with lines from `extract`. If that is not enough, the next strategy is used, and `reason` says so. 0 (never) to 1.
+---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is half of `target_tokens`, or without a target half of the summary's budget.
+---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
 ---@class compactd.ClientInfo

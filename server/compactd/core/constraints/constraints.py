@@ -50,11 +50,10 @@ MAX_LIMITS_AT_ONCE: Final = 5
 messages. A message with fewer gets room for all of its limits at once."""
 
 MIN_CONSTRAINT_TOKENS: Final = 64
-TARGET_DIVISOR: Final = 8
-SUMMARY_DIVISOR: Final = 4
-"""By default, constraints may take an eighth of `target_tokens`; without a target, a quarter of the summary's
-budget; and always at least `MIN_CONSTRAINT_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens
-(2026-11)."""
+TARGET_DIVISOR: Final = 2
+SUMMARY_DIVISOR: Final = 2
+"""By default, constraints may take half of `target_tokens`; without a target, half of the summary's budget;
+and always at least `MIN_CONSTRAINT_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens (2026-11)."""
 
 _QUOTED = re.compile(
     r"`[^`]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|‘[^’\n]* [^’\n]*’"

@@ -76,6 +76,9 @@ _IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _CODE = re.compile(r"[{}();=<>]")
 _PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
 PROSE_WORDS: Final = 3
+SENTENCE_WORDS: Final = 6
+"""A line with this many plain words outside backticks is a sentence about the code inside."""
+_BACKTICKS = re.compile(r"`[^`]*`")
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
 _CONTINUATION = re.compile(
     r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for"
@@ -447,6 +450,10 @@ def _kind(line: str) -> int:
     if not is_item and _CERTAIN.match(bare) is not None:
         return CERTAIN
     plain = _BOLD.sub("", bare)
+    outside = _BACKTICKS.sub(" ", plain)
+    if outside != plain and len(_PROSE.findall(outside)) >= SENTENCE_WORDS:
+        # Code in backticks is part of the person's sentence.
+        bare = plain = outside
     signs = len(plain) - len(plain.translate(_WITHOUT_CODE_SIGNS))
     if (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare:
         return TYPED if _is_prose(bare) else CERTAIN

@@ -22,6 +22,7 @@ from compactd.core.history.entries import Item, number_of
 from compactd.core.text.atoms import atoms
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
+from compactd.core.work.tool_kinds import tool_kind
 from compactd.protocol.messages import Author, Text
 
 
@@ -63,6 +64,11 @@ def conversation_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tu
     return [marked[i] for i in order]
 
 
+def _is_plan_call(header: str) -> bool:
+    """Return whether a call's header names a tool that keeps the agent's plan."""
+    return tool_kind(header.split(" ", 1)[0], {}) in ("plan", "task_create", "task_update")
+
+
 class Conversation:
     """The facts of all messages of a conversation, in order, and the units of removed messages that the
     summary can quote. A *group* is a call with its result, or the text of one message."""
@@ -101,12 +107,11 @@ class Conversation:
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
         self._pasted: dict[int, str] = {}
+        self._plan_calls: set[str] = set()
+        """Calls that keep the agent's plan. The story tells the plan."""
         self._told: list[PlacedPart] = []
-        last_todo = max(
-            (i for i, known in enumerate(facts) if any(part.role == TODO for part in known.parts)), default=-1
-        )
         for index, known in enumerate(facts):
-            self._take(index, known, removed=order[index][1], with_todo=index == last_todo)
+            self._take(index, known, removed=order[index][1])
         requests = [index for index, (item, _) in enumerate(order) if is_typed(item.message)]
         self.scene = Scene(
             parts=self._told,
@@ -131,13 +136,26 @@ class Conversation:
     def text(self, place: PlacedUnit) -> str:
         """Return the text of a unit as the summary quotes it: without the working folder in front of
         paths."""
-        text = place.text
+        return self.without_folder(place.text)
+
+    def without_folder(self, text: str) -> str:
+        """Return a text of the conversation without the working folder in front of paths. A path stays as it
+        is if its shorter form occurs nowhere."""
         if not self._directory or self._directory not in text:
             return text
         short = without_directory(text, self._directory)
         if self._anywhere or short == text:
             return short
         return short if all(self._is_written(atom) for atom in atoms(short)) else text
+
+    def file_name(self, path: str) -> str:
+        """Return the name of a file without its folder if the conversation names it so, otherwise its
+        path without the working folder. O(all texts) in the worst case, once per name."""
+        name = path.rsplit("/", 1)[-1]
+        known = atoms(name)
+        if len(known) == 1 and all(self._is_written(atom) for atom in known):
+            return name
+        return self.without_folder(path)
 
     def quote(self, place: PlacedUnit, author: Author) -> str:
         """Return the text of the unit at `place` as a quotation on one line. If `author` is neither the user
@@ -267,13 +285,15 @@ class Conversation:
             known = self._texts[quotable.item] = tuple(units_of(item, facts))
         return known[quotable.at]
 
-    def _take(self, index: int, known: Facts, *, removed: bool, with_todo: bool) -> None:
+    def _take(self, index: int, known: Facts, *, removed: bool) -> None:
         """Add the parts of the message with this index. `removed` says whether the message is removed, so
-        that its parts may be quoted; `with_todo` whether its todo list may be quoted too."""
+        that its parts may be quoted."""
         for call in known.calls:
             self._calls[call.call_id] = call
         for at, part in enumerate(known.parts):
             role = part.role
+            if role == HEADER and part.call_id is not None and _is_plan_call(part.units[0].text):
+                self._plan_calls.add(part.call_id)
             call_of = self._calls.get(part.call_id) if part.call_id is not None else None
             if call_of is None:
                 self._told.append(PlacedPart(index, part, role))
@@ -283,7 +303,7 @@ class Conversation:
                 changes = call_of.changes and not is_result
                 self._told.append(PlacedPart(index, part, role, call_of.files, changes))
             self.kept.append(not removed)
-            if removed and (role != TODO or with_todo):
+            if removed and role != TODO and part.call_id not in self._plan_calls:
                 group = self._group(index, role, part.call_id)
                 if call_of is not None and call_of.changes:
                     self.changing.add(group)

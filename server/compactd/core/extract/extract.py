@@ -12,7 +12,7 @@ For compactions that need no extract (strategy `truncate`), `AtomFacts` finds on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
@@ -21,11 +21,13 @@ from compactd.core.extract.facts import FactCache, Facts
 from compactd.core.extract.greedy_cover import GreedyCover
 from compactd.core.extract.recent_files import working_directory
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
-from compactd.core.extract.scoring import candidates, worth_in
+from compactd.core.extract.scoring import LineValue, candidates, worth_in
 from compactd.core.extract.sections import sections
+from compactd.core.extract.story import NO_STORY, SAMPLE, StoryTeller, StoryText
 from compactd.core.history.entries import Item
 from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
+from compactd.core.work.state import WorkState
 
 
 class AtomFacts:
@@ -55,6 +57,12 @@ class AtomFacts:
 
 CountText = Callable[[str], int]
 
+STORY_SHARES: Final = ((1_000, 0.75), (8_000, 0.75), (16_000, 0.6))
+"""The share of the summary for the story (`story.py`), by the summary's tokens. The rest is for quoted lines.
+Between two sizes, the share is interpolated."""
+
+LESS: Final = 0.6
+"""If the story does not fit, it is told again in this share of its size."""
 OVERSHOOT: Final = 0.10
 """The greedy cover knows only estimated prices. Its budget is therefore larger than the real one by this
 share, and an exact count decides how many of the picked units are used."""
@@ -98,6 +106,8 @@ class ExtractSource:
         working_dir: str | None = None,
         cache: FactCache | None = None,
         demands: Constraints = NO_CONSTRAINTS,
+        work: WorkState | None = None,
+        known: str = "",
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Analyse and score the conversation.
@@ -106,25 +116,38 @@ class ExtractSource:
         those of earlier compactions. `kept` are the messages that stay in the view; features that they show
         are not quoted again. `request` is the newest user request. `budget_tokens` is the most likely size of
         the summary. `demands` are the user's constraints. Those that still apply are included word for word;
-        those that a newer one contradicts are not quoted. `pause` is called every few milliseconds while
-        units are picked. O(size of the messages) the first time, then O(their features).
+        those that a newer one contradicts are not quoted. `work` is the state of the work after all messages;
+        the summary tells it, except what the text `known` says too. `pause` is called every few milliseconds
+        while units are picked. O(size of the messages) the first time, then O(their features).
         """
         cache = cache if cache is not None else FactCache()
         order = conversation_order(removed, kept)
         facts, directory = learn_facts(order, cache, working_dir)
         self._ledger = ledger_of(
-            known.files if gone else reported_use(item)
-            for known, (item, gone) in zip(facts, order, strict=True)
+            one.files if gone else reported_use(item) for one, (item, gone) in zip(facts, order, strict=True)
         )
-        named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands
+        self._conversation.leave_out(directory, told=bool(working_dir))
         statistics = Statistics(self._conversation.scene)
         worth = worth_in(budget_tokens)
         weights = ReuseModel(statistics).weights(worth.features)
+        self._teller: StoryTeller | None = None
+        if work is not None:
+            self._teller = StoryTeller(
+                work,
+                show=self._conversation.without_folder,
+                name=self._conversation.file_name,
+                value=LineValue(cache.lexicon, statistics, weights),
+                places={item.entry_id: n for n, (item, _) in enumerate(order)},
+                kept=frozenset(item.entry_id for item in kept if item.kind == "message"),
+                stated=demands.sentences,
+            )
+        self._known = known
+        shown = [one.text for one in demands.in_force] + self._story(budget_tokens, _estimate).lines
+        named = {f for text in shown for f in cache.lexicon.line(text).features}
         found, weights = candidates(self._conversation, statistics, weights, worth, named)
         self._cover = GreedyCover(found, weights, pause)
-        self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
         self._rates: dict[CountText, float] = {}
 
@@ -138,15 +161,55 @@ class ExtractSource:
         rate = self._rates.get(count)
         if rate is None:
             rate = self._rates[count] = _tokens_per_unit_token(self._conversation, count)
-        done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
+        story = self._story(budget_tokens, count)
+        while True:
+            done = _fill(
+                self._conversation, self._cover, self._ledger, story, budget_tokens, count, rate, lead, layout
+            )
+            if count(done) <= budget_tokens or not story.lines:
+                break
+            story = self._shorter(story, count)
         self._cache.trim()
         return done
+
+    def missing(self, text: str, room: int, count: CountText, kinds: Collection[str]) -> StoryText:
+        """Return what `text`, a summary of the same conversation, does not say of the state of the work, in
+        at most `room` tokens: items of these `kinds` (see `story.SHARES`). O(state of the work)."""
+        return NO_STORY if self._teller is None else self._teller.tell(room, count, text, kinds)
+
+    def _shorter(self, story: StoryText, count: CountText) -> StoryText:
+        if self._teller is None:
+            return NO_STORY
+        return self._teller.tell(int(story.tokens * LESS), count, self._known)
+
+    def _story(self, budget_tokens: int, count: CountText) -> StoryText:
+        """Return the story of a summary of this many tokens."""
+        if self._teller is None:
+            return NO_STORY
+        return self._teller.tell(int(budget_tokens * _story_share(budget_tokens, count)), count, self._known)
+
+
+def _story_share(budget: int, count: CountText) -> float:
+    """Return the share of a summary of this size that the story gets. `count` gives sizes in its unit."""
+    budget_tokens = budget * _estimate(SAMPLE) / count(SAMPLE)
+    before, share = 0, STORY_SHARES[0][1]
+    for tokens, of in STORY_SHARES:
+        if budget_tokens <= tokens:
+            part = (budget_tokens - before) / (tokens - before)
+            return share + (of - share) * part
+        before, share = tokens, of
+    return share
+
+
+def _estimate(text: str) -> int:
+    return len(text) // 4 + 1
 
 
 def _fill(
     conversation: Conversation,
     cover: GreedyCover,
     ledger: FileLedger,
+    story: StoryText,
     budget: int,
     count: CountText,
     rate: float,
@@ -157,7 +220,7 @@ def _fill(
     fit. `rate` is the number of tokens by `count` per estimated token."""
 
     def text_of(picked: Sequence[int], files: FileLists, *, full: bool = True) -> str:
-        material = sections(conversation, picked, layout)
+        material = sections(conversation, picked, layout, story)
         return record(material, files, lead=lead, full=full, layout=layout)
 
     full = True

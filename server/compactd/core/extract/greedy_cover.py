@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-NEIGHBOUR_GAIN = 0.2
+NEIGHBOUR_GAIN = 0.5
 """A unit's value rises by this share for each neighbour that is quoted, because neighbours read as a
 continuous text."""
 

@@ -56,6 +56,8 @@ LINE_CHARS: Final = 64_000
 """Only this many characters of a line are examined. A longer line is data, and examining all of it in one
 call would take long."""
 
+_RULES: Final = "|-=_*#~+: "
+"""A line of only these signs is a ruler."""
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
 _UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
@@ -114,6 +116,12 @@ def without_reminders(text: str) -> str:
     return text if not kept else "\n".join((*kept, text[at:]))
 
 
+def without_line_number(line: str) -> str:
+    """Return a line of a file without the number that a tool puts in front."""
+    found = _LINE_NUMBER.match(line)
+    return line if found is None else line[found.end() :]
+
+
 def printable(line: str) -> str:
     """Return `line` without terminal codes and other control characters. Return an empty string if removing
     them would create an atom (a name) that the line does not contain."""
@@ -167,7 +175,7 @@ def split(source: SourceText) -> Iterator[Unit]:
         length = len(line)
         if length < SENTENCE_CHARS or (length <= LONG_LINE_CHARS and not prose):
             bare = line.strip()
-            if len(bare) >= 2 and bare not in _OUR_TAGS:
+            if len(bare) >= 2 and bare not in _OUR_TAGS and bare.strip(_RULES):
                 yield Unit(line)
             continue
         for sentence in sentences(line) if prose else (line,):

@@ -11,13 +11,14 @@ from msgspec import Struct
 
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import LOW, MARKED, TELLING_SHIFT
-from compactd.core.extract.features import ATOM, KINDS, RUN, SHAPES
+from compactd.core.extract.features import ATOM, KINDS, RUN, SHAPES, Lexicon
 from compactd.core.extract.greedy_cover import Candidates
 from compactd.core.extract.line_roles import (
     ARGUMENT,
     ASSISTANT,
     COMMAND,
     HEADER,
+    NEW,
     NOTE,
     OLD,
     READ,
@@ -65,6 +66,11 @@ MARK_FACTOR: Final = {ASSISTANT: 2.0, READ: 2.0, SHELL: 2.0, SEARCH: 2.0, RESULT
 an error."""
 LOW_FACTOR: Final = 0.42
 """A factor for pieces of very long lines."""
+
+SPARSE_FACTOR: Final = 0.6
+SPARSE_ROLES: Final = (*RESULT_ROLES, ARGUMENT, OLD, NEW)
+"""A factor for lines of code and of output with fewer than `LINK_WORDS` significant words: such a line does
+not read alone."""
 
 SMALL_TOKENS: Final = 1500
 LARGE_TOKENS: Final = 5000
@@ -122,6 +128,24 @@ def worth_in(budget_tokens: int) -> Worth:
         link=tuple(LINK_WORTH * factor for factor in atoms),
         roles={role: worth * SMALL_ROLE.get(role, 1.0) ** small for role, worth in ROLE_WORTH.items()},
     )
+
+
+class LineValue:
+    """Tells what the features of a line are worth, no matter who wrote it."""
+
+    def __init__(self, lexicon: Lexicon, statistics: Statistics, weights: Floats) -> None:
+        self._lexicon, self._statistics, self._weights = lexicon, statistics, weights
+
+    def __call__(self, line: str) -> float:
+        """Return the sum of the weights of the features in `line`. O(length)."""
+        import numpy as np
+
+        features = self._statistics.features
+        shown = np.frombuffer(self._lexicon.line(line).shown, np.uint32)
+        if not len(shown) or not len(features):
+            return 0.0
+        at = np.minimum(np.searchsorted(features, shown), len(features) - 1)
+        return float(self._weights[at][features[at] == shown].sum())
 
 
 def candidates(
@@ -239,4 +263,6 @@ def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Flo
     marked = np.array([MARK_FACTOR.get(each, 1.0) for each in roles])[role]
     worth *= np.where(flags & MARKED, marked, 1.0)
     worth *= np.where(flags & LOW, LOW_FACTOR, 1.0)
+    is_code = np.array([each in SPARSE_ROLES for each in roles])[role]
+    worth *= np.where(is_code & (flags >> TELLING_SHIFT < LINK_WORDS), SPARSE_FACTOR, 1.0)
     return worth

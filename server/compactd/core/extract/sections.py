@@ -4,50 +4,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from compactd.core.constraints.constraints import bullets, without_them
 from compactd.core.extract.conversation import Conversation
-from compactd.core.extract.line_roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, TODO, USER
-from compactd.core.text.quoting import neutralise
+from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, HEADER, NOTE, RESULT_ROLES, USER
+from compactd.core.extract.story import NO_STORY, StoryText
+from compactd.core.text.quoting import TOOL_MARK, neutralise, quote_line
 from compactd.core.text.summary_format import (
-    BLOCKED,
     CHANGES,
     CONSTRAINTS,
     CONTEXT,
-    DECISIONS,
-    DONE,
     FAILURES,
     GOAL,
     HEADINGS,
-    IN_PROGRESS,
-    NEXT,
     SECTIONS,
     Layout,
 )
+from compactd.core.work.tool_kinds import tool_kind
+
+SHELL_CALLS: Final = "Other commands"
+OTHER_CALLS: Final = "Other calls"
+"""What precedes the calls of which no line is quoted."""
+
+MIN_TOLD_CHARS: Final = 20
+"""A shorter line may occur in the story by chance."""
+EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may be left out."
+"""What precedes the quoted lines."""
 
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
 
 def sections(
-    conversation: Conversation, picks: Sequence[int], layout: Layout = SECTIONS
+    conversation: Conversation,
+    picks: Sequence[int],
+    layout: Layout = SECTIONS,
+    story: StoryText = NO_STORY,
 ) -> dict[str, list[str]]:
-    """Return the lines of each section, by the section's name, in the order of the conversation. `picks` are
-    the indices of the picked lines (units of the conversation). O(picks)."""
-    found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
+    """Return the lines of each section, by the section's name: those of the story, then the picked lines in
+    the order of the conversation. `picks` are the indices of the picked lines (units of the conversation).
+    O(picks)."""
+    found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
+    for section, items in story.sections.items():
+        if section != GOAL:
+            found[section].extend(line for _, lines in items for line in lines)
+    goals = {index: list(lines) for index, lines in story.sections.get(GOAL, ())}
+    told = "\n".join(story.lines)
+    before = len(found[CONTEXT])
+    alone: dict[str, list[str]] = {SHELL_CALLS: [], OTHER_CALLS: []}
     groups: dict[int, list[int]] = {}
     for i in sorted(picks):
         groups.setdefault(conversation.group(i), []).append(i)
-    mended = conversation.mended_calls
     tried = conversation.failed_calls if layout.apart else frozenset()
     for group, members in groups.items():
         first = conversation.place(members[0])
         entry = conversation.order[first.item][0].entry_id
         if first.role == USER:
-            _add_user_words(conversation, members, entry, found)
+            _add_user_words(conversation, members, entry, found, goals, told)
         elif first.role == HEADER:
             failed = group in conversation.failed
-            blocked = failed and first.text not in mended
             place = CONTEXT
             if layout.apart and not failed and group in conversation.changing:
                 place = CHANGES
@@ -55,44 +71,58 @@ def sections(
                 # A call that succeeded after failing belongs to the failures, because it shows what fixed
                 # them.
                 place = FAILURES
-            _add_call(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
+            _add_call(conversation, members, entry, found, alone, told, failed=failed, place=place)
         else:
-            _add_text(conversation, members, entry, found)
+            _add_text(conversation, members, entry, found, told)
+    for lead, calls in alone.items():
+        if calls:
+            found[CONTEXT].append(f"- {lead}: {'; '.join(calls)}")
+    found[GOAL].extend(line for _, lines in sorted(goals.items()) for line in lines)
+    if len(found[CONTEXT]) > before:
+        found[CONTEXT].insert(before, EXCERPTS)
     return found
 
 
 def _add_user_words(
-    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+    conversation: Conversation,
+    members: Sequence[int],
+    entry: str,
+    found: dict[str, list[str]],
+    goals: dict[int, list[str]],
+    told: str,
 ) -> None:
-    """Add the picked lines of a user's message to `found`. Limits go under Constraints and wishes under Goal,
-    with one bullet for adjacent lines. A line that the user did not type (such as a pasted log) goes under
-    Critical Context."""
-    runs: list[tuple[str, list[str]]] = []
+    """Add the picked lines of a user's message, without those that are in `told`. Limits go to `found` under
+    Constraints, wishes to the item of their message in `goals`. Lines that the user did not type (such as a
+    pasted log) go to `found` under Critical Context."""
+    limits: list[str] = []
+    wishes: list[str] = []
+    pasted: list[int] = []
     for i in members:
         place = conversation.place(i)
-        if place.role != USER:
-            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))
+        if place.role != USER or not conversation.is_typed(place):
+            if place.role != USER or conversation.text_outside_lists(place).strip():
+                pasted.append(i)
             continue
         said = conversation.text_outside_lists(place).strip()
         text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
-        if not text:
-            continue
-        if not conversation.is_typed(place):
-            found[CONTEXT].append(_plain(conversation.quote(place, "unknown"), entry))
+        if not text or neutralise(text) in told:
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may
         # set no limit.
         is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
-        heading = CONSTRAINTS if is_limit else GOAL
-        text = neutralise(text)
-        if runs and runs[-1][0] == heading:
-            runs[-1][1].append(text)
-        else:
-            runs.append((heading, [text]))
-    for heading, lines in runs:
-        body = [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
-        body[-1] += f" [{entry}]"
-        found[heading].extend(body)
+        (limits if is_limit else wishes).append(neutralise(text))
+    if limits:
+        found[CONSTRAINTS].extend((f"- {limits[0]}", *(f"  {line}" for line in limits[1:])))
+        found[CONSTRAINTS][-1] += f" [{entry}]"
+    if wishes:
+        index = conversation.place(members[0]).item
+        if index not in goals:
+            goals[index] = [f"- [{entry}] {wishes.pop(0)}"]
+        goals[index].extend(f"  {line}" for line in wishes)
+    if pasted:
+        lines = [conversation.quote(conversation.place(i), "unknown") for i in pasted]
+        found[CONTEXT].append(_with_reference(lines[0], entry))
+        found[CONTEXT].extend(lines[1:])
 
 
 def _add_call(
@@ -100,71 +130,65 @@ def _add_call(
     members: Sequence[int],
     entry: str,
     found: dict[str, list[str]],
+    alone: dict[str, list[str]],
+    told: str,
     *,
     failed: bool,
-    blocked: bool,
     place: str,
 ) -> None:
-    """Add the picked lines of a tool call to `found`. A call with lines of its arguments or of its result
-    goes under `place`. A call alone is a completed step, or a blocker if it failed and never succeeded
-    later."""
-    head = conversation.quote(conversation.place(members[0]), "assistant")
+    """Add the picked lines of a tool call to `found` under `place`: the call, then the lines of its arguments
+    or of its result. A call without such lines goes to `alone`, under `SHELL_CALLS` or `OTHER_CALLS`."""
+    text = conversation.text(conversation.place(members[0]))
+    name, _, rest = text.partition(" ")
+    is_command = tool_kind(name, {}) == "shell"
+    head = quote_line(f"`{rest}`" if is_command and rest else text, "assistant")
+    if is_command and not rest:
+        head = "Command"
+    ending = " failed" if failed else ""
     body: list[str] = []
     for i in members[1:]:
         line = conversation.place(i)
-        if line.role == TODO:
-            _add_todo(conversation.text(line), found)
+        is_foreign = line.role in RESULT_ROLES or line.role == NOTE
+        words = conversation.quote(line, "tool" if is_foreign else "assistant")
+        if _is_told(words, told):
+            continue
+        if is_command and line.role == ARGUMENT:
+            head += f" ({words})"  # the agent's words about the command
         else:
-            is_foreign = line.role in RESULT_ROLES or line.role == NOTE
-            body.append(conversation.quote(line, "tool" if is_foreign else "assistant"))
+            body.append(words)
     if body:
-        found[place].append(f"[{entry} {head}]" if not failed else f"[{entry} {head}] failed")
+        found[place].append(f"- [{entry}] {head}{ending}:")
         found[place].extend(body)
-    elif blocked:
-        found[BLOCKED].append(f"- {entry} {head}: failed")
-    elif len(members) == 1:
-        found[DONE if place == CONTEXT else place].append(f"- [x] {entry} {head}")
-
-
-def _add_todo(entry: str, found: dict[str, list[str]]) -> None:
-    """Add an entry of the newest todo list, given as `status: text`, under Done, In Progress or Next
-    Steps."""
-    status, _, text = entry.partition(": ")
-    text = neutralise(text)
-    if status in ("completed", "done"):
-        found[DONE].append(f"- [x] {text}")
-    elif status == "in_progress":
-        found[IN_PROGRESS].append(f"- [ ] {text}")
-    else:
-        found[NEXT].append(f"{len(found[NEXT]) + 1}. {text}")
+    elif len(members) == 1 and (rest or not is_command):
+        alone[SHELL_CALLS if is_command else OTHER_CALLS].append(f"{head}{ending} [{entry}]")
 
 
 def _add_text(
-    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]], told: str
 ) -> None:
     """Add to `found` the picked lines of a group that contains no tool call: an assistant's text, an earlier
-    summary, a note of a program, or a result whose call is unknown. The assistant's decisions go under Key
-    Decisions, all other lines under Critical Context."""
+    summary, a note of a program, or a result whose call is unknown."""
     body: list[str] = []
-    decided: list[str] = []
     for i in members:
         place = conversation.place(i)
         is_own = place.role == ASSISTANT and not conversation.is_quotation(place)
-        if is_own and place.marked:
-            text = conversation.text(place)
-            decided.append("- " + neutralise(_BULLET.sub("", text.strip(), count=1)))
-        elif is_own:
-            body.append(conversation.quote(place, "assistant"))
-        else:
-            body.append(conversation.quote(place, "unknown"))
-    if decided:
-        decided[-1] += f" [{entry}]"
-        found[DECISIONS].extend(decided)
-    if body:
-        body[0] = _plain(body[0], entry)
-        found[CONTEXT].extend(body)
+        words = conversation.quote(place, "assistant" if is_own else "unknown")
+        if not _is_told(words, told):
+            body.append(words)
+    if not body:
+        return
+    found[CONTEXT].append(_with_reference(body[0], entry))
+    found[CONTEXT].extend(body[1:])
 
 
-def _plain(text: str, entry: str) -> str:
-    """Return `text` with the reference to its entry in front."""
-    return f"[{entry}] {text}"
+def _is_told(line: str, told: str) -> bool:
+    """Return whether the story says the same as a quoted line."""
+    bare = _BULLET.sub("", line.removeprefix(TOOL_MARK).strip(), count=1)
+    return len(bare) >= MIN_TOLD_CHARS and bare in told
+
+
+def _with_reference(line: str, entry: str) -> str:
+    """Return the first line of a message with the reference to it."""
+    if line.startswith(TOOL_MARK):
+        return f"[{entry}] {line}"
+    return f"- [{entry}] {_BULLET.sub('', line.strip(), count=1)}"

@@ -9,7 +9,8 @@ docs/dev/behaviour.md, "A compaction", 4.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -18,13 +19,23 @@ from msgspec.structs import replace
 
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
+from compactd.core.extract.story import SHARES, STATE_KINDS, words_in
 from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
 from compactd.core.summary.input import SummaryInput, item_texts
 from compactd.core.summary.message import add_under_heading
-from compactd.core.text.summary_format import CONSTRAINTS, NONE, ROLES, Layout, count_line
+from compactd.core.text.summary_format import CONSTRAINTS, ROLES, count_line
 from compactd.protocol.messages import Retention
+from compactd.protocol.work import PlanTask
+
+STATE_DIVISOR: Final = 6
+REPAIR_DIVISOR: Final = 3
+"""What a model's summary lacks of the state of the work may take a sixth of the summary's budget; a third if
+the summary lost too many facts. These are the divisors."""
+SAME_TASK: Final = 0.8
+"""A line is about a task if it has this share of the task's words."""
+_DONE_MARK: Final = re.compile(r"(\s*[-*] )\[[xX]\]")
 
 SUPPLEMENT_DIVISOR: Final = 4
 """The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""
@@ -36,10 +47,6 @@ summary is not repaired."""
 CROWDED: Final = 8
 """If a model's summary that lost too many facts leaves less than an eighth of the budget, there is too little
 room to repair it, and it is not used. This is the divisor."""
-
-RECORD_DIVISOR: Final = 2
-"""For a repair, an extract may take half of the tokens that a model's summary leaves of the budget. The other
-half is for facts that are still lost. This is the divisor."""
 
 
 class CheckedSummary(Struct, frozen=True, kw_only=True):
@@ -104,14 +111,20 @@ class SummaryCheck:
         strange = self._find_unfounded(body)
         found = self._attribute(body)
         body = self._with_constraints(found.text)
+        body, reopened = with_open_tasks(body, self._given.work.work.plan)
         note = ""
         if before < self._plan.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
             room = budget - self._count(own)
             if room < budget // CROWDED or room < MIN_RECORD_TOKENS:
                 return CheckedSummary(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
-            body = self._repair(body)
-            note = f"{kept}; the summary of the strategy extract was added"
+            body = self._with_state(body, tuple(SHARES), REPAIR_DIVISOR)
+            note = f"{kept}; what it lacks of the state of the work was added"
+        else:
+            body = self._with_state(body, STATE_KINDS, STATE_DIVISOR)
+        if reopened:
+            note = f"{note}; " if note else ""
+            note += f"{reopened} tasks that it called done are open"
         text = self._given.frame(body)
         lines = self._supplement(text, budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
@@ -187,18 +200,18 @@ class SummaryCheck:
         """The words of this conversation that neither the user nor the model wrote."""
         return ForeignWords([item for item, _ in conversation_order(self._given.gone, self._given.stays)])
 
-    def _repair(self, body: str) -> str:
-        """Return `body` with lines of `extract` under the same headings, as many as the budget has room
-        for."""
-        layout = self._layout
-        room = (self._plan.summary_budget - self._count(self._given.frame(body))) // RECORD_DIVISOR
-        if room < MIN_RECORD_TOKENS:
-            return body
-        found = self._given.source.record(room, self._count, lead="", layout=layout)
-        for heading, lines in _sections(found, layout).items():
-            fresh = "\n".join(line for line in lines if line not in body)
-            if fresh.strip():
-                body = add_under_heading(body, fresh, heading)
+    def _with_state(self, body: str, kinds: Collection[str], divisor: int) -> str:
+        """Return `body` with what it does not say of the state of the work: items of these `kinds`, in at
+        most the budget divided by `divisor`."""
+        budget = self._plan.summary_budget
+        room = min(budget // divisor, budget - self._count(self._given.frame(body)))
+        story = self._given.source.missing(body, room, self._count, kinds)
+        for heading, parts in self._layout.sections:
+            items = [item for part in parts for item in story.sections.get(part, ())]
+            if items:
+                body = add_under_heading(
+                    body, "\n".join(line for _, lines in items for line in lines), heading
+                )
         return body
 
     def _find_unfounded(self, body: str) -> tuple[str, ...]:
@@ -210,16 +223,25 @@ class SummaryCheck:
         return find_unfounded(body, (*told, *known), self._given.texts, self._given.search.programs)
 
 
-def _sections(text: str, layout: Layout) -> dict[str, list[str]]:
-    """Return the lines of an extract by heading, without `(none)`, the lead and the file lists."""
-    headings = {heading for heading, _ in layout.sections}
-    found: dict[str, list[str]] = {}
-    under: list[str] | None = None
-    for line in text.split("\n"):
-        if line in headings:
-            under = found.setdefault(line, [])
-        elif line.startswith(("<read-files>", "<modified-files>")):
-            under = None
-        elif under is not None and line.strip() and line != NONE:
-            under.append(line)
-    return found
+def with_open_tasks(body: str, plan: Sequence[PlanTask]) -> tuple[str, int]:
+    """Return a summary's text in which no task of the plan that is still open is marked as done, and how many
+    marks were changed. O(text + tasks)."""
+    still = [
+        (frozenset(words_in(task.text)), task) for task in plan if task.status in ("open", "in_progress")
+    ]
+    if not still:
+        return body, 0
+    done = [frozenset(words_in(task.text)) for task in plan if task.status == "done"]
+    changed = 0
+    lines = body.split("\n")
+    for n, line in enumerate(lines):
+        found = _DONE_MARK.match(line)
+        if found is None:
+            continue
+        words = frozenset(words_in(line))
+        for wanted, task in still:
+            if wanted and len(wanted & words) >= SAME_TASK * len(wanted) and wanted not in done:
+                lines[n] = f"{found[1]}[ ]{line[found.end() :]} (still open [{task.entry_id}])"
+                changed += 1
+                break
+    return "\n".join(lines), changed

@@ -21,7 +21,7 @@ from compactd.core.summary.answers import ModelReply as ModelReply
 from compactd.core.summary.answers import NoModel as NoModel
 from compactd.core.summary.answers import SummaryAnswer as SummaryAnswer
 from compactd.core.summary.answers import SummaryFailed as SummaryFailed
-from compactd.core.summary.check import RECORD_DIVISOR, CheckedSummary, SummaryCheck
+from compactd.core.summary.check import CheckedSummary, SummaryCheck
 from compactd.core.summary.input import SummaryInput as SummaryInput
 from compactd.core.summary.message import before_files
 from compactd.core.summary.questions import Ask as Ask
@@ -91,11 +91,6 @@ def _parts_to_check(given: SummaryInput) -> Iterator[object]:
     yield given.search
     yield given.texts
     yield given.source
-    # A repair takes at most this share of what the model's summary leaves of the budget.
-    most = given.plan.summary_budget // RECORD_DIVISOR
-    extract = given.source.record(most, given.count, lead="", layout=given.layout)
-    yield extract
-    yield given.search.with_summary(extract)
 
 
 def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:

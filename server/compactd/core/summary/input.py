@@ -22,6 +22,7 @@ from compactd.core.text.summary_format import LAYOUTS, NATURE, SECTIONS, Layout,
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import compact_arguments
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
+from compactd.core.work.state import WorkReader, WorkState
 from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
 
 
@@ -35,6 +36,9 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
     plan: Plan
     facts: FactCache = field(default_factory=FactCache)
     """The session's cache of facts about its messages."""
+    read_work: Callable[[], WorkState] | None = None
+    """A function that returns the state of the work after the plan's messages; None to derive it from
+    them."""
     working_dir: str | None = None
     """The session's working folder; None if the client named none."""
     summariser_window: int | None = None
@@ -135,8 +139,20 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
             working_dir=self.working_dir,
             cache=self.facts,
             demands=self.demands,
+            work=self.work,
             pause=self.pause,
         )
+
+    @cached_property
+    def work(self) -> WorkState:
+        """The state of the work after the plan's messages. O(text of the messages that were not read
+        before)."""
+        if self.read_work is not None:
+            return self.read_work()
+        reader = WorkReader()
+        for item in self.plan.inputs.originals:
+            reader.add(item)
+        return reader.state()
 
     @cached_property
     def demands(self) -> Constraints:

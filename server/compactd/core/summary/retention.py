@@ -16,7 +16,6 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.authors.authors import stretches
-from compactd.core.authors.quoted_message import message_stretches
 from compactd.core.constraints.constraints import (
     NO_CONSTRAINTS,
     Constraints,
@@ -30,7 +29,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
-from compactd.core.text.quoting import UNMARKED_AUTHORS, quote_line
+from compactd.core.text.quoting import neutralise, quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Retention
 
@@ -49,6 +48,10 @@ SENTENCE_SHARE = 0.6
 """A limit counts as kept if one line of the new context contains this share of its words, because a model may
 rephrase it."""
 
+
+NAMED: Final = {"path": "Files named in several messages", "command": "Commands that ran more than once"}
+MAX_NAMED: Final = 12
+"""What precedes the facts that are listed without the line they occurred in, and how many there are."""
 
 MAX_LIMITS: Final = 500
 """The most limits that are looked up in the new context, because each is compared with every line that shares
@@ -175,11 +178,12 @@ class FactSearch:
         Return them without a line end after the last; empty if `budget_tokens` have no room for any.
 
         The facts that most messages contain come first. Each is listed with the last line it occurred in and
-        the reference to that line's entry, and with `(tool)` if a tool or a program wrote the line. O(text of
-        the removed messages).
+        the reference to that line's entry, and with `(tool)` if a tool or a program wrote the line. Of the
+        others, files and commands follow in one line each. O(text of the removed messages).
         """
         lost = _lost_facts(self._lost, summary, self._shown)
         lines: list[str] = []
+        names: dict[str, list[str]] = {"path": [], "command": []}
         spent, written = 0, ""
         self._find_last_lines(lost[:MAX_LOST])
         stood = {fact.text: self._stood[fact.text] for fact in lost[:MAX_LOST] if fact.kind in ATOMS}
@@ -190,14 +194,26 @@ class FactSearch:
                 continue
             # The constraints are already in the summary.
             line = without_them(stood.get(fact.text, ""), self._demands)
-            if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
-                continue
-            line = f"- {line if fact.text in line else self._fact_without_line(fact)}"
+            if fact.text not in line:
+                if fact.kind == "limit":
+                    line = quote_line(" ".join(fact.text.split()), "assistant")
+                elif fact.kind == "command" or (fact.kind == "path" and self._is_written(fact.text)):
+                    names[fact.kind].append(neutralise(" ".join(fact.text.split())))
+                    continue
+                else:
+                    continue  # A bare name says nothing.
+            line = f"- {line}"
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
                 spent += cost
                 written += line
+        for kind, some in names.items():
+            line = f"- {NAMED[kind]}: {'; '.join(some[:MAX_NAMED])}"
+            cost = count(line + "\n")
+            if some and spent + cost <= budget_tokens:
+                lines.append(line)
+                spent += cost
         return "\n".join(lines)
 
     def _find_last_lines(self, lost: Sequence[Fact]) -> None:
@@ -214,22 +230,6 @@ class FactSearch:
         if known is None:
             known = self._written[path] = any(contains_whole_path(text, path) for text in self._texts)
         return known
-
-    def _fact_without_line(self, fact: Fact) -> str:
-        """Return a fact without the line it occurred in, marked with `(tool)` if neither the user nor the
-        assistant wrote it."""
-        is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own_texts)
-        return quote_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
-
-    @functools.cached_property
-    def _own_texts(self) -> list[str]:
-        """The texts in the removed messages that the user or the assistant wrote."""
-        return [
-            part.text
-            for item in self._removed
-            for part in message_stretches(item.message)
-            if part.author in UNMARKED_AUTHORS
-        ]
 
     @functools.cached_property
     def _texts(self) -> list[str]:

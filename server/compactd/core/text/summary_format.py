@@ -32,6 +32,7 @@ PROGRESS: Final = "## Progress"
 DONE: Final = "### Done"
 IN_PROGRESS: Final = "### In Progress"
 BLOCKED: Final = "### Blocked"
+FAILURES: Final = "### What Failed"
 DECISIONS: Final = "## Key Decisions"
 NEXT: Final = "## Next Steps"
 CONTEXT: Final = "## Critical Context"
@@ -45,10 +46,6 @@ MAX_MESSAGES_OF_ROLE = 99_999
 CHANGES: Final = "changes"
 """The key of the lines about code changes in the `material` of `record`. Only some layouts have a section for
 them."""
-FAILURES: Final = "failures"
-"""The key of the lines about failed calls in the `material` of `record`. Only some layouts have a section for
-them."""
-
 HEADINGS: Final[tuple[str, ...]] = (
     GOAL,
     CONSTRAINTS,
@@ -56,6 +53,7 @@ HEADINGS: Final[tuple[str, ...]] = (
     DONE,
     IN_PROGRESS,
     BLOCKED,
+    FAILURES,
     DECISIONS,
     NEXT,
     CONTEXT,
@@ -138,9 +136,11 @@ class Layout(Struct, frozen=True):
 
     sections: tuple[tuple[str, tuple[str, ...]], ...]
     """(heading, the keys of the content under it), in the order of the text."""
+    is_fixed: bool = False
+    """Whether all headings are written, also those without content."""
     apart: bool = False
-    """Whether code changes and failed calls have keys of their own (`CHANGES`, `FAILURES`). Otherwise they
-    are part of `CONTEXT`."""
+    """Whether quoted code changes and failed calls go under `CHANGES` and `FAILURES`. Otherwise they are part
+    of `CONTEXT`."""
 
     @property
     def context(self) -> str:
@@ -159,6 +159,7 @@ EVMTS: Final = Layout(
         ("## ERRORS & SOLUTIONS", (FAILURES, BLOCKED)),
         ("## CURRENT STATE", (GOAL, CONSTRAINTS, DONE, IN_PROGRESS, NEXT)),
     ),
+    is_fixed=True,
     apart=True,
 )
 """The layout with the five headings of evmts-32's prompt."""
@@ -177,17 +178,17 @@ def record(
     layout: Layout = SECTIONS,
 ) -> str:
     """Return the whole text of a summary message, of which `lead` is the first line. `material` contains the
-    lines of each section by key. If `full` is false, empty sections and the second line (`NATURE`) are left
-    out to save room."""
+    lines of each section by key; empty sections are left out unless the layout is fixed. If `full` is false,
+    the second line (`NATURE`) is left out too, to save room."""
     lines = [lead]
     if full:
         lines += [NATURE, ""]
     for heading, parts in layout.sections:
         body = [line for part in parts for line in material.get(part, ())]
         if not parts:
-            if full or any(material.get(part) for part in (DONE, IN_PROGRESS, BLOCKED)):
+            if any(material.get(part) for part in (DONE, IN_PROGRESS, BLOCKED, FAILURES)):
                 lines.append(heading)
-        elif body or full:
+        elif body or (full and layout.is_fixed):
             lines.append(heading)
             lines.extend(body or (NONE,))
     tags = file_tags(files)

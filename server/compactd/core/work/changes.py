@@ -13,10 +13,12 @@ from compactd.core.history.entries import EntryId
 from compactd.core.work.calls import Call
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, patched_paths, paths_in
 from compactd.core.work.shell import Command
+from compactd.core.work.tool_kinds import command_line
 from compactd.protocol.work import ChangeKind, FileChange
 
 _COMMITTED: Final = re.compile(
-    r"^\[[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,200})", re.MULTILINE
+    r"^\[(?P<branch>[^\s\]]{0,200})[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,200})",
+    re.MULTILINE,
 )
 """The line with which `git commit` reports a new commit."""
 _PATCHED: Final = re.compile(
@@ -31,9 +33,25 @@ _PATCH_KINDS: Final[dict[str, ChangeKind]] = {
 _COMMITS_ALL: Final = re.compile(r"--all|-[^\W\d_mFCctuS]*a\w*")
 """An option of `git commit` with which it includes all changes. No option that takes a value is before the
 `a`."""
+_MAKES_BRANCH: Final = frozenset(("-b", "-B", "-c", "-C", "--create"))
+_ON_BRANCH: Final = re.compile(r"^On branch (\S{1,200})$", re.MULTILINE)
 _EVERYTHING: Final = frozenset((".", "./", ":/"))
 _GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 """Options of git before the subcommand that take a value."""
+
+
+MAX_MESSAGE_CHARS: Final = 8_000
+_MESSAGE_DOCUMENT: Final = re.compile(
+    r"\bgit\b[^\n]{0,400}?\bcommit\b[^\n]{0,400}?<<-?\s?(['\"]?)(?P<end>\w{1,40})\1\n"
+    r"(?P<text>.*?)\n[ \t]*(?P=end)\b",
+    re.DOTALL,
+)
+"""Matches a commit whose message is a here-document."""
+_MESSAGE_OPTION: Final = re.compile(
+    r"(?<!\S)(?:-[a-z]{0,3}m|--message)[ =]\s{0,4}(?P<quote>['\"])(?P<text>.*?)(?<!\\)(?P=quote)", re.DOTALL
+)
+"""Matches an option with a message, or with a paragraph of it."""
+_TRAILER: Final = re.compile(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
 
 
 class _File(Struct):
@@ -44,6 +62,8 @@ class _File(Struct):
     """The number of the message with the last change."""
     committed_at: int = -1
     """The number of the message with the last commit that included the file; -1 for none."""
+    gist: str = ""
+    """What the last edit did that says something."""
 
 
 class Commit(Struct, frozen=True):
@@ -51,12 +71,15 @@ class Commit(Struct, frozen=True):
 
     hash: str
     subject: str
+    branch: str
 
 
 class Changes:
     """The changed files of a conversation, in the order of their last change. Messages are numbered."""
 
     def __init__(self) -> None:
+        self.branch = ""
+        """The branch that git named last; empty if it named none."""
         self._files: dict[str, _File] = {}
         self._added: dict[str, int] = {}
         """The files that `git` added since the last commit, and the number of the message with it."""
@@ -80,9 +103,14 @@ class Changes:
             for path, file in sorted(self._files.items(), key=lambda one: one[1].changed_at)
         )
 
-    def read_edit(self, call: Call, entry_id: EntryId, at: int) -> None:
+    @property
+    def gists(self) -> dict[str, str]:
+        """What the last edit of each file did, by its path."""
+        return {path: file.gist for path, file in self._files.items() if file.gist}
+
+    def read_edit(self, call: Call, entry_id: EntryId, at: int, gist: str = "") -> None:
         """Take in a successful call of a tool that writes files. `at` is the number of the message with the
-        result."""
+        result, `gist` says what it did."""
         patch = next((str(call.arguments[name]) for name in PATCH_ARGUMENTS if name in call.arguments), "")
         patched = frozenset(patched_paths(call.arguments))
         if patched:
@@ -98,6 +126,8 @@ class Changes:
             return
         for path in paths_in(call.arguments):
             self._change(path, "created" if call.kind == "write" else "edited", entry_id, at)
+            if gist:
+                self._files[path].gist = gist
 
     def read_commands(self, call: Call, output: str, entry_id: EntryId, at: int) -> tuple[Commit, ...]:
         """Take in the commands of a shell call that did not fail. Return the commits that they made."""
@@ -110,7 +140,12 @@ class Changes:
                 case "git", ["commit", *_]:
                     self._commit(at, is_all=any(_COMMITS_ALL.fullmatch(word) for word in options))
                     if (found := next(reported, None)) is not None:
-                        commits.append(Commit(found["hash"], found["subject"].strip()))
+                        commits.append(Commit(found["hash"], found["subject"].strip(), found["branch"]))
+                        self.branch = found["branch"]
+                case "git", ["checkout" | "switch", name] if _MAKES_BRANCH.isdisjoint(options) is False:
+                    self.branch = name
+                case "git", ["status"] if (found := _ON_BRANCH.search(output)) is not None:
+                    self.branch = found[1]
                 case "git", ["add", *paths]:
                     for path in paths or (".",):
                         self._added.update(dict.fromkeys(self._named(path), at))
@@ -185,6 +220,27 @@ class Changes:
                 del self._files[path]
             else:
                 file.changed_at = min(file.changed_at, file.committed_at)
+
+
+def commit_body(call: Call) -> tuple[str, ...]:
+    """Return the lines of the message that a call commits with, without the first and without trailers."""
+    text = command_line(call.arguments)[:MAX_MESSAGE_CHARS]
+    found = _MESSAGE_DOCUMENT.search(text)
+    if found is not None:
+        lines = found["text"].split("\n")
+    else:
+        parts = [one["text"] for one in _MESSAGE_OPTION.finditer(text)]
+        lines = [line for part in parts for line in part.split("\n")]
+    said: list[str] = []
+    for line in lines:
+        bare = line.strip()
+        if not bare or _TRAILER.match(bare):
+            continue
+        if said and line[:1] in " \t" and not bare.startswith(("-", "*")):
+            said[-1] += f" {bare}"  # The paragraph or the item goes on.
+        else:
+            said.append(bare)
+    return tuple(said[1:])
 
 
 def git_words(command: Command) -> Sequence[str]:

@@ -21,6 +21,22 @@ _MAY_FIND_NOTHING: Final = frozenset(
     ("grep", "rg", "egrep", "ag", "diff", "test", "[", "which", "ls", "find", "pgrep")
 )
 """Programs whose exit code 1 may only say that there is nothing."""
+_SELECTS: Final = frozenset(
+    (
+        "-run",
+        "-k",
+        "-t",
+        "-m",
+        "--filter",
+        "--grep",
+        "-g",
+        "-only",
+        "--only",
+        "--last-failed",
+        "--collect-only",
+    )
+)
+"""Options with which a test runner runs only some tests."""
 
 
 class _Run(Struct, frozen=True):
@@ -73,15 +89,19 @@ class Checks:
 
     def open_errors(self, at: int) -> tuple[OpenError, ...]:
         """Return the failures that are open after message `at`."""
-        still = [one for one in self._failures.values() if one.call.check or at - one.at <= GONE_ON]
         return tuple(
             OpenError(
                 text="; ".join(one.lines) or "failed without a message",
                 command=one.call.line,
                 entry_id=one.entry_id,
             )
-            for one in still[-MAX_ERRORS:]
+            for one in self.open_failures(at)
         )
+
+    def open_failures(self, at: int) -> tuple[Failure, ...]:
+        """Return the failures that are open after message `at`, oldest first."""
+        still = [one for one in self._failures.values() if one.call.check or at - one.at <= GONE_ON]
+        return tuple(still[-MAX_ERRORS:])
 
     def read(self, call: Call, result: Result, entry_id: EntryId, at: int) -> tuple[Failure, ...]:
         """Take in the result of a shell call. Return the failure that it is, or those that it resolves."""
@@ -98,12 +118,22 @@ class Checks:
             self._failures.pop(call.key, None)
             self._failures[call.key] = failure
             return (failure,)
-        return self._resolve(call.key, names) if result.outcome == "passed" else ()
+        return self._resolve(call, names) if result.outcome == "passed" else ()
 
-    def _resolve(self, key: str, names: set[str]) -> tuple[Failure, ...]:
-        """Remove and return the failures of the same command, and of calls of which all checks are in
-        `names`."""
-        same = [k for k, one in self._failures.items() if k == key or (one.checks and one.checks <= names)]
+    def _resolve(self, call: Call, names: set[str]) -> tuple[Failure, ...]:
+        """Remove and return the failures of the same command, of calls of which all checks are in `names`,
+        and of builds if `call` tests: tests that pass were built. A run of all tests resolves every failed
+        test."""
+        tests = [one for one in call.commands if check_kind(one) == "test"]
+        is_whole = any(_names_no_target(one) for one in tests)
+        same = [
+            k
+            for k, one in self._failures.items()
+            if k == call.key
+            or (one.checks and one.checks <= names)
+            or (tests and one.call.check == "build")
+            or (is_whole and one.call.check == "test")
+        ]
         return tuple(self._failures.pop(k) for k in same)
 
 
@@ -118,6 +148,14 @@ def _check_name(command: Command, kind: CheckKind) -> str:
     if kind == "lint" and plain[size : size + 1] and plain[size].isalpha():
         size += 1  # `ruff check` is another check than `ruff format`.
     return " ".join((command.program, *plain[:size]))
+
+
+def _names_no_target(command: Command) -> bool:
+    """Return whether a test command runs all tests: it names no file, test or pattern."""
+    return not any(
+        ("/" in word and "..." not in word) or ":" in word or "." in word.strip("./") or word in _SELECTS
+        for word in command.words
+    )
 
 
 def _finds_nothing(call: Call, result: Result) -> bool:

@@ -276,6 +276,12 @@ def error_lines(text: str, most: int = 2) -> tuple[str, ...]:
     return tuple(line for _, _, line in sorted(best, key=lambda one: one[1]))
 
 
+def first_line(text: str) -> str:
+    """Return the first line of an output that is not blank, shortened."""
+    first = next((line for line in text[:READ_CHARS].split("\n") if line.strip()), "")
+    return first.strip()[:MAX_ERROR_CHARS]
+
+
 def _without_json(text: str) -> tuple[str, int | None]:
     """Return the output and the exit code if the text is JSON that contains them, otherwise the text."""
     if text[:1] == "{" and len(text) <= MAX_JSON_CHARS and '"output"' in text:

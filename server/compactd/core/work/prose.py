@@ -19,8 +19,8 @@ _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\
 """Matches a block of code between fences, or from the last fence to the end."""
 _BULLET: Final = re.compile(r"\A\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 """Matches a list marker with the box of a checklist."""
-_BOLD: Final = re.compile(r"\*\*|__")
-"""Matches a sign of emphasis."""
+_BOLD: Final = re.compile(r"\*\*")
+"""Matches a sign of emphasis. Two underscores may be part of a name."""
 _NOT_PROSE: Final = re.compile(r"\A\s*(?:#|\||>|```|<|[{}\[\]()]|\w+\s*[:=]\s*$|[-=_*]{3,})")
 """Matches the beginning of a heading, a table, a quote, markup, code or a ruler."""
 
@@ -40,16 +40,23 @@ _REASONS: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches a sentence that gives a reason."""
-_FAILS: Final = re.compile(
-    r"\b(?:did(?:n't| not)|does(?:n't| not)|won't|will not|wouldn't)"
-    r" (?:\w+ )?(?:work|help|fix|compile|exist|support|apply)\b"
-    r"|\bfail(?:s|ed|ing)? (?:because|since|due|as|with)\b|\bstill (?:fail|broken|not|the same|see)"
+_FAILED_THEN: Final = (
+    r"\bdid(?:n't| not) (?:\w+ )?(?:work|help|fix|compile|exist|support|apply)\b"
+    r"|\bfail(?:ed|ing)? (?:because|since|due|as|with)\b|\bstill (?:fail|broken|not|the same|see)"
     r"|\bwrong approach\b|\brevert(?:ed|ing)?\b|\bdifferent approach\b|\bnot working\b"
     r"|\bmade (?:it|things) worse\b|\bmy mistake\b|\bthat(?:'s| is| was) (?:wrong|not right|incorrect)\b"
-    r"|\bthis broke\b|\bbroke (?:the|it|this)\b",
-    re.IGNORECASE,
+    r"|\bthis broke\b|\bbroke (?:the|it|this)\b"
+    r"|\baccidental|\bby mistake\b|\bunreachable\b|\bleft ?over\b|\bI (?:forgot|missed)\b"
+    r"|\balso (?:hit|affected|replaced|removed|changed|matched)\b|\bsyntax error\b"
 )
-"""Matches a sentence about something that did not work."""
+_FAILS_ALWAYS: Final = (
+    r"\b(?:does(?:n't| not)|won't|will not|wouldn't)"
+    r" (?:\w+ )?(?:work|help|fix|compile|exist|support|apply)\b|\bfails (?:because|since|due|as|with)\b"
+)
+_FAILED: Final = re.compile(_FAILED_THEN, re.IGNORECASE)
+"""Matches a sentence about something that was tried and did not work."""
+_FAILS: Final = re.compile(f"{_FAILED_THEN}|{_FAILS_ALWAYS}", re.IGNORECASE)
+"""Matches a sentence about something that does not work, tried or not."""
 _NEXT: Final = re.compile(
     r"\b(?:let me|now I|I'll|I will|I need to|let's"
     r"|I'm (?:now )?going to|now let|we need to|still (?:need|to do))\b"
@@ -91,9 +98,11 @@ def decides(sentence: str) -> int:
     return 2 if _REASONS.search(_straight(sentence)) else 1
 
 
-def reports_failure(sentence: str) -> bool:
-    """Return whether a sentence says that something that was tried did not work."""
-    return _FAILS.search(_straight(sentence)) is not None and not sentence.endswith("?")
+def reports_failure(sentence: str, *, tried: bool = True) -> bool:
+    """Return whether a sentence says that something that was tried did not work; with `tried` false, also
+    whether it says that something does not work."""
+    fails = _FAILED if tried else _FAILS
+    return fails.search(_straight(sentence)) is not None and not sentence.endswith("?")
 
 
 def announces(sentence: str) -> bool:
@@ -104,7 +113,10 @@ def announces(sentence: str) -> bool:
 def without_opener(sentence: str) -> str:
     """Return a sentence without interjections at its beginning, such as `Good! Now`."""
     bare = _OPENER.sub("", sentence)
-    return bare[:1].upper() + bare[1:] if len(bare) >= MIN_SENTENCE_CHARS else sentence
+    if len(bare) < MIN_SENTENCE_CHARS:
+        return sentence
+    # A name keeps its spelling.
+    return bare[:1].upper() + bare[1:] if bare.split(" ", 1)[0].isalpha() else bare
 
 
 def _straight(sentence: str) -> str:

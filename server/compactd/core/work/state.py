@@ -7,7 +7,11 @@ returns what the messages add up to. Nothing here asks a model, and each item na
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Mapping
 from typing import Final
+
+from msgspec import Struct
 
 from compactd.core.authors.authors import author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
@@ -17,9 +21,13 @@ from compactd.core.history.message_kinds import is_request
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work import prose
 from compactd.core.work.calls import Call, read_call, shorten
-from compactd.core.work.changes import Changes, is_taking_back
+from compactd.core.work.changes import Changes, commit_body, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
-from compactd.core.work.outcome import Result, read_result
+from compactd.core.work.condense import clean_lines
+from compactd.core.work.edits import gist_of
+from compactd.core.work.file_operations import paths_in
+from compactd.core.work.history import Turn, WorkHistory
+from compactd.core.work.outcome import Result, error_lines, first_line, read_result
 from compactd.core.work.plan import Plan
 from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 from compactd.protocol.work import CurrentStep, FailedAttempt, StatedConstraint, Work, WorkDecision
@@ -27,14 +35,115 @@ from compactd.protocol.work import CurrentStep, FailedAttempt, StatedConstraint,
 MAX_REQUEST_CHARS: Final = 1_200
 """The most characters of a request. A longer one ends with `…`."""
 MAX_QUOTE_CHARS: Final = 300
+MAX_REPORT_SENTENCES: Final = 8
+"""A request with more sentences is a task; what it says of failures is its subject."""
 MAX_DECISIONS: Final = 60
 MAX_ATTEMPTS: Final = 40
 """The newest decisions and attempts are kept."""
+MAX_BRIEFS: Final = 4
+MAX_BRIEF_CHARS: Final = 6_000
+MAX_EDITS: Final = 30
+MAX_REPAIRS: Final = 3
+"""How many edits are kept, and how many of them a repaired failure names."""
+MAX_SINCE_CHARS: Final = 100
+"""The most characters of a call that is named after the agent's last words."""
 SHOWN_CALLS: Final = 3
 """How many calls after the agent's last words are named."""
 
 _ANSWERED: Final = re.compile(r'"(?P<question>[^"]{1,300})"\s*[=:]\s*"(?P<answer>[^"]{1,600})"')
 """A question and the user's answer in the result of a tool that asks (Claude Code's AskUserQuestion)."""
+_COMMAND_NAME: Final = re.compile(r"<command-name>\s{0,8}(/[\w:.-]{1,80})\s{0,8}</command-name>")
+"""The name of a slash command in the message with which Claude Code reports it."""
+_NAMED_THING: Final = re.compile(
+    r"[\w./-]*\w\.(?:md|txt|rst|adoc)\b|(?<![\w/.-])[A-Za-z]{2,40}-[\w.]{2,40}(?![\w/-])|(?<!\w)#?\d{1,7}(?![\w.])"
+)
+"""Matches the name of a thing that can be looked up: a text file, an issue such as `parser-12` or `#12`."""
+_CHANGING_PROGRAMS: Final = frozenset(("git", "cd", "rm", "mv", "cp", "mkdir", "touch", "echo", "kill"))
+_CHANGING_WORDS: Final = frozenset(("update", "close", "create", "add", "edit", "delete", "install", "run"))
+"""Programs, and first words of commands, that do something instead of showing it."""
+_NOT_READ: Final = re.compile(r"has not been read yet|must (?:first )?read|modified since read")
+"""Matches the refusal of an edit because the file was not read before. It says nothing of the work."""
+_PULL_REQUEST: Final = re.compile(r"https://[\w.-]{1,100}/[\w./-]{1,200}/(?:pull|merge_requests)/\d{1,9}")
+
+
+class Repair(Struct, frozen=True):
+    """An edit between a failure and the success of the same."""
+
+    path: str
+    gist: str
+    """What the edit did (`EditGist.text`)."""
+    at: int
+    """The number of the edit's message."""
+
+
+class Attempt(Struct, frozen=True):
+    """Something that was tried and did not work."""
+
+    text: str
+    """What was tried, in a sentence."""
+    entry_id: EntryId
+    errors: tuple[str, ...] = ()
+    """The decisive lines of a tool's output."""
+    said: str = ""
+    """What the agent, or the user, said about it next."""
+    mended_at: EntryId | None = None
+    """The message in which the same succeeded; None if it did not."""
+    repairs: tuple[Repair, ...] = ()
+    """The edits between the failure and the success."""
+
+    @property
+    def report(self) -> str:
+        """All of it in one text."""
+        why = f": {'; '.join(self.errors)}." if self.errors else ""
+        said = f" {self.said}" if self.said else ""
+        mended = "" if self.mended_at is None else f" It succeeded later ({self.mended_at})."
+        return f"{self.text}{why}{said}{mended}"
+
+
+class Event(Struct, frozen=True):
+    """A step that others can see: a commit, a push, a new pull request."""
+
+    text: str
+    entry_id: EntryId
+    details: tuple[str, ...] = ()
+    """The lines that the agent wrote about it, such as the body of a commit's message."""
+
+
+class Brief(Struct, frozen=True):
+    """What a tool said about a thing that the first request names, such as an issue or a plan."""
+
+    call: str
+    """The call on one line."""
+    text: str
+    """The beginning of its output."""
+    entry_id: EntryId
+
+
+class WorkState(Struct, frozen=True):
+    """What the messages of a conversation say about the state of the work."""
+
+    work: Work
+    """The state as clients get it."""
+    turns: tuple[Turn, ...]
+    """The user's requests, oldest first, and what the agent said about each."""
+    attempts: tuple[Attempt, ...]
+    """What was tried and did not work, oldest first."""
+    failures: tuple[Failure, ...]
+    """The failed calls that nothing resolved yet, oldest first."""
+    events: tuple[Event, ...]
+    """Commits, pushes and pull requests, oldest first."""
+    briefs: tuple[Brief, ...]
+    """What tools said about the things that the first request names, oldest first."""
+    gists: Mapping[str, str]
+    """What the last edit of each changed file did, by its path."""
+    branch: str
+    """The git branch that was named last; empty if none was."""
+    committed: EntryId | None
+    """The message with the last commit."""
+    pushed: EntryId | None
+    """The message with the last push."""
+    is_pushed: bool
+    """Whether the last push was after the last commit."""
 
 
 class WorkReader:
@@ -54,7 +163,19 @@ class WorkReader:
         """The failures since the agent last said something."""
         self._rejected: str | None = None
         """The call that the user did not allow, until the next words."""
-        self._attempts: list[FailedAttempt] = []
+        self._attempts: list[Attempt] = []
+        self._history = WorkHistory()
+        self._events: list[Event] = []
+        self._named: frozenset[str] = frozenset()
+        """The things that the first request names."""
+        self._briefs: list[Brief] = []
+        self._looks: dict[str, str] = {}
+        """The calls without a result that look at one of these things, by their id."""
+        self._edits: deque[Repair] = deque(maxlen=MAX_EDITS)
+        """The newest edits."""
+        self._committed: EntryId | None = None
+        self._pushed: EntryId | None = None
+        self._is_pushed = False
         self._decisions: dict[str, WorkDecision] = {}
         self._now: tuple[str, EntryId] | None = None
         """The agent's last words about what it does, and their message."""
@@ -96,9 +217,28 @@ class WorkReader:
             changes=self._changes.result(self._checks.passed_at),
             checks=self._checks.checks(self._changes.last_at),
             decisions=tuple(self._decisions.values()),
-            failed_attempts=tuple(self._attempts),
+            failed_attempts=tuple(
+                FailedAttempt(text=one.report, entry_id=one.entry_id) for one in self._attempts
+            ),
             open_errors=self._checks.open_errors(self._at),
             now=self._current_step(),
+        )
+
+    def state(self, constraints: Constraints = NO_CONSTRAINTS) -> WorkState:
+        """Return all that is known after the messages that were read. It does not change when more are read.
+        O(what was found)."""
+        return WorkState(
+            work=self.work(constraints),
+            turns=self._history.result(),
+            attempts=tuple(self._attempts),
+            failures=self._checks.open_failures(self._at),
+            events=tuple(self._events),
+            briefs=tuple(self._briefs),
+            gists=self._changes.gists,
+            branch=self._changes.branch,
+            committed=self._committed,
+            pushed=self._pushed,
+            is_pushed=self._is_pushed,
         )
 
     def _current_step(self) -> CurrentStep | None:
@@ -108,22 +248,29 @@ class WorkReader:
         if self._since:
             before = len(self._since) - SHOWN_CALLS
             more = f" ({before} more calls before that)" if before > 0 else ""
-            text = f"{text} Since then: {'; '.join(self._since[-SHOWN_CALLS:])}{more}"
+            text = f"{text.rstrip(' :.')}. Since then: {'; '.join(self._since[-SHOWN_CALLS:])}{more}"
         return CurrentStep(text=text, entry_id=entry_id)
 
     # --- what was said --------------------------------------------------------------------------------
 
     def _read_request(self, item: Item) -> None:
         said = [sentence.text for sentence in typed_sentences(item)]
+        if (command := _command_in(item.message)) is not None:
+            said.insert(0, f"(command {command})")
         text = " ".join(said)
         if not text:
             return
         self._request = shorten(text, MAX_REQUEST_CHARS)
-        self._goal = self._goal or self._request
+        self._history.ask(said, item.entry_id)
+        if self._goal is None:
+            self._goal = self._request
+            self._named = frozenset(_NAMED_THING.findall(self._request))
         self._since = []
         self._end_rejection(item.entry_id, f" The user then said: “{shorten(text, MAX_QUOTE_CHARS)}”")
+        if len(said) > MAX_REPORT_SENTENCES:
+            return
         for sentence in said:
-            if len(sentence) <= prose.MAX_SENTENCE_CHARS and prose.reports_failure(sentence):
+            if len(sentence) <= prose.MAX_SENTENCE_CHARS and prose.reports_failure(sentence, tried=False):
                 self._fail(f"The user said: “{sentence}”", item.entry_id)
 
     def _read_words(self, entry_id: EntryId, message: Message, block: Text) -> None:
@@ -133,6 +280,7 @@ class WorkReader:
             if stretch.author != "assistant":
                 continue
             self._plan.read_text(stretch.text, entry_id)
+            self._history.say(stretch.text, entry_id)
             for sentence in prose.prose_sentences(stretch.text):
                 self._end_rejection(entry_id)
                 is_next = prose.announces(sentence)
@@ -148,7 +296,7 @@ class WorkReader:
                 elif prose.decides(sentence) > int(is_next):
                     self._decide(prose.without_opener(sentence), entry_id)
                 last = sentence
-            last = last or shorten(" ".join(stretch.text.split()), MAX_QUOTE_CHARS)
+            last = last or shorten(" ".join(" ".join(clean_lines(stretch.text)).split()), MAX_QUOTE_CHARS)
         if last:
             self._now, self._since = (announced or last, entry_id), []
 
@@ -161,6 +309,8 @@ class WorkReader:
 
     def _read_call(self, entry_id: EntryId, block: ToolCall) -> None:
         call = read_call(block, entry_id)
+        if self._named and len(self._briefs) < MAX_BRIEFS and _looks_at(call, self._named):
+            self._looks[block.call_id] = shorten(call.line, MAX_SINCE_CHARS)
         if call.kind != "look":
             self._calls[block.call_id] = call
         if call.kind == "plan":
@@ -168,6 +318,9 @@ class WorkReader:
 
     def _read_result(self, entry_id: EntryId, block: ToolResult) -> None:
         call = self._calls.pop(block.call_id, None)
+        look = self._looks.pop(block.call_id, None)
+        if look is not None and not block.is_error and len(self._briefs) < MAX_BRIEFS:
+            self._briefs.append(Brief(look, text_of_result(block)[:MAX_BRIEF_CHARS], entry_id))
         if call is None:
             return
         output = text_of_result(block)
@@ -177,16 +330,24 @@ class WorkReader:
         elif call.kind == "shell":
             self._read_shell(call, output, result, entry_id)
             ending = {"failed": "failed", "passed": "succeeded", "unknown": "ended"}[result.outcome]
-            self._since.append(f"`{call.line}` {ending}")
+            self._since.append(f"`{shorten(call.line, MAX_SINCE_CHARS)}` {ending}")
         elif not block.is_error:
             self._read_done(call, output, entry_id)
-            self._since.append(call.line)
+            self._since.append(shorten(call.line, MAX_SINCE_CHARS))
+        elif call.kind in ("edit", "write", "patch"):
+            self._fail(
+                call.line + " failed", entry_id, errors=error_lines(output, 1) or (first_line(output),)
+            )
 
     def _read_done(self, call: Call, output: str, entry_id: EntryId) -> None:
         """Read the successful result of a call that is no shell command."""
         match call.kind:
             case "edit" | "write" | "patch":
-                self._changes.read_edit(call, entry_id, self._at)
+                gist = gist_of(call.arguments).text
+                self._changes.read_edit(call, entry_id, self._at, gist)
+                self._edits.extend(
+                    Repair(path, gist, self._at) for path in paths_in(call.arguments)[:1] if gist
+                )
             case "task_create":
                 self._plan.read_created(call.arguments, output, entry_id)
             case "task_update":
@@ -209,15 +370,28 @@ class WorkReader:
         for failure in failures:
             if not failure.call.check and not failure.said:
                 continue
-            why = f": {'; '.join(failure.lines)}" if failure.lines else ""
-            said = f" {failure.said}" if failure.said else ""
             self._fail(
-                f"`{failure.call.line}` failed{why}.{said} It succeeded later ({entry_id}).", failure.entry_id
+                f"`{failure.call.line}` failed",
+                failure.entry_id,
+                errors=failure.lines,
+                said=failure.said,
+                mended_at=entry_id,
+                repairs=tuple(one for one in self._edits if one.at > failure.at)[:MAX_REPAIRS],
             )
         if any(is_taking_back(command) for command in call.commands):
             self._fail(f"Changes were taken back: `{call.line}`", entry_id)
         for commit in self._changes.read_commands(call, output, entry_id, self._at):
-            self._decide(f"Committed {commit.hash}: {commit.subject}", entry_id)
+            said = f"Committed {commit.hash}: {commit.subject}"
+            self._decide(said, entry_id)
+            self._happen(Event(said, entry_id, commit_body(call)))
+            self._committed, self._is_pushed = entry_id, False
+        for command in call.commands:
+            words = git_words(command)
+            if command.program == "git" and words[:1] == ("push",):
+                self._pushed, self._is_pushed = entry_id, True
+            elif command.program == "gh" and command.words[:2] == ("pr", "create"):
+                found = _PULL_REQUEST.search(output)
+                self._happen(Event(f"Opened a pull request{f': {found[0]}' if found else ''}", entry_id))
 
     # --- what follows from it -------------------------------------------------------------------------
 
@@ -231,9 +405,41 @@ class WorkReader:
         if len(self._decisions) > MAX_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
 
-    def _fail(self, text: str, entry_id: EntryId) -> None:
-        self._attempts.append(FailedAttempt(text=text, entry_id=entry_id))
+    def _happen(self, event: Event) -> None:
+        self._events.append(event)
+        del self._events[:-MAX_ATTEMPTS]
+
+    def _fail(
+        self,
+        text: str,
+        entry_id: EntryId,
+        *,
+        errors: tuple[str, ...] = (),
+        said: str = "",
+        mended_at: EntryId | None = None,
+        repairs: tuple[Repair, ...] = (),
+    ) -> None:
+        self._attempts.append(Attempt(text, entry_id, errors, said, mended_at, repairs))
         del self._attempts[:-MAX_ATTEMPTS]
+
+
+def _looks_at(call: Call, named: frozenset[str]) -> bool:
+    """Return whether a call shows one of these things: it reads the file, or a command takes the name."""
+    if call.kind == "look":
+        return any(path.endswith(name) for path in paths_in(call.arguments) for name in named)
+    return call.check is None and any(
+        command.program not in _CHANGING_PROGRAMS
+        and not named.isdisjoint(command.words)
+        and not (command.words and command.words[0] in _CHANGING_WORDS)
+        for command in call.commands
+    )
+
+
+def _command_in(message: Message) -> str | None:
+    """Return the name of the slash command that the user ran with this message; None for none."""
+    first = next((block.text for block in message.content if isinstance(block, Text)), "")
+    found = _COMMAND_NAME.search(first) if first.startswith(("<command-message>", "<command-name>")) else None
+    return None if found is None else found[1]
 
 
 def _is_the_agents(message: Message) -> bool:

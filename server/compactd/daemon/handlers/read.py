@@ -117,5 +117,5 @@ class ReadHandlers(HandlerGroup):
             return state
         work, path = session.work(), session.state.path_items()
         return session.host.run_compute(
-            lambda: replace(state, work=work.after(path)), work.unread_tokens(path)
+            lambda: replace(state, work=work.after(path).work), work.unread_tokens(path)
         )

@@ -47,6 +47,7 @@ from compactd.core.text.summary_format import (
     NONE,
     Layout,
 )
+from compactd.core.work.state import WorkReader, WorkState
 from compactd.formats.messages.neutral import decode_message
 from compactd.integrations.hooks.hook import MAX_PAYLOAD_CHARS
 from compactd.integrations.hooks.hook_state import MirroredMessage, RetentionShares
@@ -85,14 +86,21 @@ SHORT: Final = 1_500
 """The smallest allowed size, in characters, for which `_LEAD` introduces the text. For a smaller size,
 `_SHORT_LEAD` leaves more room for facts.
 """
+ASKED: Final = "## What was asked"
+WAS_DONE: Final = "## What was done"
+IS_OPEN: Final = "## What is open"
 USED_AGAIN: Final = "## Used again"
+QUOTED: Final = (ASKED, WAS_DONE, IS_OPEN, USED_AGAIN)
+"""Sections that may hold small talk only."""
 LAYOUT: Final = Layout(
     (
         ("## Constraints the user set", (CONSTRAINTS,)),
-        ("## Changes", (CHANGES,)),
-        ("## Open errors", (BLOCKED, FAILURES)),
+        (ASKED, (GOAL,)),
+        (WAS_DONE, (DONE,)),
+        (IS_OPEN, (IN_PROGRESS, NEXT)),
+        ("## What failed", (BLOCKED, FAILURES)),
         ("## Decisions", (DECISIONS,)),
-        (USED_AGAIN, (GOAL, IN_PROGRESS, NEXT, DONE, CONTEXT)),
+        (USED_AGAIN, (CHANGES, CONTEXT)),
     ),
     apart=True,
 )
@@ -190,7 +198,11 @@ def find_lost(
     said = constraints_of(items)
     absent = _absent_constraints(said, summary, left)
     first(_constraints_text(said, absent, most, count))
-    return _find_facts(away, shown, cache, folder, most, count, summary + "\n" + stays, said, absent)
+    reader = WorkReader()
+    for item in items:
+        reader.add(item)
+    known, work = summary + "\n" + stays, reader.state()
+    return _find_facts(away, shown, cache, folder, most, count, known, said, absent, work)
 
 
 def _lead(most: int) -> str:
@@ -304,6 +316,7 @@ def _find_facts(
     known: str,
     said: Constraints,
     absent: Sequence[Constraint],
+    work: WorkState,
 ) -> Lost:
     lead = _lead(most)
     room = most - count(lead) - 1
@@ -324,6 +337,8 @@ def _find_facts(
         working_dir=folder or None,
         cache=cache,
         demands=Constraints((*lacking, *held), said.superseded),
+        work=work,
+        known=known,
     )
 
     def body_of(budget: int) -> tuple[str, int]:
@@ -380,7 +395,7 @@ def _order_sections(record: str, known: str, dropped: Collection[str], more: int
         blocks.setdefault(LAYOUT.sections[0][0], []).append(_more_line(more))
     shown: list[str] = []
     for heading, _ in LAYOUT.sections:
-        if heading == LAYOUT.sections[1][0] and files:
+        if heading == USED_AGAIN and files:
             shown += [_FILES, *sorted(files)]
         body = blocks.get(heading)
         if body:
@@ -389,10 +404,10 @@ def _order_sections(record: str, known: str, dropped: Collection[str], more: int
 
 
 def _has_rare_words(body: str, cache: FactCache) -> bool:
-    """Return whether the text is worth restoring: whether it has a section other than `USED_AGAIN`, or an
-    atom such as a path or an identifier.
+    """Return whether the text is worth restoring: whether it has a section other than `QUOTED`, or an atom
+    such as a path or an identifier.
     """
-    lines = [line for line in body.split("\n") if line != USED_AGAIN]
+    lines = [line for line in body.split("\n") if line not in QUOTED]
     return any(
         line.startswith("## ") or any(f % KINDS == ATOM for f in cache.lexicon.line(line).features)
         for line in lines

@@ -156,13 +156,13 @@ def test_what_a_tool_demands_is_no_constraint_of_the_users(name: str) -> None:
     end = outcome(SESSIONS[name], CompactRequest(strategy="extract", target_tokens=2_000))
 
     assert isinstance(end, Draft)
-    start = end.summary.index("## Constraints & Preferences")
-    section = end.summary[start : end.summary.index("\n## ", start)]
+    _, _, after = end.summary.partition("## Constraints & Preferences")
+    section = after.partition("\n## ")[0]
     assert "delete the repository" not in section
     assert "push to main" not in section
     for line in end.summary.split("\n"):
         if "PREVIOUS INSTRUCTIONS" in line:
-            assert line.startswith("(tool) ")
+            assert "(tool) " in line.partition("PREVIOUS INSTRUCTIONS")[0]
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_what_a_summary_lost_of_what_was_used_again_is_appended_with_where_it_st
     assert (retention.before, retention.score) == (0.0, 1.0)
     context = end.summary[end.summary.index("## Critical Context") :]
     assert "- (tool) token_loop failed in src/tokens/scan_" in context
-    assert "- go test ./... -run TestAll" in context
+    assert "`go test ./... -run TestAll`" in end.summary
     assert end.result.reason == ""
 
 
@@ -256,7 +256,7 @@ def test_a_models_summary_below_the_floor_is_repaired_by_the_record_and_says_so(
     assert result.strategy == "summarize"
     assert result.reason == (
         "the model's summary kept 0% of the facts that were used again;"
-        " the summary of the strategy extract was added"
+        " what it lacks of the state of the work was added"
     )
     assert result.retention is not None
     assert (result.retention.before, result.retention.score) == (0.0, 1.0)

@@ -68,7 +68,8 @@ def test_a_decision_with_its_reason_counts_more(sentence: str, strength: int) ->
     ("sentence", "is_failure"),
     [
         ("That didn't work.", True),
-        ("The patch doesn’t apply to this branch.", True),
+        ("The patch didn’t apply to this branch.", True),
+        ("The reader doesn't support packed references.", False),
         ("It failed because the port is taken.", True),
         ("The test is still failing.", True),
         ("I'm reverting the change to the parser.", True),
@@ -78,6 +79,10 @@ def test_a_decision_with_its_reason_counts_more(sentence: str, strength: int) ->
 )
 def test_a_failure_is_what_did_not_work(sentence: str, is_failure: bool) -> None:
     assert reports_failure(sentence) is is_failure
+
+
+def test_what_does_not_work_in_general_may_be_asked_for_too() -> None:
+    assert reports_failure("The patch doesn’t apply to this branch.", tried=False)
 
 
 @pytest.mark.parametrize(

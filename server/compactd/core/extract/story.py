@@ -1,0 +1,443 @@
+"""Tell where the work stands, in the sections of a summary: what the user wants, what was done and how it
+ended, what failed, what is open, and what comes next.
+
+All of it comes from the state of the work (`core/work`), which code derives from the messages. Each item
+names the message that it is about. The kinds of items share the room: each has a largest share, and what one
+kind leaves is free for those after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.extract.lines import without_line_number
+from compactd.core.history.entries import EntryId
+from compactd.core.text.quoting import neutralise, quote_line
+from compactd.core.text.summary_format import BLOCKED, DECISIONS, DONE, FAILURES, GOAL, IN_PROGRESS, NEXT
+from compactd.core.work import prose
+from compactd.core.work.condense import condense, names_something
+from compactd.core.work.history import Statement, Turn
+from compactd.core.work.state import Attempt, Repair, WorkState
+from compactd.protocol.work import FileChange, WorkCheck
+
+SAMPLE: Final = "All tests of the parser pass; src/parser.py is edited, but not committed since [e12]."
+"""A text by which it is estimated how many characters one of the units has in which a size is given."""
+SAFE_SHARE: Final = 0.7
+"""A text is shortened to this share of the characters that are estimated to fit."""
+ITEM_CHARS: Final = 900
+"""The most characters of one item."""
+MIN_ITEM_CHARS: Final = 120
+MIN_STATEMENT_CHARS: Final = 120
+"""A shorter statement only says what comes next."""
+STATEMENT_CHARS: Final = 500
+"""The characters that a statement gets on average."""
+FULL_STATEMENT_CHARS: Final = 1_200
+"""A longer statement says no more than one of this length."""
+LAST_WORDS: Final = 1.8
+"""A factor for the last long statement about a request: it usually reports how the work ended."""
+DISTINCT_CHARS: Final = 60
+"""Two sentences with the same beginning, of this many characters, say the same."""
+LISTED: Final = (12, 6, 3)
+"""How many names a list has; a shorter list is used if the longer one does not fit."""
+LAST_CHECKS: Final = 4
+"""How many calls that check something are named."""
+ENDINGS: Final = {"passed": "passed", "failed": "failed", "unknown": "ended, result unknown"}
+
+MIN_WORD_CHARS: Final = 4
+KNOWN_SHARE: Final = 0.7
+"""An item of which this share of the words is in a text is known from that text."""
+
+SHARES: Final = {
+    "now": 0.12,
+    "goal": 0.14,
+    "briefs": 0.12,
+    "errors": 0.10,
+    "plan": 0.14,
+    "said": 0.42,
+    "failed": 0.22,
+    "events": 0.20,
+    "requests": 0.16,
+    "git": 0.06,
+    "checks": 0.08,
+    "changes": 0.14,
+    "decisions": 0.14,
+}
+"""The largest share of the room that each kind of item gets, in the order in which the kinds are served."""
+FULL: Final = sum(SHARES.values())
+STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
+"""The kinds of items that say where the work stands."""
+
+_WORD: Final = re.compile(r"[\w./-]+")
+_REFERENCE: Final = re.compile(r"\[e\d+\]")
+_MISTYPED: Final = re.compile(
+    r"[Nn]o such file or directory|(?:directory|command|file) not found|unexpected EOF|syntax error near"
+)
+"""Matches the error of a command with a mistake in it."""
+
+
+class StoryText(Struct, frozen=True):
+    """The lines of the story by section."""
+
+    sections: Mapping[str, Sequence[tuple[int, Sequence[str]]]]
+    """For each section, its items in order: the index of the message that the item is about (or the item's
+    place, where it is about none), and the item's lines."""
+    tokens: int
+    """The tokens of all lines."""
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines, in the order of the sections."""
+        return [line for items in self.sections.values() for _, lines in items for line in lines]
+
+
+NO_STORY: Final = StoryText({}, 0)
+
+
+class Item(Struct, frozen=True):
+    """A part of the story."""
+
+    section: str
+    rank: int
+    """Items of a section are ordered by their rank and then by their place."""
+    place: int
+    lines: Sequence[str]
+
+
+class StoryTeller:
+    """Tells the story of one conversation, in any size."""
+
+    def __init__(
+        self,
+        state: WorkState,
+        *,
+        show: Callable[[str], str],
+        name: Callable[[str], str],
+        value: Callable[[str], float],
+        places: Mapping[EntryId, int],
+        kept: Collection[EntryId],
+        stated: Collection[str] = (),
+    ) -> None:
+        """`show` shortens the paths in a text; `name` returns a short name of a file. `value` says what the
+        names and words in a line are worth. `places` has the index of each message in the conversation.
+        `kept` are the messages that stay in the view word for word; what only they say is not told. `stated`
+        are sentences of the user that stand elsewhere in the summary."""
+        self._state, self._show, self._name, self._value = state, show, name, value
+        self._places, self._kept, self._stated = places, kept, frozenset(stated)
+        self._said = [
+            (turn, [one for one in turn.statements if one.entry_id not in kept]) for turn in state.turns
+        ]
+
+    def tell(
+        self,
+        room: int,
+        count: Callable[[str], int],
+        known: str = "",
+        kinds: Collection[str] = tuple(SHARES),
+    ) -> StoryText:
+        """Return the story in at most `room` tokens, counted by `count`. Items that the text `known` contains
+        are left out, and items of other `kinds`. O(state of the work)."""
+        if room <= 0:
+            return NO_STORY
+        told = _Room(room, count, frozenset(words_in(known)), kinds)
+        asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
+        told.fill("now", self._now())
+        told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
+        told.fill("requests", self._requests(asked[1:][-1:], told.chars("requests"), GOAL))
+        told.fill("briefs", self._briefs(told.chars("briefs", 2)))
+        told.fill("errors", self._open_errors())
+        told.fill("plan", self._plan(told))
+        told.fill("said", self._statements(told.chars("said", most=None)))
+        told.fill("failed", self._failed(told.text))
+        told.fill("events", self._events(told.chars("events", 3)))
+        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
+        told.fill("git", self._git())
+        told.fill("checks", self._checks())
+        told.fill("changes", self._changes(told))
+        told.fill("decisions", self._decisions(told.text))
+        return told.story()
+
+    # --- what is wanted and what comes next -----------------------------------------------------------
+
+    def _requests(self, turns: Sequence[Turn], most: int, section: str) -> Iterator[Item]:
+        """Yield requests: under Goal, or as steps of the work."""
+        for turn in turns:
+            sentences = [one for one in turn.sentences if one not in self._stated]
+            lines = self._condensed("\n".join(sentences), most)
+            if lines:
+                lead = "" if section == GOAL else "The user: "
+                lines[0] = f"- [{turn.entry_id}] {lead}{lines[0].removeprefix('- ')}"
+                yield Item(section, 0, self._place(turn.entry_id), _indented(lines))
+
+    def _briefs(self, most: int) -> Iterator[Item]:
+        """Yield what tools said about the things that the first request names."""
+        for brief in self._state.briefs:
+            if brief.entry_id not in self._kept:
+                text = "\n".join(without_line_number(line) for line in brief.text.split("\n"))
+                lines = [quote_line(self._show(line), "tool") for line in condense(text, most, self._value)]
+                if lines:
+                    head = f"- [{brief.entry_id}] {quote_line(self._show(brief.call), 'assistant')}:"
+                    yield Item(GOAL, 1, self._place(brief.entry_id), [head, *lines])
+
+    def _by_value(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Return requests without repetitions: those that say most first, and of these the newest."""
+        distinct = {turn.sentences: turn for turn in turns}
+        values = {key: self._value(" ".join(key)) for key in distinct}
+        most = max(values.values(), default=0.0) or 1.0
+        size = len(self._places) or 1
+        return sorted(
+            distinct.values(),
+            key=lambda turn: -(values[turn.sentences] / most + self._place(turn.entry_id) / size),
+        )
+
+    def _now(self) -> Iterator[Item]:
+        step = self._state.work.now
+        if step is not None and step.entry_id not in self._kept:
+            yield Item(IN_PROGRESS, 1, 0, _bullet(self._show(step.text), step.entry_id))
+
+    def _plan(self, told: _Room) -> Iterator[Item]:
+        plan = self._state.work.plan
+        for n, task in enumerate(plan):
+            if task.status in ("in_progress", "open"):
+                section = NEXT if task.status == "open" else IN_PROGRESS
+                yield Item(section, 0, n, _bullet(f"[ ] {self._show(task.text)}", task.entry_id))
+        done = [self._show(task.text) for task in plan if task.status == "done"]
+        for most in (len(done), *LISTED) if done else ():
+            if most <= len(done):
+                before = f" (and {len(done) - most} before)" if most < len(done) else ""
+                text = f"{len(done)} of {len(plan)} planned tasks are done: {'; '.join(done[-most:])}{before}"
+                yield Item(DONE, 1, 0, _bullet(text))
+                if told.is_added:
+                    break
+
+    # --- what was said and done -----------------------------------------------------------------------
+
+    def _statements(self, most: int) -> Iterator[Item]:
+        """Yield what the agent said, shortened to `most` characters together: long statements, the last ones
+        about a request and the newest ones first."""
+        some: list[tuple[float, Statement]] = []
+        for _, statements in self._said:
+            is_last = True
+            for one in reversed(statements):
+                size = min(len(one.text), FULL_STATEMENT_CHARS)
+                if size >= MIN_STATEMENT_CHARS:
+                    some.append((size * (LAST_WORDS if is_last else 1.0), one))
+                    is_last = False
+        some.sort(key=lambda pair: self._place(pair[1].entry_id))
+        ranked = sorted(
+            ((value * (0.4 + 0.6 * (n + 1) / len(some)), one) for n, (value, one) in enumerate(some)),
+            key=lambda pair: -pair[0],
+        )
+        best = ranked[: max(1, most // STATEMENT_CHARS)]
+        total = sum(value for value, _ in best)
+        for value, one in best:
+            lines = self._condensed(one.text, max(MIN_ITEM_CHARS, int(most * value / total)))
+            if lines:
+                lines[0] = f"- [{one.entry_id}] {lines[0].removeprefix('- ')}"
+                yield Item(DONE, 0, self._place(one.entry_id), _indented(lines))
+
+    def _events(self, most: int) -> Iterator[Item]:
+        for event in reversed(self._state.events):
+            details = self._condensed("\n".join(event.details), most)
+            lines = [*_bullet(self._show(event.text), event.entry_id), *details]
+            yield Item(DONE, 0, self._place(event.entry_id), _indented(lines))
+
+    def _git(self) -> Iterator[Item]:
+        """Yield what is known of the branch, and whether it was pushed."""
+        state = self._state
+        parts = [f"branch `{state.branch}`"] if state.branch else []
+        if state.committed is not None:
+            parts.append(f"last commit [{state.committed}]")
+            if state.is_pushed:
+                parts.append(f"pushed after it [{state.pushed}]")
+            elif state.pushed is not None:
+                parts.append(f"not pushed since (last push [{state.pushed}])")
+            else:
+                parts.append("no push seen")
+        if parts:
+            yield Item(DONE, 2, -1, [f"- Git: {', '.join(parts)}"])
+
+    def _checks(self) -> Iterator[Item]:
+        """Yield the last runs of checks, those of one call together. A failed run that a later success
+        resolved is left out."""
+        still = {failure.entry_id for failure in self._state.failures}
+        runs: dict[EntryId, list[WorkCheck]] = {}
+        for run in self._state.work.checks:
+            if run.outcome != "failed" or run.entry_id in still:
+                runs.setdefault(run.entry_id, []).append(run)
+        for entry_id, some in list(runs.items())[: -LAST_CHECKS - 1 : -1]:
+            kinds = " and ".join(dict.fromkeys(run.kind for run in some))
+            stale = "; files changed since" if some[0].stale else ""
+            ending = ENDINGS[some[0].outcome]
+            text = f"Last {kinds} run: `{self._show(some[0].command)}` {ending}{stale}"
+            yield Item(DONE, 2, self._place(entry_id), _bullet(text, entry_id))
+
+    def _changes(self, told: _Room) -> Iterator[Item]:
+        """Yield the files that are not committed, with what the last edit did, then the committed ones."""
+        changes = self._state.work.changes
+        for change in reversed(changes):
+            if not change.committed:
+                checked = "" if change.checked else ", not checked since"
+                gist = self._show(self._state.gists.get(change.path, ""))
+                last = f"; last edit: {gist}" if gist and change.kind != "deleted" else ""
+                text = f"{self._show(change.path)} {_edited(change)}, not committed{checked}{last}"
+                entry_id = change.last_entry_id
+                yield Item(DONE, 3, self._place(entry_id), _bullet(text, entry_id))
+        committed = [change for change in changes if change.committed]
+        for most in LISTED if committed else ():
+            some = committed[: -most - 1 : -1]
+            more = f" and {len(committed) - most} more" if len(committed) > most else ""
+            names = ", ".join(f"{self._name(one.path)} ({_edited(one)})" for one in some)
+            yield Item(DONE, 2, len(self._places), _bullet(f"Committed: {names}{more}"))
+            if told.is_added:
+                break
+
+    # --- what failed, and what was decided ------------------------------------------------------------
+
+    def _open_errors(self) -> Iterator[Item]:
+        for failure in reversed(self._state.failures):
+            if failure.entry_id in self._kept:
+                continue
+            errors = [quote_line(self._show(line), "tool") for line in failure.lines]
+            text = f"`{self._show(failure.call.line)}` failed{':' if errors else ''}"
+            yield Item(BLOCKED, 0, self._place(failure.entry_id), [*_bullet(text, failure.entry_id), *errors])
+
+    def _failed(self, told: str) -> Iterator[Item]:
+        """Yield the failed attempts; those without a tool's error only if they are not in `told`."""
+        attempts = self._state.attempts
+        for one in sorted(attempts, key=lambda one: (-_telling(one), -self._place(one.entry_id))):
+            text = self._show(one.text)
+            if one.entry_id in self._kept:
+                continue
+            if not one.errors and neutralise(text[:DISTINCT_CHARS]) in told:
+                continue
+            if one.said and not one.said.endswith(":"):
+                text = f"{text}. {self._show(one.said)}"
+            lines = _bullet(text, one.entry_id)
+            if one.mended_at is not None:
+                after = ", ".join(neutralise(self._repair(repair)) for repair in one.repairs)
+                lines[0] += f" It succeeded later [{one.mended_at}]{f' after {after}' if after else ''}."
+            lines += [quote_line(self._show(line), "tool") for line in one.errors]
+            yield Item(FAILURES, 0, self._place(one.entry_id), lines)
+
+    def _repair(self, repair: Repair) -> str:
+        return f"an edit of {self._name(repair.path)}: {self._show(repair.gist)}"
+
+    def _decisions(self, told: str) -> Iterator[Item]:
+        """Yield the decisions that are not in `told`: those with a reason and a name first."""
+        ranked = sorted(
+            self._state.work.decisions,
+            key=lambda one: (
+                -prose.decides(one.text) - names_something(one.text),
+                -self._place(one.entry_id),
+            ),
+        )
+        for one in ranked:
+            text = self._show(one.text)
+            if (
+                one.entry_id in self._kept
+                or text.startswith("Committed ")
+                or neutralise(text[:DISTINCT_CHARS]) in told
+            ):
+                continue
+            was = f" (was: {self._show(one.was)})" if one.was else ""
+            yield Item(DECISIONS, 0, self._place(one.entry_id), _bullet(f"{text}{was}", one.entry_id))
+
+    # --- help -----------------------------------------------------------------------------------------
+
+    def _place(self, entry_id: EntryId | None) -> int:
+        return self._places.get(entry_id or "", -1)
+
+    def _condensed(self, text: str, most: int) -> list[str]:
+        return [neutralise(self._show(line)) for line in condense(text, most, self._value)]
+
+
+class _Room:
+    """Collects items while there is room."""
+
+    def __init__(
+        self, room: int, count: Callable[[str], int], known: frozenset[str], kinds: Collection[str]
+    ) -> None:
+        self._all = self._left = room
+        self._count, self._known = count, known
+        total = sum(share for kind, share in SHARES.items() if kind in kinds)
+        self._shares = {kind: min(1.0, SHARES[kind] * FULL / total) for kind in kinds}
+        self._items: list[Item] = []
+        self._lines: list[str] = []
+        self.is_added = False
+        """Whether there was room for the newest item. The caller may then stop, or offer a shorter
+        one."""
+
+    @property
+    def text(self) -> str:
+        """All lines so far."""
+        return "\n".join(self._lines)
+
+    def fill(self, kind: str, items: Iterator[Item]) -> None:
+        """Add those items for which the share of this kind has room."""
+        self.is_added = False
+        if kind not in self._shares:
+            return
+        most = min(self._left, int(self._all * self._shares[kind]))
+        for item in items:
+            if self._known and is_known(item.lines, self._known):
+                continue
+            cost = self._count("\n".join(item.lines) + "\n")
+            self.is_added = cost <= most
+            if self.is_added:
+                self._items.append(item)
+                self._lines += item.lines
+                most -= cost
+                self._left -= cost
+
+    def chars(self, kind: str, parts: int = 1, most: int | None = ITEM_CHARS) -> int:
+        """Return how many characters one of so many items of this kind may have."""
+        chars = SAFE_SHARE * len(SAMPLE) / self._count(SAMPLE)
+        room = min(self._left, self._all * self._shares.get(kind, 0.0)) * chars / parts
+        return max(MIN_ITEM_CHARS, int(room) if most is None else min(most, int(room)))
+
+    def story(self) -> StoryText:
+        """Return the items in order."""
+        sections: dict[str, list[tuple[int, Sequence[str]]]] = {}
+        for item in sorted(self._items, key=lambda one: (one.rank, one.place)):
+            sections.setdefault(item.section, []).append((item.place, item.lines))
+        return StoryText(sections, self._all - self._left)
+
+
+def words_in(text: str) -> Iterator[str]:
+    """Yield the words of a text that say something: names, numbers, and words of at least four letters."""
+    for word in _WORD.findall(text.lower()):
+        bare = word.strip("_./-:")
+        if len(bare) >= MIN_WORD_CHARS or any(sign.isdigit() for sign in bare):
+            yield bare
+
+
+def is_known(lines: Sequence[str], known: frozenset[str]) -> bool:
+    """Return whether most words of an item are among `known`. References do not count."""
+    words = set(words_in(_REFERENCE.sub("", "\n".join(lines))))
+    return len(words & known) >= KNOWN_SHARE * len(words)
+
+
+def _bullet(text: str, entry_id: EntryId | None = None) -> list[str]:
+    line = f"- {neutralise(text)}"
+    return [line if entry_id is None else f"{line} [{entry_id}]"]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    """Return an item of several lines."""
+    return [lines[0], *(f"  {line}" for line in lines[1:])]
+
+
+def _edited(change: FileChange) -> str:
+    return f"{change.kind} {change.edits} times" if change.edits > 1 else change.kind
+
+
+def _telling(one: Attempt) -> int:
+    """Return how much an attempt says: what a tool reported and what was said about it say more than a
+    sentence with a word such as "reverted", and a mistyped path says least."""
+    if any(_MISTYPED.search(line) for line in one.errors):
+        return 0
+    return 1 + bool(one.errors) + bool(one.said)

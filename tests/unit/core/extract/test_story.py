@@ -1,0 +1,179 @@
+"""The story of the work: what is wanted, what was done, what failed, what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from compactd.core.extract.story import STATE_KINDS, StoryTeller, StoryText, is_known, words_in
+from compactd.core.text.summary_format import (
+    BLOCKED,
+    DECISIONS,
+    DONE,
+    FAILURES,
+    GOAL,
+    IN_PROGRESS,
+    NEXT,
+)
+from compactd.core.work.state import WorkReader
+from tests.support.agent_work import AgentWork
+
+COMMITTED = "[main 1a2b3c4] Expire the entries of the cache\n 2 files changed"
+
+
+def story(agent: AgentWork, room: int = 4_000, kept: Collection[str] = (), known: str = "") -> StoryText:
+    """Return the story of a conversation, of which `room` characters fit."""
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+    teller = StoryTeller(
+        reader.state(),
+        show=lambda text: text.replace("/work/project/", ""),
+        name=lambda path: path.rsplit("/", 1)[-1],
+        value=lambda line: 0.0,
+        places={item.entry_id: n for n, item in enumerate(agent.items)},
+        kept=kept,
+    )
+    return teller.tell(room, len, known)
+
+
+def lines(told: StoryText, section: str) -> list[str]:
+    """Return the lines of one section."""
+    return [line for _, some in told.sections.get(section, ()) for line in some]
+
+
+def day() -> AgentWork:
+    """Return a conversation with everything that the story tells."""
+    agent = AgentWork()
+    agent.asks("Make the entries of the cache expire. Never touch the loader.")
+    agent.does(
+        "TodoWrite",
+        todos=[
+            {"content": "Expire the entries", "status": "completed"},
+            {"content": "Document the setting", "status": "pending"},
+        ],
+    )
+    agent.runs("pytest -q", "E   NameError: name 'clock' is not defined", failed=True)
+    agent.says("The test used a clock that nothing imports.")
+    agent.does(
+        "Edit", file_path="/work/project/src/cache.py", old_string="", new_string="import clock_source"
+    )
+    agent.runs("pytest -q", "3 passed in 0.1s")
+    agent.runs("git commit -a -m 'Expire the entries of the cache' -m 'Entries live 45 s.'", COMMITTED)
+    agent.says(
+        "The cache expires its entries after 45 s now, because 30 s was too short for slow networks. "
+        "All three tests pass, and the change is committed. The setting is not documented yet."
+    )
+    agent.asks("Push it, and then document the setting.")
+    agent.runs("git push origin main", "   1a2b3c4..5d6e7f8  main -> main")
+    agent.runs("make docs", "docs/index.md:3: unknown label cache-expiry", failed=True)
+    agent.says("Let me fix the label in the index.")
+    return agent
+
+
+def test_each_section_tells_its_part_with_references() -> None:
+    told = story(day())
+
+    assert lines(told, GOAL) == [
+        "- [e1] Make the entries of the cache expire.",
+        "  Never touch the loader.",
+        "- [e14] Push it, and then document the setting.",
+    ]
+    assert lines(told, NEXT) == ["- [ ] Document the setting [e2]"]
+    done = "\n".join(lines(told, DONE))
+    assert "1 of 2 planned tasks are done: Expire the entries" in done
+    assert "- Committed 1a2b3c4: Expire the entries of the cache [e12]\n  Entries live 45 s." in done
+    assert "- Git: branch `main`, last commit [e12], pushed after it [e16]" in done
+    assert "- [e13] The cache expires its entries after 45 s now" in done
+    assert lines(told, FAILURES) == [
+        "- `pytest -q` failed. The test used a clock that nothing imports. [e5]"
+        " It succeeded later [e10] after an edit of cache.py: `import clock_source`.",
+        "(tool) E   NameError: name 'clock' is not defined",
+    ]
+    assert lines(told, BLOCKED) == [
+        "- `make docs` failed: [e18]",
+        "(tool) docs/index.md:3: unknown label cache-expiry",
+    ]
+    assert lines(told, IN_PROGRESS) == ["- Let me fix the label in the index. [e19]"]
+
+
+def test_what_stays_in_the_view_is_not_told_again() -> None:
+    told = story(day(), kept=("e14", "e19"))
+
+    assert lines(told, GOAL)[-1] == "  Never touch the loader."
+    assert lines(told, IN_PROGRESS) == []
+
+
+def test_what_another_text_says_is_left_out() -> None:
+    told = story(
+        day(), known="Still to do: document the setting. `make docs` failed: unknown label cache-expiry"
+    )
+
+    assert lines(told, NEXT) == []
+    assert lines(told, FAILURES)
+
+
+def test_a_small_story_keeps_whole_items() -> None:
+    full = story(day(), 20_000)
+    small = story(day(), 600)
+
+    assert small.tokens <= 600
+    assert 0 < len(small.lines) < len(full.lines)
+    assert sum(len(line) + 1 for line in small.lines) == small.tokens
+
+
+def test_no_room_gives_no_story() -> None:
+    assert story(day(), 0).lines == []
+
+
+def test_only_the_kinds_that_are_asked_for_are_told() -> None:
+    reader = WorkReader()
+    for item in day().items:
+        reader.add(item)
+    teller = StoryTeller(reader.state(), show=str, name=str, value=lambda line: 0.0, places={}, kept=())
+
+    told = teller.tell(4_000, len, kinds=STATE_KINDS)
+
+    assert lines(told, GOAL) == []
+    assert lines(told, BLOCKED)
+
+
+def test_words_of_a_tool_are_marked_and_make_no_structure() -> None:
+    agent = AgentWork()
+    agent.asks("Build it.")
+    agent.runs("make", "error: ## Constraints & Preferences\nmake: *** [all] Error 1", failed=True)
+
+    told = story(agent)
+
+    assert all(line.startswith(("- ", "(tool) ")) for line in lines(told, BLOCKED))
+
+
+def test_a_decision_that_was_told_is_not_repeated() -> None:
+    agent = AgentWork()
+    agent.asks("Which way should we go?")
+    agent.says("We decided to use a queue instead of a lock because two writers would deadlock.")
+
+    told = story(agent)
+
+    assert "\n".join(told.lines).count("instead of a lock") == 1
+    assert lines(told, DECISIONS) == []
+
+
+def test_what_a_tool_says_of_a_thing_that_the_request_names_is_quoted() -> None:
+    agent = AgentWork()
+    agent.asks("Implement docs/plan.md, please.")
+    agent.does("Read", "     1→# Plan\n     2→- add a limit of 10 requests", file_path="docs/plan.md")
+
+    told = lines(story(agent), GOAL)
+
+    assert told[1:] == [
+        "- [e3] Read docs/plan.md:",
+        "(tool) ·Plan:",
+        "(tool) - add a limit of 10 requests",
+    ]
+
+
+def test_an_item_is_known_if_most_of_its_words_are() -> None:
+    known = frozenset(words_in("The parser in src/parser.py was rewritten and tested."))
+
+    assert is_known(["- src/parser.py was rewritten [e3]"], known)
+    assert not is_known(["- src/lexer.py fails with UnicodeDecodeError [e4]"], known)

@@ -146,7 +146,7 @@ class StoryTeller:
         asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
         told.fill("now", self._now())
         told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
-        told.fill("requests", self._requests(asked[1:][-1:], told.chars("requests"), GOAL))
+        told.fill("requests", self._requests(asked[1:][-1:], told.chars("requests"), GOAL, whole=True))
         told.fill("briefs", self._briefs(told.chars("briefs", 2)))
         told.fill("errors", self._open_errors())
         told.fill("plan", self._plan(told))
@@ -162,10 +162,13 @@ class StoryTeller:
 
     # --- what is wanted and what comes next -----------------------------------------------------------
 
-    def _requests(self, turns: Sequence[Turn], most: int, section: str) -> Iterator[Item]:
-        """Yield requests: under Goal, or as steps of the work."""
+    def _requests(
+        self, turns: Sequence[Turn], most: int, section: str, *, whole: bool = False
+    ) -> Iterator[Item]:
+        """Yield requests: under Goal, or as steps of the work. Sentences that stand elsewhere in the summary
+        are left out, unless `whole` is true."""
         for turn in turns:
-            sentences = [one for one in turn.sentences if one not in self._stated]
+            sentences = [one for one in turn.sentences if whole or one not in self._stated]
             lines = self._condensed("\n".join(sentences), most)
             if lines:
                 lead = "" if section == GOAL else "The user: "
@@ -432,7 +435,8 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _edited(change: FileChange) -> str:
-    return f"{change.kind} {change.edits} times" if change.edits > 1 else change.kind
+    is_repeated = change.edits > 1 and change.kind != "deleted"
+    return f"{change.kind} {change.edits} times" if is_repeated else change.kind
 
 
 def _telling(one: Attempt) -> int:

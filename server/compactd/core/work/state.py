@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.authors.authors import author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
@@ -61,6 +62,12 @@ _NAMED_THING: Final = re.compile(
 _CHANGING_PROGRAMS: Final = frozenset(("git", "cd", "rm", "mv", "cp", "mkdir", "touch", "echo", "kill"))
 _CHANGING_WORDS: Final = frozenset(("update", "close", "create", "add", "edit", "delete", "install", "run"))
 """Programs, and first words of commands, that do something instead of showing it."""
+_CORRECTS: Final = re.compile(
+    r"(?:no\b[,.!: ]|nope\b|wait\b|stop\b|don't\b|do not\b|actually\b|rather\b|instead\b|undo\b|revert\b"
+    r"|that's (?:wrong|not)\b|[^.!?]{0,60}\binstead\b)",
+    re.IGNORECASE,
+)
+"""Matches the beginning of a request that corrects what the agent decided."""
 _NOT_READ: Final = re.compile(r"has not been read yet|must (?:first )?read|modified since read")
 """Matches the refusal of an edit because the file was not read before. It says nothing of the work."""
 _PULL_REQUEST: Final = re.compile(r"https://[\w.-]{1,100}/[\w./-]{1,200}/(?:pull|merge_requests)/\d{1,9}")
@@ -177,6 +184,8 @@ class WorkReader:
         self._pushed: EntryId | None = None
         self._is_pushed = False
         self._decisions: dict[str, WorkDecision] = {}
+        self._decided: str | None = None
+        """The key of the last decision since the user's last request."""
         self._now: tuple[str, EntryId] | None = None
         """The agent's last words about what it does, and their message."""
         self._since: list[str] = []
@@ -261,6 +270,7 @@ class WorkReader:
         if not text:
             return
         self._request = shorten(text, MAX_REQUEST_CHARS)
+        self._correct(text)
         self._history.ask(said, item.entry_id)
         if self._goal is None:
             self._goal = self._request
@@ -272,6 +282,15 @@ class WorkReader:
         for sentence in said:
             if len(sentence) <= prose.MAX_SENTENCE_CHARS and prose.reports_failure(sentence, tried=False):
                 self._fail(f"The user said: “{sentence}”", item.entry_id)
+
+    def _correct(self, text: str) -> None:
+        """Note at the last decision since the request before that the user then wanted something else."""
+        if self._decided is not None and _CORRECTS.match(text) is not None:
+            known = self._decisions.get(self._decided)
+            if known is not None:
+                said = f"{known.text} But then the user said: “{shorten(text, MAX_QUOTE_CHARS)}”"
+                self._decisions[self._decided] = replace(known, text=said)
+        self._decided = None
 
     def _read_words(self, entry_id: EntryId, message: Message, block: Text) -> None:
         """Read what the agent says in a text block."""
@@ -402,6 +421,7 @@ class WorkReader:
         before = self._decisions.pop(key, None)
         was = before.text if before is not None and before.text != text else None
         self._decisions[key] = WorkDecision(text=text, was=was, entry_id=entry_id)
+        self._decided = key
         if len(self._decisions) > MAX_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
 

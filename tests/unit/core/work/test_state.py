@@ -497,3 +497,28 @@ def test_each_item_names_a_message_that_was_read(messages: list[Message]) -> Non
     assert named <= {item.entry_id for item in items}
     assert len(work.decisions) <= MAX_DECISIONS
     assert len(work.failed_attempts) <= MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    "said", ["Do it right instead: map the place.", "No, use the old one.", "Wait, that is too slow."]
+)
+def test_a_decision_that_the_user_corrects_says_so(said: str) -> None:
+    agent = AgentWork()
+    agent.asks("Fix the search.")
+    agent.says("Decision: use str.lower() instead of casefold(), because it keeps the length.")
+    agent.asks(said)
+
+    (decision,) = agent.work.decisions
+
+    assert decision.text.endswith(f"But then the user said: “{said}”")
+
+
+def test_a_request_that_goes_on_corrects_nothing() -> None:
+    agent = AgentWork()
+    agent.asks("Fix the search.")
+    agent.says("Decision: use str.lower() instead of casefold(), because it keeps the length.")
+    agent.asks("Good. Now write the test.")
+
+    (decision,) = agent.work.decisions
+
+    assert "the user" not in decision.text

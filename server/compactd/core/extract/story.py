@@ -39,6 +39,8 @@ FULL_STATEMENT_CHARS: Final = 1_200
 """A longer statement says no more than one of this length."""
 LAST_WORDS: Final = 1.8
 """A factor for the last long statement about a request: it usually reports how the work ended."""
+EXACT: Final = 1.0
+"""What it adds to a request's worth, from 0 to 2, that it names something exactly."""
 DISTINCT_CHARS: Final = 60
 """Two sentences with the same beginning, of this many characters, say the same."""
 LISTED: Final = (12, 6, 3)
@@ -193,7 +195,13 @@ class StoryTeller:
         size = len(self._places) or 1
         return sorted(
             distinct.values(),
-            key=lambda turn: -(values[turn.sentences] / most + self._place(turn.entry_id) / size),
+            key=lambda turn: (
+                -(
+                    values[turn.sentences] / most
+                    + self._place(turn.entry_id) / size
+                    + EXACT * names_something(" ".join(turn.sentences))
+                )
+            ),
         )
 
     def _now(self) -> Iterator[Item]:

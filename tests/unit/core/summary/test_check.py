@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 from compactd.core.history.entries import Item
 from compactd.core.planning.plan import NotCompacted, Plan, plan, without_room
 from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.check import with_open_tasks
 from compactd.core.summary.compaction import (
     CompactionOutcome,
     Draft,
@@ -24,6 +25,7 @@ from compactd.core.summary.message import add_under_heading
 from compactd.core.summary.prompts import HEADINGS
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.protocol.work import PlanTask
 from tests.support.dialogue import CHARS4, inputs_of, view_of
 
 FORM = "\n".join(f"## {heading}\n(none)" for heading in HEADINGS)
@@ -342,3 +344,30 @@ def test_nothing_that_would_grow_is_done() -> None:
 )
 def test_lines_go_to_the_end_of_their_section(text: str, heading: str, expected: str) -> None:
     assert add_under_heading(text, "- x", heading, "[End ") == expected
+
+
+PLAN = (
+    PlanTask(text="Write the parser for dates", status="done", entry_id="e2"),
+    PlanTask(text="Document the limits of searches", status="open", entry_id="e4"),
+)
+
+
+def test_a_task_that_is_open_is_not_called_done() -> None:
+    body = (
+        "### Done\n- [x] Wrote the parser for dates\n- [x] Document the limits of searches\n- [x] Other work"
+    )
+
+    text, changed = with_open_tasks(body, PLAN)
+
+    assert changed == 1
+    assert text == (
+        "### Done\n- [x] Wrote the parser for dates\n"
+        "- [ ] Document the limits of searches (still open [e4])\n- [x] Other work"
+    )
+
+
+def test_a_summary_without_marks_is_left_as_it_is() -> None:
+    assert with_open_tasks("Document the limits of searches: done.", PLAN) == (
+        "Document the limits of searches: done.",
+        0,
+    )

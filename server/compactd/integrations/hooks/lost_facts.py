@@ -89,6 +89,8 @@ SHORT: Final = 1_500
 ASKED: Final = "## What was asked"
 WAS_DONE: Final = "## What was done"
 IS_OPEN: Final = "## What is open"
+USED_SHARE: Final = 0.75
+"""How much of a large room is used: what is worth less is not given back."""
 USED_AGAIN: Final = "## Used again"
 QUOTED: Final = (ASKED, WAS_DONE, IS_OPEN, USED_AGAIN)
 """Sections that may hold small talk only."""
@@ -320,6 +322,8 @@ def _find_facts(
 ) -> Lost:
     lead = _lead(most)
     room = most - count(lead) - 1
+    if room > SHORT:
+        room = int(room * USED_SHARE)
     if not gone or room < MIN_ROOM:
         return Lost("", None)
     lacking, left_out = _choose_constraints(said, absent, room, count)

@@ -57,7 +57,7 @@ class AtomFacts:
 
 CountText = Callable[[str], int]
 
-STORY_SHARES: Final = ((1_000, 0.75), (8_000, 0.75), (16_000, 0.6))
+STORY_SHARES: Final = ((1_000, 0.6), (8_000, 0.6), (16_000, 0.45))
 """The share of the summary for the story (`story.py`), by the summary's tokens. The rest is for quoted lines.
 Between two sizes, the share is interpolated."""
 

@@ -71,7 +71,7 @@ def sections(
                 # A call that succeeded after failing belongs to the failures, because it shows what fixed
                 # them.
                 place = FAILURES
-            _add_call(conversation, members, entry, found, alone, told, failed=failed, place=place)
+            _add_call(conversation, members, entry, found, alone, failed=failed, place=place)
         else:
             _add_text(conversation, members, entry, found, told)
     for lead, calls in alone.items():
@@ -131,7 +131,6 @@ def _add_call(
     entry: str,
     found: dict[str, list[str]],
     alone: dict[str, list[str]],
-    told: str,
     *,
     failed: bool,
     place: str,
@@ -150,8 +149,6 @@ def _add_call(
         line = conversation.place(i)
         is_foreign = line.role in RESULT_ROLES or line.role == NOTE
         words = conversation.quote(line, "tool" if is_foreign else "assistant")
-        if _is_told(words, told):
-            continue
         if is_command and line.role == ARGUMENT:
             head += f" ({words})"  # the agent's words about the command
         else:
@@ -159,7 +156,7 @@ def _add_call(
     if body:
         found[place].append(f"- [{entry}] {head}{ending}:")
         found[place].extend(body)
-    elif len(members) == 1 and (rest or not is_command):
+    elif rest or not is_command:
         alone[SHELL_CALLS if is_command else OTHER_CALLS].append(f"{head}{ending} [{entry}]")
 
 

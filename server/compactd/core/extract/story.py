@@ -55,14 +55,14 @@ KNOWN_SHARE: Final = 0.7
 
 SHARES: Final = {
     "now": 0.12,
-    "goal": 0.14,
+    "goal": 0.16,
     "briefs": 0.12,
     "errors": 0.10,
     "plan": 0.14,
-    "said": 0.42,
+    "requests": 0.24,
+    "said": 0.40,
     "failed": 0.22,
     "events": 0.20,
-    "requests": 0.16,
     "git": 0.06,
     "checks": 0.08,
     "changes": 0.14,
@@ -152,10 +152,10 @@ class StoryTeller:
         told.fill("briefs", self._briefs(told.chars("briefs", 2)))
         told.fill("errors", self._open_errors())
         told.fill("plan", self._plan(told))
+        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
         told.fill("said", self._statements(told.chars("said", most=None)))
         told.fill("failed", self._failed(told.text))
         told.fill("events", self._events(told.chars("events", 3)))
-        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
         told.fill("git", self._git())
         told.fill("checks", self._checks())
         told.fill("changes", self._changes(told))

@@ -19,6 +19,7 @@ from benchmarks.reading.asking import Model
 from benchmarks.reading.document import write_page
 from benchmarks.reading.questions import Questions, load_questions
 from benchmarks.reading.recordings import (
+    CLIPPED_CHARS,
     MEASURING,
     Recording,
     count_tokens,
@@ -170,7 +171,7 @@ def ask_for_questions(folder: Path, model: Model, *, tuning: bool) -> None:
     for n, source in enumerate(ordered_sources()):
         if (n >= MEASURING) == tuning and hash_of(source.name) not in known:
             recording = load(source)
-            text = text_of(recording.messages, 2_200)
+            text = text_of(recording.messages, CLIPPED_CHARS)
             said = model.ask(WRITER, f"Session: {recording.hash}\n\n{text}", Questions)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{recording.hash}.json").write_bytes(msgspec.json.format(msgspec.json.encode(said)))

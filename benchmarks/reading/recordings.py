@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -28,8 +27,6 @@ SIZE_WITHOUT_SUMMARY: Final = 3_000
 """The size of a summary, in tokens, if the recording has none."""
 CLIPPED_CHARS: Final = 2_200
 """The most characters of a tool's output, and of a call's arguments, that the writer of questions sees."""
-FILE_CHARS: Final = 90_000
-"""The most characters of one file of the record."""
 
 
 class Recording(Struct, frozen=True):
@@ -115,11 +112,3 @@ def _clipped(text: str, most: int | None) -> str:
         return text
     head, tail = text[: most * 4 // 5], text[-(most // 5) :]
     return f"{head}\n … {len(text) - most} characters left out …\n{tail}"
-
-
-def write_record(recording: Recording, folder: Path) -> None:
-    """Write the record for the writer of the questions: `past-00.txt`, `past-01.txt` and so on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = text_of(recording.messages, CLIPPED_CHARS)
-    for number, at in enumerate(range(0, len(text), FILE_CHARS)):
-        (folder / f"past-{number:02}.txt").write_text(text[at : at + FILE_CHARS])

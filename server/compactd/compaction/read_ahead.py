@@ -152,7 +152,11 @@ class _ReadState:
     def slice_of(self, session: Session) -> Callable[[], None]:
         """Return a function that reads the next slice of queued messages. Run the function in a worker."""
         facts, waiting = session.ensure_facts(), self._waiting
-        work, path = session.work(), session.state.path_items()
+        work = session.work()
+        last = work.last_read
+        unread = session.state.path_items_after(last)
+        if unread is None:  # another branch
+            last, unread = None, session.state.path_items()
         is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
         def read() -> None:
@@ -175,7 +179,7 @@ class _ReadState:
                     # The working directory is known only now. Read the messages that name it again.
                     self._is_once_more = True
                     return
-                if not work.read_ahead(path, until):
+                if not work.read_ahead(unread, last, until):
                     return
                 facts.settle()
                 self._is_settled = True

@@ -41,16 +41,24 @@ class SessionWork:
             self._read_to(path, names)
             return self._reading.state()
 
-    def read_ahead(self, path: Sequence[Item], until: float) -> bool:
-        """Read messages of `path` until `monotonic()` is `until`. Return whether all were read."""
+    @property
+    def last_read(self) -> EntryId | None:
+        """The last message that was read; None if none was."""
+        return self._read[-1] if self._read else None
+
+    def read_ahead(self, items: Sequence[Item], after: EntryId | None, until: float) -> bool:
+        """Read `items`, the messages of the path after the message `after`, until `monotonic()` is `until`.
+        Return whether all were read. With `after` None, `items` is the whole path, and reading begins
+        again."""
         with self._lock:
-            size = len(self._read)
-            if size > len(path) or (size and path[size - 1].entry_id != self._read[-1]):
-                return True  # another branch; `after` reads it if somebody asks
-            for item in path[size:]:
+            if after is None:
+                self._start()
+            elif after != self.last_read:
+                return True  # somebody else read on
+            for item in items:
                 self._reading.add(item)
                 self._read.append(item.entry_id)
-                if monotonic() > until:
+                if monotonic() > until and item is not items[-1]:
                     return False
             return True
 

@@ -154,3 +154,38 @@ def test_a_session_keeps_its_state_until_it_drops_the_facts() -> None:
     assert first == again.after(path) == fresh(path)
     assert first.work.plan == fresh(ITEMS).work.plan
     assert [file.path for file in first.work.changes] == ["a.py", "b.py"]
+
+
+def test_reading_ahead_goes_on_after_the_last_message_and_gives_the_same() -> None:
+    path = Path(ITEMS)
+    work = SessionWork()
+
+    names = [None, *(item.entry_id for item in path.items)]
+    while not work.read_ahead(path.items[names.index(work.last_read) :], work.last_read, until=0.0):
+        pass
+
+    assert path.read == [item.entry_id for item in ITEMS], "each message is read once"
+    assert work.after(path.items) == fresh(ITEMS)
+
+
+def test_reading_ahead_leaves_messages_that_follow_another_one() -> None:
+    work = SessionWork()
+    work.after(ITEMS[:3])
+
+    assert work.read_ahead(ITEMS[5:], after=ITEMS[4].entry_id, until=float("inf"))
+    assert work.last_read == ITEMS[2].entry_id
+
+
+def test_the_messages_after_an_entry_are_those_of_its_path() -> None:
+    opened = Opened(v=1, id="a", at=0.0)
+    journal = MemoryJournal()
+    journal.append([msgspec.json.encode(opened)])
+    session = Session(Quiet(), "a", journal, (opened,), persistent=False)
+    read = tuple(read_messages([Raw(encode_message(item.message)) for item in ITEMS]))
+    session.append(AppendRequest(read=read, tokens=(10,) * len(read)))
+    state, path = session.state, session.state.path_items()
+
+    assert state.path_items_after(None) == path
+    assert state.path_items_after(path[3].entry_id) == path[4:]
+    assert state.path_items_after(path[-1].entry_id) == []
+    assert state.path_items_after("another") is None

@@ -210,6 +210,18 @@ class SessionState:
             return list(self.originals.values())
         return [self.originals[i] for i in self.path[start:] if i in self.originals]
 
+    def path_items_after(self, entry_id: EntryId | None) -> list[Item] | None:
+        """Return the original messages of the path after this entry, or None if the entry is not on the path.
+        O(entries after it)."""
+        found: list[Item] = []
+        for at in reversed(self.path):
+            if at == entry_id:
+                return found[::-1]
+            item = self.originals.get(at)
+            if item is not None:
+                found.append(item)
+        return found[::-1] if entry_id is None else None
+
     def apply(self, entry: Entry, message: Message | None = None) -> None:
         """Apply `entry` to the state. `message` is the decoded message of an `Appended`, if the caller has
         it. Otherwise it is decoded on first use, so errors in it may appear late."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
-from compactd.core.extract.story import SHARES, STATE_KINDS, words_in
+from compactd.core.extract.story import SHARES, STATE_KINDS, StoryText, words_in
 from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
@@ -33,6 +33,8 @@ STATE_DIVISOR: Final = 6
 REPAIR_DIVISOR: Final = 3
 """What a model's summary lacks of the state of the work may take a sixth of the summary's budget; a third if
 the summary lost too many facts. These are the divisors."""
+SHARES_OF_ROOM: Final = (1.0, 0.75, 0.5)
+"""If what is added does not fit, less is tried: these shares of the room."""
 SAME_TASK: Final = 0.8
 """A line is about a task if it has this share of the task's words."""
 _DONE_MARK: Final = re.compile(r"(\s*[-*] )\[[xX]\]")
@@ -204,14 +206,22 @@ class SummaryCheck:
         """Return `body` with what it does not say of the state of the work: items of these `kinds`, in at
         most the budget divided by `divisor`."""
         budget = self._plan.summary_budget
-        room = min(budget // divisor, budget - self._count(self._given.frame(body)))
-        story = self._given.source.missing(body, room, self._count, kinds)
+        left = budget - self._count(self._given.frame(body))
+        for share in SHARES_OF_ROOM:
+            room = int(min(budget // divisor, left) * share)
+            fuller = self._add_story(body, self._given.source.missing(body, room, self._count, kinds))
+            # Headings that `body` does not have take room too.
+            if fuller == body or self._count(self._given.frame(fuller)) <= budget:
+                return fuller
+        return body
+
+    def _add_story(self, body: str, story: StoryText) -> str:
+        """Return `body` with the items of `story` under their headings."""
         for heading, parts in self._layout.sections:
             items = [item for part in parts for item in story.sections.get(part, ())]
             if items:
-                body = add_under_heading(
-                    body, "\n".join(line for _, lines in items for line in lines), heading
-                )
+                lines = "\n".join(line for _, some in items for line in some)
+                body = add_under_heading(body, lines, heading)
         return body
 
     def _find_unfounded(self, body: str) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
-from compactd.core.text.quoting import neutralise, quote_line
+from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Retention
 
@@ -198,7 +198,7 @@ class FactSearch:
                 if fact.kind == "limit":
                     line = quote_line(" ".join(fact.text.split()), "assistant")
                 elif fact.kind == "command" or (fact.kind == "path" and self._is_written(fact.text)):
-                    names[fact.kind].append(neutralise(" ".join(fact.text.split())))
+                    names[fact.kind].append(" ".join(fact.text.split()))
                     continue
                 else:
                     continue  # A bare name says nothing.
@@ -209,7 +209,9 @@ class FactSearch:
                 spent += cost
                 written += line
         for kind, some in names.items():
-            line = f"- {NAMED[kind]}: {'; '.join(some[:MAX_NAMED])}"
+            # The agent wrote its commands, but a tool may have written a path.
+            author: Author = "assistant" if kind == "command" else "tool"
+            line = f"- {NAMED[kind]}: {quote_line('; '.join(some[:MAX_NAMED]), author)}"
             cost = count(line + "\n")
             if some and spent + cost <= budget_tokens:
                 lines.append(line)

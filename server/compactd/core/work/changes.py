@@ -17,8 +17,7 @@ from compactd.core.work.tool_kinds import command_line
 from compactd.protocol.work import ChangeKind, FileChange
 
 _COMMITTED: Final = re.compile(
-    r"^\[(?P<branch>[^\s\]]{0,200})[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,200})",
-    re.MULTILINE,
+    r"^\[(?P<branch>[^\s\]]{0,200})[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] ", re.MULTILINE
 )
 """The line with which `git commit` reports a new commit."""
 _PATCHED: Final = re.compile(
@@ -41,16 +40,13 @@ _GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 
 
 MAX_MESSAGE_CHARS: Final = 8_000
-_MESSAGE_DOCUMENT: Final = re.compile(
-    r"\bgit\b[^\n]{0,400}?\bcommit\b[^\n]{0,400}?<<-?\s?(['\"]?)(?P<end>\w{1,40})\1\n"
-    r"(?P<text>.*?)\n[ \t]*(?P=end)\b",
-    re.DOTALL,
-)
-"""Matches a commit whose message is a here-document."""
+_DOCUMENT: Final = re.compile(r"<<-?[ \t]?(['\"]?)(?P<end>\w{1,40})\1")
+"""Matches the beginning of a here-document in a line."""
 _MESSAGE_OPTION: Final = re.compile(
     r"(?<!\S)(?:-[a-z]{0,3}m|--message)[ =]\s{0,4}(?P<quote>['\"])(?P<text>.*?)(?<!\\)(?P=quote)", re.DOTALL
 )
 """Matches an option with a message, or with a paragraph of it."""
+_MESSAGE_WORD: Final = re.compile(r"-[a-z]{0,3}m|--message")
 _TRAILER: Final = re.compile(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
 
 
@@ -70,8 +66,9 @@ class Commit(Struct, frozen=True):
     """A commit, as `git commit` reported it."""
 
     hash: str
-    subject: str
-    branch: str
+    message: tuple[str, ...]
+    """The lines of the message that the agent gave, without trailers; empty if the call contains none. Git
+    reports the first line too, but anything can print that."""
 
 
 class Changes:
@@ -140,9 +137,9 @@ class Changes:
                 case "git", ["commit", *_]:
                     self._commit(at, is_all=any(_COMMITS_ALL.fullmatch(word) for word in options))
                     if (found := next(reported, None)) is not None:
-                        commits.append(Commit(found["hash"], found["subject"].strip(), found["branch"]))
+                        commits.append(Commit(found["hash"], message_of(call, command)))
                         self.branch = found["branch"]
-                case "git", ["checkout" | "switch", name] if _MAKES_BRANCH.isdisjoint(options) is False:
+                case "git", ["checkout" | "switch", name] if not _MAKES_BRANCH.isdisjoint(options):
                     self.branch = name
                 case "git", ["status"] if (found := _ON_BRANCH.search(output)) is not None:
                     self.branch = found[1]
@@ -222,15 +219,16 @@ class Changes:
                 file.changed_at = min(file.changed_at, file.committed_at)
 
 
-def commit_body(call: Call) -> tuple[str, ...]:
-    """Return the lines of the message that a call commits with, without the first and without trailers."""
+def message_of(call: Call, command: Command) -> tuple[str, ...]:
+    """Return the lines of the message with which `command`, a `git commit` of this call, commits. Trailers
+    and blank lines are left out. O(length)."""
     text = command_line(call.arguments)[:MAX_MESSAGE_CHARS]
-    found = _MESSAGE_DOCUMENT.search(text)
-    if found is not None:
-        lines = found["text"].split("\n")
-    else:
-        parts = [one["text"] for one in _MESSAGE_OPTION.finditer(text)]
-        lines = [line for part in parts for line in part.split("\n")]
+    lines = _here_document(text)
+    if not lines:
+        lines = [line for one in _MESSAGE_OPTION.finditer(text) for line in one["text"].split("\n")]
+    if not lines:
+        options = [at for at, word in enumerate(command.words[:-1]) if _MESSAGE_WORD.fullmatch(word)]
+        lines = [command.words[at + 1] for at in options]
     said: list[str] = []
     for line in lines:
         bare = line.strip()
@@ -240,7 +238,19 @@ def commit_body(call: Call) -> tuple[str, ...]:
             said[-1] += f" {bare}"  # The paragraph or the item goes on.
         else:
             said.append(bare)
-    return tuple(said[1:])
+    return tuple(said)
+
+
+def _here_document(text: str) -> list[str]:
+    """Return the lines of the here-document that a `git commit` in `text` reads; empty if there is none."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        begins = line.find("commit", line.find("git") + 1) if "git" in line else -1
+        found = _DOCUMENT.search(line, begins) if begins >= 0 else None
+        if found is not None:
+            size = next((n for n, one in enumerate(lines[at + 1 :]) if one.strip() == found["end"]), None)
+            return [] if size is None else lines[at + 1 : at + 1 + size]
+    return []
 
 
 def git_words(command: Command) -> Sequence[str]:

@@ -22,7 +22,7 @@ VALUE_SHARE: Final = 4.0
 
 _TABLE: Final = re.compile(r"\A\s*\|.*\|\s*\Z")
 _RULE: Final = re.compile(r"\A[\s|:=*_-]+\Z")
-_HEADING: Final = re.compile(r"\A\s{0,3}#{1,6}\s+(.*?)[\s#]*\Z")
+_HEADING: Final = re.compile(r"\A\s{0,3}#{1,6}\s+")
 _BOLD: Final = re.compile(r"\*\*(?=\S)([^*\n]{1,300}?)(?<=\S)\*\*")
 _BULLET: Final = re.compile(r"\A(\s*)(?:[-*•+]|(\d{1,3})[.)])\s+")
 _OUTCOME: Final = re.compile(
@@ -52,7 +52,7 @@ def clean_lines(text: str) -> list[str]:
         if not bare or bare.startswith((">", "＞")) or _RULE.match(bare):
             continue
         if (heading := _HEADING.match(raw)) is not None:
-            line = f"{heading[1].rstrip(':')}:"
+            line = f"{raw[heading.end() :].rstrip(' #:')}:"
         elif _TABLE.match(raw):
             line = " · ".join(cell for part in bare.strip("|").split("|") if (cell := part.strip()))
         else:

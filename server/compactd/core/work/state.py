@@ -22,7 +22,7 @@ from compactd.core.history.message_kinds import is_request
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work import prose
 from compactd.core.work.calls import Call, read_call, shorten
-from compactd.core.work.changes import Changes, commit_body, git_words, is_taking_back
+from compactd.core.work.changes import Changes, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
 from compactd.core.work.condense import clean_lines
 from compactd.core.work.edits import gist_of
@@ -315,7 +315,7 @@ class WorkReader:
                 elif prose.decides(sentence) > int(is_next):
                     self._decide(prose.without_opener(sentence), entry_id)
                 last = sentence
-            last = last or shorten(" ".join(" ".join(clean_lines(stretch.text)).split()), MAX_QUOTE_CHARS)
+            last = last or shorten(_on_one_line(stretch.text), MAX_QUOTE_CHARS)
         if last:
             self._now, self._since = (announced or last, entry_id), []
 
@@ -353,7 +353,7 @@ class WorkReader:
         elif not block.is_error:
             self._read_done(call, output, entry_id)
             self._since.append(shorten(call.line, MAX_SINCE_CHARS))
-        elif call.kind in ("edit", "write", "patch"):
+        elif call.kind in ("edit", "write", "patch") and _NOT_READ.search(output) is None:
             self._fail(
                 call.line + " failed", entry_id, errors=error_lines(output, 1) or (first_line(output),)
             )
@@ -400,9 +400,10 @@ class WorkReader:
         if any(is_taking_back(command) for command in call.commands):
             self._fail(f"Changes were taken back: `{call.line}`", entry_id)
         for commit in self._changes.read_commands(call, output, entry_id, self._at):
-            said = f"Committed {commit.hash}: {commit.subject}"
+            subject = f": {commit.message[0]}" if commit.message else ""
+            said = f"Committed {commit.hash}{subject}"
             self._decide(said, entry_id)
-            self._happen(Event(said, entry_id, commit_body(call)))
+            self._happen(Event(said, entry_id, commit.message[1:]))
             self._committed, self._is_pushed = entry_id, False
         for command in call.commands:
             words = git_words(command)
@@ -441,6 +442,11 @@ class WorkReader:
     ) -> None:
         self._attempts.append(Attempt(text, entry_id, errors, said, mended_at, repairs))
         del self._attempts[:-MAX_ATTEMPTS]
+
+
+def _on_one_line(text: str) -> str:
+    """Return the prose of the agent's words on one line, without quotations and code."""
+    return " ".join(" ".join(clean_lines(text[: prose.MAX_PROSE_CHARS])).split())
 
 
 def _looks_at(call: Call, named: frozenset[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from compactd.core.work.condense import clean_lines, condense
@@ -91,3 +93,10 @@ def test_a_heading_alone_says_nothing() -> None:
         "Results:",
         "- one",
     ]
+
+
+def test_a_heading_of_many_signs_is_read_in_linear_time() -> None:
+    begun = time.process_time()
+    clean_lines("## " + "# " * 60_000 + "x")
+
+    assert time.process_time() - begun < 2, "seconds of this process; a quadratic reader takes 50"

@@ -522,3 +522,14 @@ def test_a_request_that_goes_on_corrects_nothing() -> None:
     (decision,) = agent.work.decisions
 
     assert "the user" not in decision.text
+
+
+def test_an_edit_of_a_file_that_was_not_read_is_no_failed_attempt() -> None:
+    agent = AgentWork()
+    agent.asks("Fix it.")
+    agent.does("Edit", "File has not been read yet. Read it first.", failed=True, file_path="a.py")
+    agent.does("Edit", "The old text was not found in a.py", failed=True, file_path="a.py", old_string="x")
+
+    assert [one.text for one in agent.work.failed_attempts] == [
+        "Edit a.py failed: The old text was not found in a.py."
+    ]

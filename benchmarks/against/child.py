@@ -82,8 +82,8 @@ class Child:
 
     def ask(self, **request: str) -> Answer:
         """Return the peer's answer. Raises `CannotDo` if none comes in time or the peer refuses."""
-        if self._process.stdin is None:
-            raise CannotDo("it has no input")
+        if self._process.stdin is None or self._process.stdin.closed:
+            raise CannotDo("it has no input, or took too long before")
         try:
             self._process.stdin.write(msgspec.json.encode(request) + b"\n")
         except OSError:

@@ -100,8 +100,9 @@ def test_a_flood_of_limits_in_one_message_evicts_no_limit_of_another_message(nam
 
     draft = compacted(items, constraint_tokens=tokens)
 
-    assert f"- {REAL} [e1]\n" in draft.summary
-    assert "- Always run the tests. [e5]\n" in draft.summary
+    lines = draft.summary.split("\n")
+    assert f"- {REAL} [e1]" in lines
+    assert "- Always run the tests. [e5]" in lines
 
 
 def test_the_result_says_how_many_limits_were_left_out_of_a_flood() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
 
-from compactd.core.constraints.constraints import NO_PATH_CONSTRAINTS
+from compactd.core.constraints.constraints import NO_PATH_CONSTRAINTS, MessageLimits, limits_in
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.work.state import WorkReader, WorkState
 
@@ -76,6 +76,10 @@ class _Reading:
     def __init__(self, path: Sequence[Item] = ()) -> None:
         self._reader = WorkReader()
         self._constraints = NO_PATH_CONSTRAINTS
+        self._limits: dict[EntryId, MessageLimits] = {}
+        self._unsettled: list[Item] = []
+        """The messages with limits that `_constraints` does not know yet. To find out which limits are in
+        force, all of them are compared, so this is done only when somebody asks."""
         for item in path:
             self.add(item)
 
@@ -83,8 +87,15 @@ class _Reading:
         """Read the next message. O(its length)."""
         decoded = item.decoded()
         self._reader.add(decoded)
-        self._constraints = self._constraints.read_more((decoded,))
+        limits = limits_in(decoded)
+        if limits:
+            self._limits[item.entry_id] = limits
+            self._unsettled.append(item)
 
     def state(self) -> WorkState:
         """Return the state after all messages. O(what was found)."""
+        if self._unsettled:
+            self._constraints = self._constraints.read_more(self._unsettled, self._limits)
+            self._unsettled = []
+            self._limits = {}
         return self._reader.state(self._constraints.constraints)

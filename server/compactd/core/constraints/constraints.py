@@ -7,9 +7,10 @@ branch and redaction need no rule of their own, and repeated compactions lose no
 **Newest wins.** Two constraints contradict each other if they are about the same thing, and one forbids what
 the other demands or both set a limit to different numbers. They are about the same thing if they have the
 same words, apart from cue words (which express the limit, such as `never`) and the number of a limit. The
-newer one is then in force, the older one no longer. A question, or a sentence that may have been pasted
-(`user_text.PathConstraints.is_sure`), replaces nothing: both count. A constraint that is repeated in the same
-words counts once, at its last place.
+newer one is then in force, the older one no longer. A newer one that says that something changed (`from now
+on …`) also replaces an older one with another value (`replaced.py`). A question, or a sentence that may have
+been pasted (`user_text.PathConstraints.is_sure`), replaces nothing: both count. A constraint that is repeated
+in the same words counts once, at its last place.
 
 **A message with many limits does not displace other messages.** At most `MAX_OF_A_MESSAGE` limits of one
 message count, and a summary contains at most `MAX_CONSTRAINTS`. If room is short, messages with more than
@@ -30,6 +31,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, WEAK, pattern
+from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
@@ -443,7 +445,11 @@ def _settle(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[C
     stands: dict[frozenset[str], _NewerConstraints] = {}
     kept: list[Constraint] = []
     gone: list[Constraint] = []
-    for one in reversed(said):
+    changed = find_replaced([one.text for one in said], [one.entry_id for one in said], only_limits=True)
+    for at, one in reversed([*enumerate(said)]):
+        if at in changed and said[changed[at]].is_sure:
+            gone.append(one)
+            continue
         sense = _sense(one.text)
         subject = _subject(one.text, sense)
         if subject:

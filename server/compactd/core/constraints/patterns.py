@@ -73,6 +73,7 @@ STRONG: Final = r"""
   |limit(?:ation)?s|not?|not\s+ok(?:ay)?)\s*[^\w\s]{0,3}[:：]\W*\w
 | ^no\s+(?!problem|worries|idea|need|luck|one\b|doubt|way\b|rush|hurry|wait\b|thanks|that|it\b|its\b|i\b
   |this|you|we\b|matter|there|but\b|because|more\s+questions?)\w
+| (?:^|[,;:]\s+)if\s[^.?!\n]{3,120},\s*(?:please\s+)?(?:stop|ask|escalate|wait|warn|refuse|tell\s+me)\b
 | [,;:]\s+no\s+(?:new|more|other|extra|additional|external|third|network|global|further|changes?)\b
 """.replace("<CHANGE>", _CHANGE)
 
@@ -98,6 +99,7 @@ WEAK: Final = r"""
   | (?:instead\s+of|rather\s+than)\b[^.]{1,60}\buse\b
   | (?:alone|untouched|unchanged|as\s+(?:it|is|they))\b(?=\s*[.!]?$)
   | (?:leave|keep)\b[^.\n]{1,60}\b(?:alone|untouched|unchanged|intact|as[\s-]is|in\s+peace)\b
+  | (?:in|as|with|on|by)\s+\w+,\s+not\s+\w
   | w/o\s+\w | without\s+(?:new|more|additional|extra|external|other)\b | (?:is|are)\s+read[- ]only\b
   | (?:try|sure|careful|remember|told\s+you|asked\s+you|want\s+you|supposed)\s+not\s+to\b
   | (?:could|can|would|will)\s+you\s+(?:please\s+)?(?:not|leave|keep|stop)\b

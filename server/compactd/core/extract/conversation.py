@@ -4,7 +4,7 @@ quoted."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, cached_property
 from sys import byteorder
 
@@ -81,6 +81,8 @@ class Conversation:
         self._lexicon = lexicon
         self.demands = NO_CONSTRAINTS
         """The user's constraints. The summary contains them word for word, whatever units are picked."""
+        self.replaced: Collection[str] = ()
+        """The user's statements that a newer one replaces. They are not quoted."""
         self._directory, self._anywhere = "", False
         self.quotable: list[Quotable] = []
         self.kept: list[bool] = []

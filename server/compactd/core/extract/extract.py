@@ -57,7 +57,7 @@ class AtomFacts:
 
 CountText = Callable[[str], int]
 
-STORY_SHARES: Final = ((1_000, 0.6), (8_000, 0.6), (16_000, 0.45))
+STORY_SHARES: Final = ((1_000, 0.6), (4_000, 0.6), (8_000, 0.45), (16_000, 0.3))
 """The share of the summary for the story (`story.py`), by the summary's tokens. The rest is for quoted lines.
 Between two sizes, the share is interpolated."""
 
@@ -134,6 +134,7 @@ class ExtractSource:
         weights = ReuseModel(statistics).weights(worth.features)
         self._teller: StoryTeller | None = None
         if work is not None:
+            self._conversation.replaced = tuple(work.replaced)
             self._teller = StoryTeller(
                 work,
                 show=self._conversation.without_folder,

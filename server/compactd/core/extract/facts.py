@@ -39,7 +39,23 @@ estimated at more than 1.7 tokens."""
 MARKED: Final = 1
 """Flag of a unit: it contains a decision (of the agent), a limit (of the user) or an error (of a tool)."""
 LOW: Final = 2
-"""Flag of a unit: it is a piece of a very long line, which is rarely worth its tokens."""
+"""Flag of a unit: it is a piece of a very long line, or markup. It is rarely worth its tokens."""
+MARKUP: Final = (
+    "<div",
+    "<span",
+    "<p ",
+    "<p>",
+    "<a ",
+    "<td",
+    "<tr",
+    "<li",
+    "<pre",
+    "<img",
+    "<svg",
+    "<path",
+    "</",
+)
+"""How lines of markup begin that say nothing alone."""
 TELLING_SHIFT: Final = 2
 """The bits of the flags from this one on contain the number of significant words in the unit."""
 MAX_TELLING: Final = 63
@@ -150,7 +166,7 @@ class FactReader:
         marked = mark.places([unit.text for unit in units]) if mark is not None and units else ()
         flags = [min(line.telling, MAX_TELLING) << TELLING_SHIFT for line in lines]
         for at, unit in enumerate(units):
-            if unit.low:
+            if unit.low or unit.text.lstrip().startswith(MARKUP):
                 flags[at] |= LOW
         for at in marked:
             flags[at] |= MARKED

@@ -56,8 +56,10 @@ ROLE_WORTH: Final = {
     ASSISTANT: 2.4,
     ARGUMENT: 2.0,
     OLD: 0.75,
+    NEW: 1.0,
     TODO: 3.0,
     READ: 0.65,
+    SEARCH: 1.0,
 }
 """A factor for the value of a line, by role; 1 for other roles. It expresses what a line is worth beyond the
 predicted reuse of its features."""
@@ -65,7 +67,7 @@ MARK_FACTOR: Final = {ASSISTANT: 2.0, READ: 2.0, SHELL: 2.0, SEARCH: 2.0, RESULT
 """An additional factor for marked lines, by role. Lines are marked if they contain a decision of the agent or
 an error."""
 LOW_FACTOR: Final = 0.42
-"""A factor for pieces of very long lines."""
+"""A factor for pieces of very long lines and for markup."""
 
 SPARSE_FACTOR: Final = 0.6
 SPARSE_ROLES: Final = (*RESULT_ROLES, ARGUMENT, OLD, NEW)
@@ -82,8 +84,9 @@ summary should contain the few things that must be spelled exactly: paths and li
 has room for other words."""
 SMALL_RUN: Final = 1.5
 """A factor for runs of four signs in a small summary."""
-SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
-"""A factor for lines in a small summary, by role; 1 for other roles."""
+SMALL_ROLE: Final = {ASSISTANT: 1.0, HEADER: 0.3, OLD: 0.3, NEW: 0.35, READ: 0.4, SEARCH: 0.5}
+"""A factor for lines in a small summary, by role; 1 for other roles. Lines of code and names of calls are
+likely to be used again, but say little to a reader, who wants sentences, commands and errors first."""
 
 LINE_TOKENS: Final = 1.2
 MARK_TOKENS: Final = 2.0

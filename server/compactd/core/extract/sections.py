@@ -105,6 +105,9 @@ def _add_user_words(
             continue
         said = conversation.text_outside_lists(place).strip()
         text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
+        for old in conversation.replaced:
+            if old in text:
+                text = text.replace(old, "").strip()
         if not text or neutralise(text) in told:
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may

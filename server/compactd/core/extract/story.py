@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.constraints.replaced import gives_value
 from compactd.core.extract.lines import without_line_number
 from compactd.core.history.entries import EntryId
 from compactd.core.text.quoting import neutralise, quote_line
@@ -41,6 +42,8 @@ LAST_WORDS: Final = 1.8
 """A factor for the last long statement about a request: it usually reports how the work ended."""
 EXACT: Final = 1.0
 """What it adds to a request's worth, from 0 to 2, that it names something exactly."""
+GIVEN: Final = 1.0
+"""What it adds that it gives something a value."""
 DISTINCT_CHARS: Final = 60
 """Two sentences with the same beginning, of this many characters, say the same."""
 LISTED: Final = (12, 6, 3)
@@ -56,7 +59,7 @@ KNOWN_SHARE: Final = 0.7
 SHARES: Final = {
     "now": 0.12,
     "goal": 0.16,
-    "briefs": 0.12,
+    "briefs": 0.18,
     "errors": 0.10,
     "plan": 0.14,
     "requests": 0.24,
@@ -132,6 +135,13 @@ class StoryTeller:
         self._said = [
             (turn, [one for one in turn.statements if one.entry_id not in kept]) for turn in state.turns
         ]
+        self._replaces = {
+            state.replaced[one]: turn.entry_id
+            for turn in state.turns
+            for one in turn.sentences
+            if one in state.replaced
+        }
+        """The older message of which a statement is replaced, by the newer message."""
 
     def tell(
         self,
@@ -149,7 +159,7 @@ class StoryTeller:
         told.fill("now", self._now())
         told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
         told.fill("requests", self._requests(asked[1:][-1:], told.chars("requests"), GOAL, whole=True))
-        told.fill("briefs", self._briefs(told.chars("briefs", 2)))
+        told.fill("briefs", self._briefs(told.chars("briefs")))
         told.fill("errors", self._open_errors())
         told.fill("plan", self._plan(told))
         told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
@@ -160,6 +170,9 @@ class StoryTeller:
         told.fill("checks", self._checks())
         told.fill("changes", self._changes(told))
         told.fill("decisions", self._decisions(told.text))
+        is_told = {place for section, place in told.places if section in (DONE, GOAL)}
+        rest = [turn for turn in self._by_value(asked[1:-1]) if self._place(turn.entry_id) not in is_told]
+        told.fill("requests", self._requests(rest, ITEM_CHARS, DONE), is_last=True)
         return told.story()
 
     # --- what is wanted and what comes next -----------------------------------------------------------
@@ -170,25 +183,38 @@ class StoryTeller:
         """Yield requests: under Goal, or as steps of the work. Sentences that stand elsewhere in the summary
         are left out, unless `whole` is true."""
         for turn in turns:
-            sentences = [one for one in turn.sentences if whole or one not in self._stated]
+            sentences = [
+                one
+                for one in turn.sentences
+                if (whole or one not in self._stated) and one not in self._state.replaced
+            ]
             lines = self._condensed("\n".join(sentences), most)
             if lines:
-                lead = "" if section == GOAL else "The user: "
+                under = GOAL if all(map(gives_value, sentences)) else section
+                lead = "" if under == GOAL else "The user: "
                 lines[0] = f"- [{turn.entry_id}] {lead}{lines[0].removeprefix('- ')}"
-                yield Item(section, 0, self._place(turn.entry_id), _indented(lines))
+                older = self._replaces.get(turn.entry_id or "")
+                if older is not None:
+                    lines[-1] += f" (replaces [{older}])"
+                yield Item(under, 0, self._place(turn.entry_id), _indented(lines))
 
     def _briefs(self, most: int) -> Iterator[Item]:
-        """Yield what tools said about the things that the first request names."""
+        """Yield what tools said about the things that the first request names: the first brief in at most
+        `most` characters, the others in half of that."""
         for brief in self._state.briefs:
-            if brief.entry_id not in self._kept:
-                text = "\n".join(without_line_number(line) for line in brief.text.split("\n"))
-                lines = [quote_line(self._show(line), "tool") for line in condense(text, most, self._value)]
-                if lines:
-                    head = f"- [{brief.entry_id}] {quote_line(self._show(brief.call), 'assistant')}:"
-                    yield Item(GOAL, 1, self._place(brief.entry_id), [head, *lines])
+            if brief.entry_id in self._kept or "\n" not in brief.text.strip():
+                continue  # A line alone only says that something was not found.
+            text = "\n".join(without_line_number(line) for line in brief.text.split("\n"))
+            # Sentences tell the reader more than the names that are used most.
+            lines = [quote_line(self._show(line), "tool") for line in condense(text, most)]
+            if lines:
+                head = f"- [{brief.entry_id}] {quote_line(self._show(brief.call), 'assistant')}:"
+                yield Item(GOAL, 1, self._place(brief.entry_id), [head, *lines])
+                most = max(MIN_ITEM_CHARS, most // 2)
 
     def _by_value(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Return requests without repetitions: those that say most first, and of these the newest."""
+        """Return requests without repetitions: those that say most first, and of these the newest. What gives
+        something a value says most, because no tool can tell it again."""
         distinct = {turn.sentences: turn for turn in turns}
         values = {key: self._value(" ".join(key)) for key in distinct}
         most = max(values.values(), default=0.0) or 1.0
@@ -200,6 +226,7 @@ class StoryTeller:
                     values[turn.sentences] / most
                     + self._place(turn.entry_id) / size
                     + EXACT * names_something(" ".join(turn.sentences))
+                    + GIVEN * any(map(gives_value, turn.sentences))
                 )
             ),
         )
@@ -284,7 +311,9 @@ class StoryTeller:
             stale = "; files changed since" if some[0].stale else ""
             ending = ENDINGS[some[0].outcome]
             text = f"Last {kinds} run: `{self._show(some[0].command)}` {ending}{stale}"
-            yield Item(DONE, 2, self._place(entry_id), _bullet(text, entry_id))
+            totals = self._state.totals.get(entry_id)
+            counted = [] if totals is None else [quote_line(self._show(totals), "tool")]
+            yield Item(DONE, 2, self._place(entry_id), [*_bullet(text, entry_id), *counted])
 
     def _changes(self, told: _Room) -> Iterator[Item]:
         """Yield the files that are not committed, with what the last edit did, then the committed ones."""
@@ -378,6 +407,8 @@ class _Room:
         self._shares = {kind: min(1.0, SHARES[kind] * FULL / total) for kind in kinds}
         self._items: list[Item] = []
         self._lines: list[str] = []
+        self.places: set[tuple[str, int]] = set()
+        """The section and the place of each item."""
         self.is_added = False
         """Whether there was room for the newest item. The caller may then stop, or offer a shorter
         one."""
@@ -387,12 +418,13 @@ class _Room:
         """All lines so far."""
         return "\n".join(self._lines)
 
-    def fill(self, kind: str, items: Iterator[Item]) -> None:
-        """Add those items for which the share of this kind has room."""
+    def fill(self, kind: str, items: Iterator[Item], *, is_last: bool = False) -> None:
+        """Add those items for which the share of this kind has room; with `is_last`, those for which there is
+        any room."""
         self.is_added = False
         if kind not in self._shares:
             return
-        most = min(self._left, int(self._all * self._shares[kind]))
+        most = self._left if is_last else min(self._left, int(self._all * self._shares[kind]))
         for item in items:
             if self._known and is_known(item.lines, self._known):
                 continue
@@ -401,6 +433,7 @@ class _Room:
             if self.is_added:
                 self._items.append(item)
                 self._lines += item.lines
+                self.places.add((item.section, item.place))
                 most -= cost
                 self._left -= cost
 
@@ -443,8 +476,15 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _edited(change: FileChange) -> str:
-    is_repeated = change.edits > 1 and change.kind != "deleted"
-    return f"{change.kind} {change.edits} times" if is_repeated else change.kind
+    if change.edits < 2 or change.kind == "deleted":
+        return change.kind
+    if change.kind == "created":
+        return f"created, then changed {_times(change.edits - 1)}"
+    return f"{change.kind} {_times(change.edits)}"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _telling(one: Attempt) -> int:

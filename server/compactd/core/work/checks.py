@@ -87,6 +87,11 @@ class Checks:
             for run in self._runs.values()
         )
 
+    @property
+    def totals(self) -> dict[EntryId, str]:
+        """The line with the counts of each last run that has one (`Result.totals`), by its message."""
+        return {run.entry_id: run.result.totals for run in self._runs.values() if run.result.totals}
+
     def open_errors(self, at: int) -> tuple[OpenError, ...]:
         """Return the failures that are open after message `at`."""
         return tuple(

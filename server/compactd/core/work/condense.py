@@ -16,6 +16,8 @@ HEADING_CHARS: Final = 60
 """A longer line is no heading."""
 SHORT_LINE_CHARS: Final = 240
 """If there is no room for all lines, no line has more characters than this."""
+SENTENCE_WORDS: Final = 6
+"""A line with more words than this is a sentence."""
 
 VALUE_SHARE: Final = 4.0
 """What the names and words of the most valuable line add to its worth."""
@@ -133,7 +135,7 @@ def _worth(lines: Sequence[str], n: int) -> float:
     worth = 2.0 * (n == 0) + 1.5 * (n == len(lines) - 1)
     worth += 1.5 * prose.decides(line) + 2.5 * prose.reports_failure(line)
     worth += 1.0 * (_OUTCOME.search(line) is not None) + 0.5 * min(2, len(_NAMES.findall(line)))
-    worth += 0.5 * (_BULLET.match(line) is not None)
+    worth += 0.5 * (_BULLET.match(line) is not None) + 1.0 * (line.count(" ") >= SENTENCE_WORDS)
     if line.endswith(":") and n:
         worth -= 1.5
     return worth

@@ -144,6 +144,14 @@ _COMPLAINT: Final = re.compile(
 _ECHOED: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\[[01]\]\}?")
 """Matches the exit code of the command before, in a command that prints it."""
 
+_TOTALS: Final = re.compile(
+    r"\b\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing|failed|failing|failures?|errors?"
+    r"|warnings?|issues?|problems?|offenses?"
+    r"|files? (?:would be )?(?:reformatted|left unchanged|already formatted))\b"
+)
+"""Matches a count in the line with which a check ends."""
+MAX_TOTALS_CHARS: Final = 160
+
 _WANT: Final = re.compile(r"\bwant\b")
 """Matches what a test of Go expects."""
 _GOT: Final = re.compile(r"\bgot\b")
@@ -192,6 +200,8 @@ class Result(Struct, frozen=True):
     """The exit code, if the output states one."""
     lines: tuple[str, ...] = ()
     """The decisive lines of an error, at most two; empty if the command did not fail."""
+    totals: str = ""
+    """The last line of a check that counts what passed, failed or was found; empty if there is none."""
     is_rejected: bool = False
     """Whether the user did not let the call run."""
     is_interrupted: bool = False
@@ -250,7 +260,16 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
         outcome = _outcome(text, commands, code, has_failed=has_failed)
     else:
         outcome = _check_outcome(text, commands, kind, code, has_failed=has_failed)
-    return Result(outcome, code, error_lines(text) if outcome == "failed" else ())
+    lines = error_lines(text) if outcome == "failed" else ()
+    return Result(outcome, code, lines, "" if kind is None else _totals_in(text))
+
+
+def _totals_in(text: str) -> str:
+    """Return the last short line that counts what passed, failed or was found."""
+    for line in reversed(text.splitlines()):
+        if len(line) <= MAX_TOTALS_CHARS and _TOTALS.search(line) is not None:
+            return line.strip(" \t=-")
+    return ""
 
 
 def error_lines(text: str, most: int = 2) -> tuple[str, ...]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import author_of, stretches_of
-from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
+from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints, is_constraint
+from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item, is_summary
 from compactd.core.history.message_kinds import is_request
@@ -141,6 +142,8 @@ class WorkState(Struct, frozen=True):
     """Commits, pushes and pull requests, oldest first."""
     briefs: tuple[Brief, ...]
     """What tools said about the things that the first request names, oldest first."""
+    totals: Mapping[EntryId, str]
+    """What the last runs of checks counted, in the words of their output, by the message of the run."""
     gists: Mapping[str, str]
     """What the last edit of each changed file did, by its path."""
     branch: str
@@ -151,6 +154,8 @@ class WorkState(Struct, frozen=True):
     """The message with the last push."""
     is_pushed: bool
     """Whether the last push was after the last commit."""
+    replaced: Mapping[str, EntryId]
+    """The user's statements that a newer one replaces, each with the message of the newer one."""
 
 
 class WorkReader:
@@ -236,18 +241,21 @@ class WorkReader:
     def state(self, constraints: Constraints = NO_CONSTRAINTS) -> WorkState:
         """Return all that is known after the messages that were read. It does not change when more are read.
         O(what was found)."""
+        turns = self._history.result()
         return WorkState(
             work=self.work(constraints),
-            turns=self._history.result(),
+            turns=turns,
             attempts=tuple(self._attempts),
             failures=self._checks.open_failures(self._at),
             events=tuple(self._events),
             briefs=tuple(self._briefs),
+            totals=self._checks.totals,
             gists=self._changes.gists,
             branch=self._changes.branch,
             committed=self._committed,
             pushed=self._pushed,
             is_pushed=self._is_pushed,
+            replaced=_replaced_in(turns),
         )
 
     def _current_step(self) -> CurrentStep | None:
@@ -442,6 +450,17 @@ class WorkReader:
     ) -> None:
         self._attempts.append(Attempt(text, entry_id, errors, said, mended_at, repairs))
         del self._attempts[:-MAX_ATTEMPTS]
+
+
+def _replaced_in(turns: Sequence[Turn]) -> dict[str, EntryId]:
+    """Return the user's statements that a newer one replaces, with the message of the newer one."""
+    said = [(one, turn.entry_id) for turn in turns if turn.entry_id for one in turn.sentences]
+    statements = [one for one, _ in said]
+    limits = {at for at, one in enumerate(statements) if is_constraint(one)}
+    found = find_replaced(statements, [entry_id for _, entry_id in said], limits=limits)
+    still = {one: at for at, one in enumerate(statements)}
+    # What was said again later is not replaced.
+    return {statements[old]: said[new][1] for old, new in found.items() if still[statements[old]] < new}
 
 
 def _on_one_line(text: str) -> str:

@@ -35,8 +35,7 @@ export async function drive(name, play) {
     const workbench = new Workbench(page, name);
     if (options.before) await options.before(context, page, workbench);
     await page.goto(url, { timeout: PATIENCE });
-    await page.waitForSelector(".monaco-workbench");
-    await page.waitForSelector('[id="compactd.compactd.gauge"]');
+    await workbench.ready();
     return workbench;
   };
   try {
@@ -137,8 +136,20 @@ export class Workbench {
     await this.page.keyboard.press("Enter");
   }
 
-  /** Waits until the explorer shows these folders: a window may learn of its workspace's folders after it opened. */
+  /** Waits until the window and the extension are there. */
+  async ready() {
+    await this.page.waitForSelector(".monaco-workbench");
+    await this.page.waitForSelector('[id="compactd.compactd.gauge"]');
+  }
+
+  /** Loads the window a second time and waits until the explorer shows these folders of its workspace.
+   *
+   * The first load may never show them: the editor starts with its cache, which is empty, and forgets the file's
+   * folders if they arrive before its workspace is made (`updateWorkspaceAndInitializeConfiguration` of
+   * code-server's WorkspaceService marks it complete). The second load has them in its cache. */
   async folders(...names) {
+    await this.page.reload({ timeout: PATIENCE });
+    await this.ready();
     for (const name of names) {
       await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().waitFor();
     }

@@ -38,6 +38,9 @@ Please avoid global state.
 Make sure that the tests pass.
 We should not log secrets.
 It is forbidden to use eval.
+If a request could harm somebody, stop and ask first.
+Note: if the build breaks, wait for the release manager.
+Write the examples in Python, not JavaScript.
 Global state is not allowed.
 Stick to Python 3.11.
 Lines may have at most 100 characters.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compactd.core.extract.story import STATE_KINDS, StoryTeller, StoryText, is_known, words_in
+from compactd.core.extract.story import SHARES, STATE_KINDS, StoryTeller, StoryText, is_known, words_in
 from compactd.core.text.summary_format import (
     BLOCKED,
     DECISIONS,
@@ -94,6 +94,56 @@ def test_each_section_tells_its_part_with_references() -> None:
         "(tool) docs/index.md:3: unknown label cache-expiry",
     ]
     assert lines(told, IN_PROGRESS) == ["- Let me fix the label in the index. [e19]"]
+
+
+def test_the_last_check_says_what_it_counted_in_the_tools_words() -> None:
+    agent = AgentWork()
+    agent.asks("Make the tests pass.")
+    agent.runs("pytest -q", "....\n4 passed in 0.1s")
+
+    assert lines(story(agent), DONE) == [
+        "- Last test run: `pytest -q` passed [e3]",
+        "(tool) 4 passed in 0.1s",
+    ]
+
+
+def test_of_two_statements_the_newer_one_is_told() -> None:
+    agent = AgentWork()
+    agent.asks("Write the client of the service.")
+    agent.asks("The timeout is 30 s. Use one connection.")
+    agent.asks("The timeout is 45 s.")
+    agent.asks("Go on.")
+
+    told = story(agent)
+
+    assert "- [e2] The user: Use one connection." in told.lines
+    assert "- [e3] The timeout is 45 s. (replaces [e2])" in told.lines
+    assert not any("30 s" in line for line in told.lines)
+
+
+def test_room_that_is_left_goes_to_more_requests() -> None:
+    agent = AgentWork()
+    agent.asks("Write the client of the service.")
+    for n in range(30):
+        agent.asks(f"The service number {n} listens on the port {8_000 + n}.")
+    agent.asks("Go on.")
+
+    told = story(agent, 4_000)
+
+    assert len(told.lines) == 32
+    assert told.tokens > 4_000 * SHARES["requests"]
+
+
+def test_a_file_that_was_created_says_how_often_it_was_changed_after_that() -> None:
+    agent = AgentWork()
+    agent.asks("Write the client.")
+    agent.does("Write", file_path="/work/project/client.py", content="a = 1\n")
+    agent.edits("/work/project/client.py")
+
+    assert any(
+        line.startswith("- client.py created, then changed once, not committed")
+        for line in story(agent).lines
+    )
 
 
 def test_what_stays_in_the_view_is_not_told_again() -> None:

@@ -1,0 +1,232 @@
+"""Find the statements that a newer one replaces: the same subject with another value.
+
+`The timeout is 30 s.` and later `The timeout is 45 s.`: a summary that has both does not say what holds. Two
+rules find such pairs, both without a model:
+
+- **Said again.** The sentences are the same, except for values behind the verb.
+- **Changed.** The newer sentence says that something changed (`now`, `moved to`, `no longer`), shares words
+  with the older one that few other statements have, and has a different value of the same sort.
+
+Only statements take part: sentences that say how something is, and limits. A request such as `Now fix
+parser.py` replaces nothing. What is replaced stays in the journal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.text.atoms import COMMON_WORDS
+
+MAX_STATEMENT_CHARS: Final = 180
+"""A longer sentence is no plain statement."""
+MAX_STATEMENTS: Final = 2_000
+"""Only the newest statements, this many, are compared."""
+STEM_CHARS: Final = 6
+"""Two words with the same beginning, of this many characters, are about the same."""
+RARE_SHARE: Final = 0.1
+MIN_RARE: Final = 4
+MAX_RARE: Final = 50
+"""A word says what a statement is about if at most `RARE_SHARE` of the statements have it, but at least
+`MIN_RARE` and at most `MAX_RARE`."""
+SAME_SHARE: Final = 0.6
+"""Without values to compare, the shorter of two statements must share this part of its words."""
+SURE_SHARE: Final = 0.5
+"""A limit is replaced only if the shorter of the two shares this part of its words, at least two; or if both
+limit the same sort of value and share a word."""
+
+_LABEL: Final = re.compile(r"\A[A-Z][A-Z _-]{1,30}:\s+")
+"""Matches a label in capital letters: `NOTE: …`. It does not say what the statement is about."""
+_CHANGES: Final = re.compile(
+    r"\b(?:now|from now on|as of|no longer|any ?more|instead|correction|new|latest|retired|update[ds]?"
+    r"|(?:re)?named|rebased|rotat(?:ed|ion)|switch(?:ed)?|moved?|chang(?:ed?|es)|replac(?:ed?|es)"
+    r"|would rather)\b",
+    re.IGNORECASE,
+)
+"""Matches a statement that something changed."""
+_CHANGES_ALL: Final = re.compile(
+    r"\b(?:from now on|as of|no longer|any ?more|instead|correction|update|would rather)\b", re.IGNORECASE
+)
+"""Matches a statement that something changed, even if it names no value."""
+_STATES: Final = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|must|should|shall|may|needs?|belongs?|owns?|runs?|lives?|stays?|uses?"
+    r"|work(?:s|ing)?|moved|changed|switched|renamed|rebased|rotated|ships?|calling|called|prefers?|wants?|would)\b"
+    r"|:(?=\s)|['’](?:s|re)\b",
+    re.IGNORECASE,
+)
+"""Matches the verb, or the colon, of a sentence that says how something is."""
+_BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
+"""Matches what may stand between the verb and a number that is a value."""
+_LIMITS: Final = re.compile(
+    r"\b(?:cap(?:ped)?|ceiling|limit(?:ed)?|budget|at most|at least|under|below|above|over|within|up to"
+    r"|max(?:imum)?|min(?:imum)?|exceed(?:s|ing)?)\b|[<>≤≥]",
+    re.IGNORECASE,
+)
+"""Matches the words of a limit to a number."""
+_CUES: Final = frozenset(("always", "never", "must", "should", "only", "please"))
+"""Words of a limit that do not say what it is about."""
+_MONTHS: Final = "january|february|march|april|may|june|july|august|september|october|november|december"
+_HUNDREDS: Final = "hundred|thousand|million"
+_UNITS: Final = r"dollars?|euros?|pounds?|usd|eur|gbp"
+_VALUE: Final = re.compile(
+    r"(?P<address>\bhttps?://[^\s,;)]{1,200})"
+    rf"|(?P<money>[$€£]\s?\d[\d.,]*[kKmM]?\b|\b\d[\d.,]*\s?(?:{_UNITS})\b"
+    rf"|\b[a-z]{{2,12}}[ -](?:{_HUNDREDS})(?: [a-z]{{2,12}})?(?= (?:{_UNITS})\b))"
+    rf"|(?P<date>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b"
+    rf"|(?i:\b(?:{_MONTHS}) \d{{1,2}}\b"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})\b))"
+    r"|(?P<path>(?<![\w/.])(?:[\w.@~-]{1,60})?(?:/[\w.@-]{1,80}){1,8})"
+    r"|(?P<code>\b(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Za-z])[A-Za-z0-9]{2,20}(?:-[A-Za-z0-9]{1,20}){1,4}\b"
+    r"|\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}\b)"
+    r"|(?P<name>\b[A-Z][a-z]{1,20} [A-Z][a-z]{1,20}\b)"
+    r"|(?P<number>(?<![\w.-])\d[\d.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?(?![\w-]))"
+)
+"""Matches a value, by its sort."""
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+
+
+class _Statement(Struct, frozen=True):
+    """What is compared of a statement."""
+
+    values: tuple[tuple[str, str], ...]
+    """(sort, text in lower case) of each value."""
+    stems: frozenset[str]
+    """The beginnings of the words that are no values."""
+    pattern: str | None
+    """The sentence with the sort in place of each value; None if a value stands before the verb."""
+    is_change: bool
+    is_sure_change: bool
+    """Whether it says so without any doubt (`_CHANGES_ALL`)."""
+    is_limit: bool
+
+
+def find_replaced(
+    statements: Sequence[str],
+    messages: Sequence[str | None],
+    *,
+    limits: Collection[int] = (),
+    only_limits: bool = False,
+) -> dict[int, int]:
+    """Return, for each of `statements` that a newer one replaces, the index of the newer one.
+
+    `statements` are sentences, oldest first, and `messages` the message of each: a sentence replaces nothing
+    in its own message. `limits` are the indices of those that set a limit: they are
+    statements whatever their form, and no other sentence replaces them. With `only_limits`, all do. A limit
+    is replaced by a limit only if more words agree. O(characters + pairs that share a rare word).
+    """
+    first = max(0, len(statements) - MAX_STATEMENTS)
+    known = {
+        at: found
+        for at in range(first, len(statements))
+        if (found := _read(statements[at], is_rule=only_limits or at in limits)) is not None
+    }
+    counts: dict[str, int] = {}
+    for one in known.values():
+        for stem in one.stems:
+            counts[stem] = counts.get(stem, 0) + 1
+    most = min(MAX_RARE, max(MIN_RARE, int(len(known) * RARE_SHARE)))
+    by_stem: dict[str, list[int]] = {}
+    by_pattern: dict[str, int] = {}
+    replaced: dict[int, int] = {}
+    for at, one in known.items():
+        is_rule = only_limits or at in limits
+        older: int | None = None
+        if one.pattern is not None and one.values:
+            older = by_pattern.get(one.pattern)
+            if older is not None and (known[older].values == one.values or messages[older] == messages[at]):
+                older = None
+            by_pattern[one.pattern] = at
+        if older is None and one.is_change:
+            shared: dict[int, float] = {}
+            for stem in sorted(one.stems):
+                if counts[stem] <= most:
+                    for other in by_stem.get(stem, ()):
+                        shared[other] = shared.get(other, 0.0) + 1.0 / counts[stem]
+            for other in sorted(shared, key=lambda other: (-shared[other], -other)):
+                is_other_rule = only_limits or other in limits
+                if (
+                    other not in replaced
+                    and messages[other] != messages[at]
+                    and (is_rule or not is_other_rule)
+                    and _is_changed(known[other], one, is_sure=is_other_rule)
+                ):
+                    older = other
+                    break
+        if older is not None and (is_rule or not (only_limits or older in limits)):
+            replaced[older] = at
+        for stem in one.stems:
+            by_stem.setdefault(stem, []).append(at)
+    return replaced
+
+
+def gives_value(sentence: str) -> bool:
+    """Return whether a sentence is a statement that gives something a value. O(length)."""
+    found = _read(sentence, is_rule=False)
+    return found is not None and bool(found.values)
+
+
+def _read(text: str, *, is_rule: bool) -> _Statement | None:
+    """Return what is compared of a sentence; None if it is no statement."""
+    if len(text) > MAX_STATEMENT_CHARS or text.rstrip().endswith("?"):
+        return None
+    bare = _LABEL.sub("", text, count=1)
+    verb = _STATES.search(bare)
+    if verb is None and not is_rule:
+        return None
+    values: list[tuple[str, str]] = []
+    rest: list[str] = []
+    pattern: list[str] = []
+    end = 0
+    is_behind = verb is not None
+    for found in _VALUE.finditer(bare):
+        sort = found.lastgroup or ""
+        values.append((sort, found[0].lower().strip('`"“”.,')))
+        between = bare[end : found.start()]
+        rest.append(between)
+        pattern += (between.lower(), sort)
+        end = found.end()
+        is_behind = is_behind and verb is not None and found.start() >= verb.end()
+        if sort == "number" and verb is not None and not _BETWEEN.fullmatch(bare, verb.end(), found.start()):
+            is_behind = False  # `uses part 3 of the plan`: the number says which one.
+    rest.append(bare[end:])
+    pattern.append(bare[end:].lower())
+    stems = frozenset(
+        word[:STEM_CHARS]
+        for part in rest
+        for word in _WORD.findall(part.lower())
+        if word not in COMMON_WORDS and word not in _CUES and not _CHANGES.fullmatch(word)
+    )
+    return _Statement(
+        values=tuple(values),
+        stems=stems,
+        pattern=" ".join("\0".join(pattern).split()) if is_behind and stems and not is_rule else None,
+        is_change=_CHANGES.search(bare) is not None,
+        is_sure_change=_CHANGES_ALL.search(bare) is not None,
+        is_limit=_LIMITS.search(bare) is not None,
+    )
+
+
+def _is_changed(older: _Statement, newer: _Statement, *, is_sure: bool) -> bool:
+    """Return whether `newer`, which says that something changed, gives another value for the same thing."""
+    common = older.stems & newer.stems
+    share = len(common) / (min(len(older.stems), len(newer.stems)) or 1)
+    sorts = set(_other_values(older, newer))
+    if not sorts:
+        return newer.is_sure_change and not older.values and len(common) > 1 and share >= SAME_SHARE
+    if not is_sure:
+        return True
+    if older.is_limit and newer.is_limit and not sorts.isdisjoint(("money", "number", "date")):
+        return True
+    return len(common) > 1 and share >= SURE_SHARE
+
+
+def _other_values(older: _Statement, newer: _Statement) -> Iterator[str]:
+    """Yield the sorts of value of which the newer statement has a different one."""
+    texts = {text for _, text in newer.values}
+    sorts = {sort for sort, _ in newer.values}
+    for sort, text in older.values:
+        if sort in sorts and text not in texts:
+            yield sort

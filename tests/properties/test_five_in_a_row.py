@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from compactd.compaction.run import compact
 from compactd.core.constraints.constraints import constraints_of
@@ -14,24 +15,30 @@ from compactd.core.extract.story import ENDINGS
 from compactd.core.planning.request import CompactRequest
 from compactd.core.text.quoting import neutralise
 from compactd.core.text.tool_results import text_of_result
+from compactd.formats.files.detect import read
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import Text, ToolCall, ToolResult
 from compactd.protocol.settings import GivenSettings
 from compactd.session.session import Session
 from tests.properties.life import Life, opened
-from tests.properties.recorded_parts import FILES, messages_of
+from tests.properties.recorded_parts import FORMATS
 from tests.support.quiet_world import Quiet, done
+from tests.support.recorded import folder, sessions
 
 ROUNDS = 5
 TARGETS = (4_000, 8_000, 16_000, 32_000, 64_000)
 """The smallest that the newest request, which stays whole, leaves room in."""
 
+FILES = sorted(row["file"] for row in sessions(*FORMATS, "swe-agent", "mini-swe-agent", "aider-md"))
+
 pytestmark = pytest.mark.skipif(not FILES, reason="the recorded sessions are not here")
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
-def test_constraints_open_tasks_and_the_last_check_survive(name: str) -> None:
-    said = messages_of(name)
+@pytest.mark.parametrize("file", FILES)
+def test_constraints_open_tasks_and_the_last_check_survive(file: str) -> None:
+    within = folder()
+    assert within is not None
+    said = [replace(message, id=None) for message, _ in read(within / file).messages]
     life = Life(opened(Quiet(), "default", GivenSettings(context_window=10_000_000)))
     step = -(-len(said) // ROUNDS)
     for n in range(ROUNDS):

@@ -80,8 +80,9 @@ _WORD: Final = re.compile(r"[\w./-]+")
 _REFERENCE: Final = re.compile(r"\[e\d+\]")
 _MISTYPED: Final = re.compile(
     r"[Nn]o such file or directory|(?:directory|command|file) not found|unexpected EOF|syntax error near"
+    r"|[Cc]ould not find the exact text|[Ss]tring to replace not found|old_str\w* (?:was )?not found"
 )
-"""Matches the error of a command with a mistake in it."""
+"""Matches the error of a call with a mistake in it, such as an edit of a text that is not there."""
 
 
 class StoryText(Struct, frozen=True):
@@ -164,7 +165,7 @@ class StoryTeller:
         told.fill("plan", self._plan(told))
         told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
         told.fill("said", self._statements(told.chars("said", most=None)))
-        told.fill("failed", self._failed(told.text))
+        told.fill("failed", self._failed(told))
         told.fill("events", self._events(told.chars("events", 3)))
         told.fill("git", self._git())
         told.fill("checks", self._checks())
@@ -345,14 +346,16 @@ class StoryTeller:
             text = f"`{self._show(failure.call.line)}` failed{':' if errors else ''}"
             yield Item(BLOCKED, 0, self._place(failure.entry_id), [*_bullet(text, failure.entry_id), *errors])
 
-    def _failed(self, told: str) -> Iterator[Item]:
-        """Yield the failed attempts; those without a tool's error only if they are not in `told`."""
+    def _failed(self, told: _Room) -> Iterator[Item]:
+        """Yield the failed attempts; those without a tool's error only if they are not told yet. If there is
+        no room for one, a shorter one follows."""
         attempts = self._state.attempts
+        said = told.text
         for one in sorted(attempts, key=lambda one: (-_telling(one), -self._place(one.entry_id))):
             text = self._show(one.text)
             if one.entry_id in self._kept:
                 continue
-            if not one.errors and neutralise(text[:DISTINCT_CHARS]) in told:
+            if not one.errors and neutralise(text[:DISTINCT_CHARS]) in said:
                 continue
             if one.said and not one.said.endswith(":"):
                 text = f"{text}. {self._show(one.said)}"
@@ -360,8 +363,11 @@ class StoryTeller:
             if one.mended_at is not None:
                 after = ", ".join(neutralise(self._repair(repair)) for repair in one.repairs)
                 lines[0] += f" It succeeded later [{one.mended_at}]{f' after {after}' if after else ''}."
-            lines += [quote_line(self._show(line), "tool") for line in one.errors]
-            yield Item(FAILURES, 0, self._place(one.entry_id), lines)
+            errors = [quote_line(self._show(line), "tool") for line in one.errors]
+            yield Item(FAILURES, 0, self._place(one.entry_id), [*lines, *errors])
+            if not told.is_added and errors:
+                bare = _bullet(f"{self._show(one.text)}:", one.entry_id)
+                yield Item(FAILURES, 0, self._place(one.entry_id), [*bare, errors[0]])
 
     def _repair(self, repair: Repair) -> str:
         return f"an edit of {self._name(repair.path)}: {self._show(repair.gist)}"

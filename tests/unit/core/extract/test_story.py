@@ -171,6 +171,14 @@ def test_a_small_story_keeps_whole_items() -> None:
     assert sum(len(line) + 1 for line in small.lines) == small.tokens
 
 
+def test_a_failure_without_room_for_its_repair_has_its_error() -> None:
+    agent = day()
+
+    told = lines(story(agent, 700), FAILURES)
+
+    assert told == ["- `pytest -q` failed: [e5]", "(tool) E   NameError: name 'clock' is not defined"]
+
+
 def test_no_room_gives_no_story() -> None:
     assert story(day(), 0).lines == []
 

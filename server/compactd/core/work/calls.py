@@ -16,6 +16,9 @@ from compactd.protocol.messages import ToolCall
 MAX_LINE_CHARS: Final = 160
 """The most characters of a call that is shown on one line."""
 
+_BETWEEN_WORDS: Final = " |,;()[]\"'"
+"""Signs at which a line may be cut."""
+
 
 class Call(Struct, frozen=True, kw_only=True):
     """A tool call, with what it is for."""
@@ -62,10 +65,10 @@ def key_of(command: Command) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` if it has at most `most` characters, otherwise its beginning with `…`, cut at white
-    space."""
+    """Return `text` if it has at most `most` characters, otherwise its beginning with `…`. It is cut at white
+    space or at a sign between words, so that no part of a name passes for a name. O(most)."""
     if len(text) <= most:
         return text
-    head = text[: most - 1]
-    at = head.rfind(" ")
-    return f"{head[:at] if at > most // 2 else head}…"
+    head = text[:most]
+    at = max(map(head.rfind, _BETWEEN_WORDS))
+    return f"{head[: max(at, 0)].rstrip(_BETWEEN_WORDS)}…"

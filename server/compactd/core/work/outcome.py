@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from compactd.core.work.calls import shorten
 from compactd.core.work.shell import CheckKind, Command, check_kind
 
 Outcome = Literal["passed", "failed", "unknown"]
@@ -288,7 +289,7 @@ def error_lines(text: str, most: int = 2) -> tuple[str, ...]:
             rank = 0
         else:
             rank = 1 if _ASSERTION.search(line) or _says_want_and_got(line) else 2
-        ranked.append((rank, at if rank < 5 else -at, line[:MAX_ERROR_CHARS]))
+        ranked.append((rank, at if rank < 5 else -at, shorten(line, MAX_ERROR_CHARS)))
     ranked.sort()
     first = ranked[0][0] if ranked else 0
     best = [one for one in ranked[:most] if one[0] < 4 or one[0] == first][: most if first < 5 else 1]
@@ -298,7 +299,7 @@ def error_lines(text: str, most: int = 2) -> tuple[str, ...]:
 def first_line(text: str) -> str:
     """Return the first line of an output that is not blank, shortened."""
     first = next((line for line in text[:READ_CHARS].split("\n") if line.strip()), "")
-    return first.strip()[:MAX_ERROR_CHARS]
+    return shorten(first.strip(), MAX_ERROR_CHARS)
 
 
 def _without_json(text: str) -> tuple[str, int | None]:

@@ -47,7 +47,7 @@ MAX_BRIEF_CHARS: Final = 6_000
 MAX_EDITS: Final = 30
 MAX_REPAIRS: Final = 3
 """How many edits are kept, and how many of them a repaired failure names."""
-MAX_SINCE_CHARS: Final = 100
+MAX_SINCE_CHARS: Final = 160
 """The most characters of a call that is named after the agent's last words."""
 SHOWN_CALLS: Final = 3
 """How many calls after the agent's last words are named."""

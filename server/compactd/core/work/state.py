@@ -25,7 +25,7 @@ from compactd.core.work import prose
 from compactd.core.work.calls import Call, read_call, shorten
 from compactd.core.work.changes import Changes, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
-from compactd.core.work.condense import clean_lines
+from compactd.core.work.condense import clean_lines, names_something
 from compactd.core.work.edits import gist_of
 from compactd.core.work.file_operations import paths_in
 from compactd.core.work.history import Turn, WorkHistory
@@ -320,7 +320,7 @@ class WorkReader:
                     # "Let me try a different approach" says nothing without the sentence before it.
                     if last or not is_next:
                         self._fail(f"{last} {sentence}" if is_next else sentence, entry_id)
-                elif prose.decides(sentence) > int(is_next):
+                elif prose.decides(sentence) > int(is_next or not names_something(sentence)):
                     self._decide(prose.without_opener(sentence), entry_id)
                 last = sentence
             last = last or shorten(_on_one_line(stretch.text), MAX_QUOTE_CHARS)

@@ -28,6 +28,7 @@ from compactd.core.extract.extract import ExtractSource
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import ATOM, KINDS
 from compactd.core.extract.line_roles import USER
+from compactd.core.extract.sections import EXCERPTS
 from compactd.core.history.entries import Item
 from compactd.core.summary.attribution import is_of_rules, may_revoke
 from compactd.core.text.message_text import join_text_blocks
@@ -376,7 +377,7 @@ def _order_sections(record: str, known: str, dropped: Collection[str], more: int
     """Return the text of a summary record, with its file lists as one section after the constraints.
 
     Removed are empty sections, the lines in `dropped`, and files that occur in `known`, the text of the
-    context. `more`: how many constraints did not fit; a line says so.
+    context, or whose names another section tells. `more`: how many constraints did not fit; a line says so.
     """
     blocks: dict[str, list[str]] = {}
     files: list[str] = []
@@ -397,11 +398,15 @@ def _order_sections(record: str, known: str, dropped: Collection[str], more: int
             under.append(line)
     if more:
         blocks.setdefault(LAYOUT.sections[0][0], []).append(_more_line(more))
+    told = "\n".join(line for heading, body in blocks.items() if heading != USED_AGAIN for line in body)
+    files = [line for line in files if line.rsplit("/", 1)[-1] not in told]
     shown: list[str] = []
     for heading, _ in LAYOUT.sections:
         if heading == USED_AGAIN and files:
             shown += [_FILES, *sorted(files)]
         body = blocks.get(heading)
+        if body and EXCERPTS in body:
+            body = [EXCERPTS, *(line for line in body if line != EXCERPTS)]
         if body:
             shown += [heading, *body]
     return "\n".join(shown)

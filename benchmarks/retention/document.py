@@ -1,6 +1,7 @@
 """Writes the figures of docs/retention.md: each table between its marks, the pictures, docs/retention.json.
 
 The text between the marks `<!-- figures: NAME -->` and `<!-- end -->` is replaced; the rest is by hand.
+`benchmarks/public_suite` writes one of these blocks.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from benchmarks.retention.sessions import OWN, OWN_NAME, REPOSITORY, Source
 DOCS = REPOSITORY / "docs"
 PAGE = DOCS / "retention.md"
 JSON = DOCS / "retention.json"
+
+PUBLIC_SUITE = "public suite"
+"""The block that `benchmarks/public_suite` writes."""
 
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[a-z -]+) -->\n)(?P<text>.*?)(?P<end><!-- end -->)", re.DOTALL)
 
@@ -95,8 +99,22 @@ def _checks(shown: Published) -> str:
 
 
 def filled(page: str, texts: Mapping[str, str]) -> str:
-    """`page` with its blocks replaced. Raises `KeyError` for a block that nothing is known of."""
-    return _BLOCK.sub(lambda found: f"{found[1]}\n{texts[found['name']]}\n\n{found['end']}", page)
+    """Return `page` with its blocks replaced, except `PUBLIC_SUITE`. Raise `KeyError` for a block that is not
+    in `texts`."""
+    return _BLOCK.sub(
+        lambda found: found[0] if found["name"] == PUBLIC_SUITE else _block(found, texts[found["name"]]), page
+    )
+
+
+def with_block(page: str, name: str, text: str) -> str:
+    """Return `page` with one block replaced. Raise `KeyError` if the page does not have it."""
+    if name not in {found["name"] for found in _BLOCK.finditer(page)}:
+        raise KeyError(name)
+    return _BLOCK.sub(lambda found: _block(found, text) if found["name"] == name else found[0], page)
+
+
+def _block(found: re.Match[str], text: str) -> str:
+    return f"{found[1]}\n{text}\n\n{found['end']}"
 
 
 def write(shown: Published, cache: Path) -> list[Path]:

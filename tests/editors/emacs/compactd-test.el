@@ -166,7 +166,8 @@
       :changes [(:path "a.py" :kind "edited" :edits 3 :last_entry_id "e2" :committed t :checked t)
                 (:path "b.py" :kind "created" :edits 1 :last_entry_id "e3"
                  :committed :json-false :checked :json-false)]
-      :checks [(:kind "test" :command "pytest" :outcome "passed" :entry_id "e4" :stale t)]
+      :checks [(:kind "test" :command "pytest" :outcome "passed" :entry_id "e4" :stale t)
+               (:kind "test" :command "pytest" :outcome "passed" :entry_id "e4" :stale t)]
       :open_errors [(:text "no space" :command "cp a b" :entry_id "e5")]
       :decisions [(:text "a queue" :was "recursion" :entry_id "e6")]
       :failed_attempts []

@@ -243,7 +243,10 @@ check("the work has a line for each thing that is known, and none for others", f
       { path = "a.py", kind = "edited", edits = 3, last_entry_id = "e2", committed = true, checked = true },
       { path = "b.py", kind = "created", edits = 1, last_entry_id = "e3", committed = false, checked = false },
     },
-    checks = { { kind = "test", command = "pytest", outcome = "passed", entry_id = "e4", stale = true } },
+    checks = {
+      { kind = "test", command = "pytest", outcome = "passed", entry_id = "e4", stale = true },
+      { kind = "test", command = "pytest", outcome = "passed", entry_id = "e4", stale = true },
+    },
     open_errors = { { text = "no space", command = "cp a b", entry_id = "e5" } },
     decisions = { { text = "a queue", was = "recursion", entry_id = "e6" } },
     now = { text = "I look.", entry_id = "e7" },

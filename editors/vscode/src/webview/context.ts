@@ -1,7 +1,7 @@
 /** The page of a context. */
 
 import { CONTEXT_SHAPES, type ContextHead, type FromContext, type Plan, type ToContext } from "../messages.ts";
-import { plural } from "../plain.ts";
+import { oneLine, plural } from "../plain.ts";
 import type { Row } from "../rows.ts";
 import type { WorkRow } from "../work.ts";
 import { button, connected, el, root, words } from "./dom.ts";
@@ -145,7 +145,7 @@ function showWork(brief: string, rows: readonly WorkRow[]): void {
     const text = el("dd", {}, words(row.text, row.needsAttention ? "attention" : ""));
     if (row.note !== "") text.append(el("span", { class: "note", text: ` · ${row.note}` }));
     const { entry } = row;
-    if (entry !== null) text.append(" ", button(entry, () => send({ type: "open", id: entry }), "link"));
+    if (entry !== null) text.append(" ", button(oneLine(entry, 40), () => send({ type: "open", id: entry }), "link"));
     return row.label === "" ? [text] : [el("dt", { text: row.label }), text];
   });
   work.replaceChildren(el("summary", {}, el("b", { text: "Work" }), words(` ${brief}`)), el("dl", {}, ...lines.flat()));

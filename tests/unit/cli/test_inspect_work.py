@@ -23,7 +23,7 @@ from compactd.protocol.work import (
     WorkDecision,
 )
 from tests.support import session_files as files
-from tests.support.command_line import ANSI, TERMINAL, run, run_each
+from tests.support.command_line import ANSI, TERMINAL, environment, run, run_each
 from tests.support.session_files import answered, asked, claude_code, got, reported, text, used
 
 TODO = [
@@ -101,7 +101,7 @@ def test_every_kind_is_told_with_its_message_and_without_the_documents_help(prin
 
 def wire_work(home, file) -> dict[str, object]:
     """Return what `agent/state` says of the imported file."""
-    with Client(env={"COMPACTD_HOME": str(home / "own"), "PATH": "/usr/bin:/bin"}) as client:
+    with Client(env=environment(home / "own")) as client:
         session = client.call("session/import", {"path": str(file)})["session_id"]
         return client.call("agent/state", {"session_id": session, "work": True})["work"]
 
@@ -136,7 +136,7 @@ def test_a_journal_of_ours_names_its_own_entries(home) -> None:
         {"role": "assistant", "content": [call]},
         {"role": "tool", "content": [{"type": "tool_result", "call_id": "c", "content": "updated"}]},
     ]
-    with Client(env={"COMPACTD_HOME": str(home / "journal"), "PATH": "/usr/bin:/bin"}) as client:
+    with Client(env=environment(home / "journal")) as client:
         client.call("session/start", {"session_id": "mine", "compaction": {"strategy": "extract"}})
         client.call(
             "session/append", {"session_id": "mine", "messages": files.turns(8, 300), "format": "openai"}
@@ -144,7 +144,7 @@ def test_a_journal_of_ours_names_its_own_entries(home) -> None:
         assert client.call("session/compact", {"session_id": "mine", "keep_messages": 2})["compacted"]
         client.call("session/append", {"session_id": "mine", "messages": more})
         wire = client.call("agent/state", {"session_id": "mine", "work": True})["work"]
-    (journal,) = (home / "journal" / "sessions").glob("*.jsonl")
+    (journal,) = (home / "journal" / "data" / "sessions").glob("*.jsonl")
 
     shown, data = run_each(home, ("inspect", journal), ("inspect", journal, "--json"))
 

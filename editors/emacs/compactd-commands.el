@@ -15,10 +15,11 @@
 
 (declare-function compactd-chat-show "compactd-chat")
 (declare-function compactd-context-show "compactd-context")
-(declare-function compactd-context-read "compactd-context")
+(declare-function compactd-context-read-entry "compactd-context")
 (declare-function compactd-preview-show "compactd-preview")
 (declare-function compactd-preview-run "compactd-preview")
 (declare-function compactd-menu "compactd-menu")
+(declare-function compactd-work-show "compactd-work")
 
 ;;;###autoload
 (defun compactd ()
@@ -27,7 +28,8 @@
   (if (require 'compactd-menu nil t)
       (compactd-menu)
     (let* ((names '("abort" "chat" "compact" "context" "gauge" "health" "import" "log"
-                    "model" "redo" "restart" "search" "start" "switch" "undo"))
+                    "model" "redo" "restart" "search" "start" "switch" "undo"
+                    "work"))
            (name (completing-read "compactd: " names nil t)))
       (call-interactively (intern (concat "compactd-" name))))))
 
@@ -55,6 +57,13 @@
   (interactive)
   (require 'compactd-context)
   (compactd-session-with #'compactd-context-show))
+
+;;;###autoload
+(defun compactd-work ()
+  "Show where the work stands: plan, changed files, errors, decisions."
+  (interactive)
+  (require 'compactd-work)
+  (compactd-session-with #'compactd-work-show))
 
 ;;;###autoload
 (defun compactd-chat ()
@@ -185,14 +194,7 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
                           (if (eq t (plist-get hit :in_context)) "in context" "summarised")
                           (compactd-text-line (plist-get hit :snippet) 70)))
                 (lambda (hit)
-                  (compactd-request
-                   "session/expand"
-                   (list :session_id id :entry_ids (vector (plist-get hit :entry_id)))
-                   (lambda (found)
-                     (seq-doseq (original (plist-get found :entries))
-                       (compactd-context-read
-                        (plist-get original :entry_id)
-                        (compactd-text-message (plist-get original :message)))))))))))))))))
+                  (compactd-context-read-entry id (plist-get hit :entry_id)))))))))))))
 
 ;;;###autoload
 (defun compactd-import (file)

@@ -15,6 +15,7 @@
 (declare-function compactd-undo "compactd-commands")
 (declare-function compactd-redo "compactd-commands")
 (declare-function compactd-search "compactd-commands")
+(declare-function compactd-work "compactd-commands")
 
 (defvar-local compactd-context--id nil "The session that this buffer is about.")
 (defvar-local compactd-context--stamp nil "What the buffer shows, in a word.")
@@ -318,6 +319,7 @@ All at once, so that nothing moves under point."
     (define-key map "u" #'compactd-undo)
     (define-key map "r" #'compactd-redo)
     (define-key map "s" #'compactd-search)
+    (define-key map "w" #'compactd-work)
     map)
   "Keys of `compactd-context-mode'.")
 
@@ -329,7 +331,7 @@ All at once, so that nothing moves under point."
   (setq-local revert-buffer-function
               (lambda (&rest _) (compactd-context--load (current-buffer))))
   (setq header-line-format
-        "RET open  TAB text  P pin  c compact  u undo  r redo  s search  g again  q leave"))
+        "RET open  TAB text  P pin  c compact  u undo  r redo  s search  w work  g again  q leave"))
 
 (defun compactd-context--name (session)
   "Return the name of the buffer of SESSION's context."
@@ -354,6 +356,15 @@ All at once, so that nothing moves under point."
     (special-mode)
     (visual-line-mode 1)
     (pop-to-buffer (current-buffer))))
+
+(defun compactd-context-read-entry (id entry)
+  "Show the message ENTRY of the session ID, also one that was summarised."
+  (compactd-request
+   "session/expand" (list :session_id id :entry_ids (vector entry))
+   (lambda (found)
+     (seq-doseq (original (plist-get found :entries))
+       (compactd-context-read (plist-get original :entry_id)
+                              (compactd-text-message (plist-get original :message)))))))
 
 (provide 'compactd-context)
 ;;; compactd-context.el ends here

@@ -26,6 +26,7 @@
 (declare-function compactd-start "compactd-commands")
 (declare-function compactd-switch "compactd-commands")
 (declare-function compactd-undo "compactd-commands")
+(declare-function compactd-work "compactd-commands")
 
 (defun compactd-menu--gauge ()
   "Return the gauge of the current session, for the menu's head."
@@ -42,6 +43,7 @@
    ["Look"
     ("g" "gauge" compactd-gauge)
     ("x" "context" compactd-context)
+    ("w" "work" compactd-work)
     ("s" "search" compactd-search)]
    ["Compact"
     ("c" "compact" compactd-compact)

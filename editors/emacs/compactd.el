@@ -39,6 +39,7 @@
 (autoload 'compactd-chat "compactd-commands" nil t)
 (autoload 'compactd-compact "compactd-commands" nil t)
 (autoload 'compactd-undo "compactd-commands" nil t)
+(autoload 'compactd-work "compactd-commands" nil t)
 (autoload 'compactd-redo "compactd-commands" nil t)
 (autoload 'compactd-switch "compactd-commands" nil t)
 (autoload 'compactd-search "compactd-commands" nil t)

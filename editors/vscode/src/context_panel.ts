@@ -12,6 +12,7 @@ import type { AgentEvent, CompactionResult } from "./protocol.ts";
 import { contextText, entryText, inWords, originalRows, plannedText, rowsOf } from "./rows.ts";
 import { roleOf, wholeText } from "./said.ts";
 import { changesContext, type Status } from "./status.ts";
+import { workInBrief, workRows } from "./work.ts";
 
 const LOOK_MS = 120;
 
@@ -20,6 +21,9 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
   private readonly looking = new Coalescer(() => void this.look(), LOOK_MS);
   private plan: { result: CompactionResult; shown: Plan } | null = null;
   private isAnother = false;
+  private isAskingWork = false;
+  private isWorkStale = false;
+  private lastWork = "";
   private sentAt = 0;
   private historyMs = 0;
   private pageMs = 0;
@@ -77,9 +81,28 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
       if (change.kind === "all") this.plan = null;
       if (change.kind === "more" && this.plan === null) this.send({ type: "more", rows: rowsOf(change.entries) });
       else this.rows();
+      void this.work();
     } catch (error) {
       this.house.daemon.log.debug(`context of ${this.id}: ${words(error)}`);
     }
+  }
+
+  /** Asks where the work stands, once at a time, and shows it if it is another thing than before. */
+  private async work(): Promise<void> {
+    this.isWorkStale = this.isAskingWork;
+    if (this.isAskingWork) return;
+    this.isAskingWork = true;
+    try {
+      const { work } = await this.house.daemon.request("agent/state", { session_id: this.id, work: true });
+      const message: ToContext = { type: "work", brief: work ? workInBrief(work) : "this daemon is too old to say", rows: work ? workRows(work) : [] };
+      const said = JSON.stringify(message);
+      if (said !== this.lastWork) this.send(message);
+      this.lastWork = said;
+    } catch (error) {
+      this.house.daemon.log.debug(`the work of ${this.id}: ${words(error)}`);
+    }
+    this.isAskingWork = false;
+    if (this.isWorkStale) void this.work();
   }
 
   private rows(): void {
@@ -132,6 +155,7 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
         this.house.daemon.log.info(
           `context: the first of ${this.house.sessions.status(this.id)?.messageCount ?? 0} entries in sight ${since(this.openedAt)} ms after opening; history took ${this.historyMs} ms, the page ${this.pageMs} ms, drawing ${since(this.sentAt)} ms`,
         );
+        void this.work();
         return this.model.rest((more) => {
           // With a plan all of them are shown anew, and the rest with them.
           if (this.plan === null) this.send({ type: "more", rows: rowsOf(more) });

@@ -1,6 +1,7 @@
 /** What the extension and its pages say to each other. Whatever does not look so is dropped, on both sides. */
 
 import type { Row } from "./rows.ts";
+import type { WorkRow } from "./work.ts";
 
 /** The lines above the context's list. */
 export interface ContextHead {
@@ -29,6 +30,7 @@ export type ToContext =
   | { readonly type: "behind"; readonly id: string; readonly rows: readonly Row[] }
   | { readonly type: "entry"; readonly id: string; readonly title: string; readonly text: string; readonly isPinned: boolean }
   | { readonly type: "reveal"; readonly id: string }
+  | { readonly type: "work"; readonly brief: string; readonly rows: readonly WorkRow[] }
   | { readonly type: "said"; readonly text: string };
 
 export type FromContext =
@@ -148,6 +150,7 @@ export const CONTEXT_SHAPES: Shapes<ToContext["type"]> = {
   behind: { id: "string", rows: "object" },
   entry: { id: "string", title: "string", text: "string", isPinned: "boolean" },
   reveal: { id: "string" },
+  work: { brief: "string", rows: "object" },
   said: { text: "string" },
 };
 

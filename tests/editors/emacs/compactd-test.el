@@ -7,6 +7,7 @@
 (require 'compactd-commands)
 (require 'compactd-context)
 (require 'compactd-chat)
+(require 'compactd-work)
 
 (ert-deftest compactd-test-what-would-not-show-itself-is-written-out ()
   (should (equal (compactd-text-clean "a\e[31m\bb") "a<1b>[31m<08>b"))
@@ -143,6 +144,86 @@
                    (concat "› hi\n\none two three\n\n" compactd-chat--line "half a prom")))
     (should (equal (buffer-substring compactd-chat--prompt (point-max)) "half a prom"))))
 
+(defun compactd-test--work (width &rest work)
+  "What is shown of WORK in WIDTH columns."
+  (with-temp-buffer
+    (compactd-work--insert work width)
+    (buffer-string)))
+
+(defun compactd-test--tasks (count text status)
+  "COUNT tasks of TEXT and STATUS."
+  (cl-loop for n from 1 to count
+           collect (list :text (format "%s %d" text n) :status status :entry_id "e1")))
+
+(ert-deftest compactd-test-the-work-has-a-line-for-each-thing-that-is-known ()
+  (should
+   (equal
+    (substring-no-properties
+     (compactd-test--work
+      100
+      :goal "Mend it." :request "Now test it." :constraints []
+      :plan (vconcat (compactd-test--tasks 1 "find" "done") (compactd-test--tasks 1 "mend" "in_progress"))
+      :changes [(:path "a.py" :kind "edited" :edits 3 :last_entry_id "e2" :committed t :checked t)
+                (:path "b.py" :kind "created" :edits 1 :last_entry_id "e3"
+                 :committed :json-false :checked :json-false)]
+      :checks [(:kind "test" :command "pytest" :outcome "passed" :entry_id "e4" :stale t)
+               (:kind "test" :command "pytest" :outcome "passed" :entry_id "e4" :stale t)]
+      :open_errors [(:text "no space" :command "cp a b" :entry_id "e5")]
+      :decisions [(:text "a queue" :was "recursion" :entry_id "e6")]
+      :failed_attempts []
+      :now '(:text "I look." :entry_id "e7")))
+    (concat
+     "goal         Mend it.\n"
+     "request      Now test it.\n"
+     "plan         1 of 2 tasks done\n"
+     "             done         find 1 [e1]\n"
+     "             in progress  mend 1 [e1]\n"
+     "files        a.py   3 edits, committed, checked [e2]\n"
+     "             b.py   created, uncommitted, unchecked [e3]\n"
+     "checks       tests passed: pytest   files changed since [e4]\n"
+     "open errors  no space (cp a b) [e5]\n"
+     "decisions    a queue (before: recursion) [e6]\n"
+     "now          I look. [e7]\n")))
+  (should (equal (compactd-test--work 80 :goal "Do it." :request "Do it.") "goal         Do it.\n"))
+  (should (string-prefix-p "Nothing yet" (compactd-test--work 80))))
+
+(ert-deftest compactd-test-of-much-work-the-newest-is-shown-and-all-is-counted ()
+  (should (equal (compactd-test--work
+                  80 :failed_attempts (cl-loop for n from 1 to 5
+                                               vconcat (list (list :text (format "try %d" n)
+                                                                   :entry_id (format "e%d" n)))))
+                 (concat "failed       5 failed attempts, the last 2:\n"
+                         "             try 4 [e4]\n"
+                         "             try 5 [e5]\n")))
+  (let ((lines (split-string
+                (compactd-test--work
+                 80 :plan (vconcat (compactd-test--tasks 9 "done" "done")
+                                   (compactd-test--tasks 1 "left" "dropped")
+                                   (compactd-test--tasks 2 "later" "open")))
+                "\n" t)))
+    (should (equal (list (length lines) (nth 0 lines) (nth 1 lines) (nth 8 lines))
+                   '(9 "plan         9 of 12 tasks done, 8 of them shown"
+                       "             done         done 5 [e1]"
+                       "             open         later 2 [e1]")))
+  (should (equal (length (split-string
+                          (compactd-test--work 80 :plan (vconcat (compactd-test--tasks 10 "later" "open")))
+                          "\n" t))
+                 9))))
+
+(ert-deftest compactd-test-a-line-about-the-work-is-text-and-names-its-message ()
+  (let* ((shown (compactd-test--work 60 :goal "one\n\n two\e[31m"
+                                     :now (list :text (apply #'concat (make-list 60 "漢字 "))
+                                                :entry_id "e7")
+                                     :open_errors [(:text "x\ny" :command "z" :entry_id "e5")]))
+         (lines (split-string shown "\n" t)))
+    (should (equal (nth 0 lines) "goal         one two<1b>[31m"))
+    (should (equal (nth 1 lines) "open errors  x y (z) [e5]"))
+    (should (eq (get-text-property 0 'face (nth 1 lines)) 'compactd-over))
+    (should (string-suffix-p "… [e7]" (nth 2 lines)))
+    (should (<= (string-width (nth 2 lines)) 60))
+    (should (equal (mapcar (lambda (line) (get-text-property 0 'compactd-entry-id line)) lines)
+                   '(nil "e5" "e7")))))
+
 (ert-deftest compactd-test-every-command-and-setting-is-in-the-manual ()
   (let ((manual (with-temp-buffer
                   (insert-file-contents (getenv "COMPACTD_MANUAL"))
@@ -151,7 +232,7 @@
      (lambda (symbol)
        (let ((name (symbol-name symbol)))
          (when (and (string-prefix-p "compactd-" name)
-                    (not (string-match-p "--\\|-mode$\\|-test\\|-hook$\\|^compactd-\\(chat\\|context\\|preview\\|tools\\)-" name))
+                    (not (string-match-p "--\\|-mode$\\|-test\\|-hook$\\|^compactd-\\(chat\\|context\\|preview\\|tools\\|work\\)-" name))
                     (or (commandp symbol) (custom-variable-p symbol)))
            (should (or (member name '("compactd-menu"))
                        (string-match-p (regexp-quote (concat "`" name "`")) manual)))))))))

@@ -83,6 +83,16 @@ def test_a_day_in_emacs(tmp_path: Path) -> None:
         screen.press("Enter")
         screen.see("┆ e1")
         screen.picture("emacs", "compactd in Emacs")
+        screen.press("w")  # where the work stands
+        screen.see("loader.py   1 edit, uncommitted")
+        screen.see("constraints  Never touch the public API. [e1]")
+        screen.press("C-s")
+        screen.type("constraints")
+        screen.press("Enter", "Enter")
+        screen.see("*compactd e1*")
+        screen.press("q")
+        screen.see("*compactd work")
+        screen.press("q")
         screen.press("q")
 
         # Search something that was compacted.

@@ -53,6 +53,8 @@ def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
         editor.command("compactd-context")
         context = screen.see("In the context: 2 entries")
         assert "<img src=x onerror=alert(1)><1b>]0;owned<07>" in context
+        editor.command("compactd-work")
+        screen.see("now          <9b>31m bell <07> and back<08><08><2066> [e2]")
         editor.command("compactd-chat")
         screen.see("you: RET")
         chat = editor.lisp(

@@ -223,6 +223,87 @@ check("an edit that is refused changes nothing; one that is taken may be changed
   same(#vim.api.nvim_list_tabpages(), 1)
 end)
 
+local work = require("compactd.work")
+local NOTHING = { constraints = {}, plan = {}, changes = {}, checks = {}, decisions = {}, failed_attempts = {}, open_errors = {} }
+
+local function work_lines(given, width)
+  return work.render(vim.tbl_extend("force", NOTHING, given), width or 100).lines
+end
+
+local function task(said, status)
+  return { text = said, status = status, entry_id = "e1" }
+end
+
+check("the work has a line for each thing that is known, and none for others", function()
+  same(work_lines({
+    goal = "Mend it.",
+    request = "Now test it.",
+    plan = { task("find it", "done"), task("mend it", "in_progress") },
+    changes = {
+      { path = "a.py", kind = "edited", edits = 3, last_entry_id = "e2", committed = true, checked = true },
+      { path = "b.py", kind = "created", edits = 1, last_entry_id = "e3", committed = false, checked = false },
+    },
+    checks = {
+      { kind = "test", command = "pytest", outcome = "passed", entry_id = "e4", stale = true },
+      { kind = "test", command = "pytest", outcome = "passed", entry_id = "e4", stale = true },
+    },
+    open_errors = { { text = "no space", command = "cp a b", entry_id = "e5" } },
+    decisions = { { text = "a queue", was = "recursion", entry_id = "e6" } },
+    now = { text = "I look.", entry_id = "e7" },
+  }), {
+    "goal         Mend it.",
+    "request      Now test it.",
+    "plan         1 of 2 tasks done",
+    "             done         find it [e1]",
+    "             in progress  mend it [e1]",
+    "files        a.py   3 edits, committed, checked [e2]",
+    "             b.py   created, uncommitted, unchecked [e3]",
+    "checks       tests passed: pytest   files changed since [e4]",
+    "open errors  no space (cp a b) [e5]",
+    "decisions    a queue (before: recursion) [e6]",
+    "now          I look. [e7]",
+  })
+  same(work_lines({ goal = "Do it.", request = "Do it." }), { "goal         Do it." })
+  same(work_lines({}), { "Nothing yet: no message of this session says what is to be done." })
+end)
+
+check("of much work the newest is shown, and all is counted", function()
+  local items, plan = {}, {}
+  for n = 1, 5 do
+    items[n] = { text = "try " .. n, entry_id = "e" .. n }
+  end
+  same(work_lines({ failed_attempts = items }), { "failed       5 failed attempts, the last 2:", "             try 4 [e4]", "             try 5 [e5]" })
+  for n = 1, 9 do
+    plan[n] = task("done " .. n, "done")
+  end
+  vim.list_extend(plan, { task("left", "dropped"), task("now", "in_progress"), task("later", "open") })
+  local lines = work_lines({ plan = plan })
+  same({ #lines, lines[1], lines[2], lines[9] }, {
+    9,
+    "plan         9 of 12 tasks done, 8 of them shown",
+    "             done         done 5 [e1]",
+    "             open         later [e1]",
+  })
+  plan = {}
+  for n = 1, 10 do
+    plan[n] = task("later " .. n, "open")
+  end
+  lines = work_lines({ plan = plan })
+  same({ #lines, lines[9] }, { 9, "             open         later 8 [e1]" })
+end)
+
+check("a line about the work is one line of text, whatever stands in it, and names its message", function()
+  local page = work.render(vim.tbl_extend("force", NOTHING, {
+    goal = "one\n\n two\27[31m",
+    now = { text = ("漢字 "):rep(60), entry_id = "e7" },
+    open_errors = { { text = "x\ny", command = "z", entry_id = "e5" } },
+  }), 60)
+  same(page.lines[1], "goal         one two<1b>[31m")
+  same(page.lines[2], "open errors  x y (z) [e5]")
+  same(vim.fn.strdisplaywidth(page.lines[3]) <= 60 and page.lines[3]:match("… %[e7%]$") ~= nil, true)
+  same({ page.targets[1], page.targets[3].entry_id, page.marks }, { nil, "e7", { { line = 2, group = "CompactdOver" } } })
+end)
+
 check("every file is Lua that can be read", function()
   for _, path in ipairs(vim.api.nvim_get_runtime_file("lua/**/*compactd*/**.lua", true)) do
     assert(loadfile(path))

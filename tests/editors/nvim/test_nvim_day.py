@@ -82,7 +82,16 @@ def test_a_day_in_neovim(tmp_path: Path) -> None:
             screen.press("Enter")
             screen.see("┆ e1")
             screen.picture("neovim", "compactd in Neovim")
+            screen.type("w")  # where the work stands
+            screen.see("loader.py   1 edit, uncommitted")
+            screen.see("constraints  Never touch the public API. [e1]")
+            screen.type("/constraints")
+            screen.press("Enter", "Enter")
+            screen.see("e1 · user")
+            screen.type("qq")
+            editor.until("return vim.bo.filetype == 'compactd-context'", "the context")
             screen.type("q")
+            editor.until("return vim.bo.filetype ~= 'compactd-context'", "the end of the context")
 
             # Search something that was compacted.
             editor.command("Compactd search empty file, so")

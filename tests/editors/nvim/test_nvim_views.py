@@ -44,6 +44,9 @@ def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
         context = screen.see("In the context: 2 entries")
         assert "<img src=x onerror=alert(1)><1b>]0;owned" in context
         screen.type("q")
+        editor.command("Compactd work")
+        screen.see("now          <009b>31m bell <07> and back<08><08><2066> [e2]")
+        screen.type("q")
         editor.command("Compactd chat")
         chat = screen.see("you: <CR>")
         assert "<1b>[2J<1b>[H<202e>gone %s %d" in chat

@@ -101,6 +101,7 @@ def test_a_day_with_the_extension(house: House, tmp_path: Path) -> None:
     assert "Compacted " in saw["told"]
     assert "Never touch the public API" in saw["summary"]
     assert saw["originals behind it"] >= 4
+    assert any("loader.py · 1 edit, uncommitted" in line for line in saw["work"])
     assert saw["read by keys"] == "Where is the cache emptied? Never touch the public API."
     assert "compacted" in saw["found"]
     assert saw["gauge after undo"] > saw["gauge after redo"] == saw["gauge after the compaction"]
@@ -131,6 +132,7 @@ def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tm
         assert saw[page]["ran"] == []
         assert saw[page]["elements"] == 0
     assert saw["rows after foreign messages"] is True
+    assert '<iframe src="javascript:alert(1)"></iframe>' in saw["work"][-1]
     assert saw["text after foreign messages"] == saw["entry"]
     assert saw["reports before"] == []
     assert saw["injected"]["ran"] == []

@@ -160,7 +160,7 @@ def test_only_what_needs_attention_has_a_colour(home, file, terminal) -> None:
     def coloured(seen) -> list[str]:
         return [f"{line[2:4]} {ANSI.sub('', line)[:8].strip()}" for line in seen.lines if line[:2] == "\x1b["]
 
-    assert coloured(terminal) == ["31 tool res"]
+    assert coloured(terminal) == ["31 open err", "31 tool res"]
     assert [line for line in coloured(due) if "compacts" in line] == ["33 compacts"]
     assert [line for line in coloured(over) if "compacts" in line] == ["31 compacts"]
     assert "33 window" in coloured(guess)

@@ -41,23 +41,6 @@ local function session_line(info)
   )
 end
 
-local function read_entry(session_id, entry_id)
-  local asked = { session_id = session_id, entry_ids = { entry_id } }
-  daemon.request("session/expand", asked, function(failure, result)
-    if failure then
-      return failed(failure)
-    end
-    local original = result.entries[1]
-    local said = original and text.message(original.message) or ""
-    local title = original and ("%s · %s"):format(original.entry_id, original.message.role) or entry_id
-    require("compactd.window").read(
-      session_id .. "/" .. entry_id,
-      title,
-      vim.split(text.clean(said), "\n", { plain = true })
-    )
-  end)
-end
-
 local function search(session, query)
   daemon.request("session/search", { session_id = session.id, query = query, limit = 100 }, function(failure, result)
     if failure then
@@ -73,7 +56,7 @@ local function search(session, query)
       end,
     }, function(hit)
       if hit then
-        read_entry(session.id, hit.entry_id)
+        require("compactd.context").read(session.id, hit.entry_id)
       end
     end)
   end)
@@ -154,6 +137,14 @@ M.subcommands = {
     run = function()
       with_session(function(session)
         require("compactd.context").open(session)
+      end)
+    end,
+  },
+  work = {
+    about = "work: where the work stands: goal, plan, changed files, checks, errors, decisions",
+    run = function()
+      with_session(function(session)
+        require("compactd.work").open(session)
       end)
     end,
   },

@@ -26,7 +26,7 @@ local M = {}
 ---@type table<integer, compactd.View> By buffer.
 local views = {}
 
-local KEYS = "Enter open · Tab fold · p pin · c compact · u undo · r redo · / search · q close"
+local KEYS = "Enter open · Tab fold · p pin · c compact · u undo · r redo · / search · w work · q close"
 --- Events after which the context may be another one although its size is the same.
 local RELOADS = { compaction_end = true, prune_end = true, session_changed = true, writer_changed = true, resumed = true }
 local FIRST = 200 -- entries that fill any screen; the others come when these are shown
@@ -281,7 +281,24 @@ local function map(view)
   key("c", "Compact, after a preview", command({ "compact" }))
   key("u", "Undo the last compaction", command({ "undo" }))
   key("r", "Redo it", command({ "redo" }))
+  key("w", "Where the work stands", command({ "work" }))
   key("/", "Search in all that was ever said", command({ "search" }))
+end
+
+--- Shows one message whole, also one that was summarised.
+---@param session_id string
+---@param entry_id string
+function M.read(session_id, entry_id)
+  local asked = { session_id = session_id, entry_ids = { entry_id } }
+  daemon.request("session/expand", asked, function(failure, result)
+    if failure then
+      return vim.notify("compactd: " .. text.clean(tostring(failure.message)), vim.log.levels.ERROR)
+    end
+    local original = result.entries[1]
+    local said = original and text.message(original.message) or ""
+    local title = original and ("%s · %s"):format(original.entry_id, original.message.role) or entry_id
+    window.read(session_id .. "/" .. entry_id, title, vim.split(text.clean(said), "\n", { plain = true }))
+  end)
 end
 
 --- Opens the context of a session.

@@ -15,6 +15,7 @@ M.MOST_LINES = 40 -- of one entry's text in a list; the whole is one key away
 ---@field entry? compactd.HistoryEntry
 ---@field compaction_id? string
 ---@field original? {entry_id: string, message: any}
+---@field entry_id? string A message that the line names.
 
 ---@return compactd.Page
 function M.page()

@@ -60,6 +60,7 @@ function M.float(buffer, title, footer)
     vim.api.nvim_set_current_win(shown)
     return shown
   end
+  local before = vim.api.nvim_get_current_win()
   local width = M.width()
   local height = math.min(vim.o.lines - 4, math.max(10, math.floor(vim.o.lines * config.values.height)))
   local window = vim.api.nvim_open_win(buffer, true, {
@@ -78,7 +79,12 @@ function M.float(buffer, title, footer)
   vim.wo[window].fillchars = "eob: ,fold: "
   vim.wo[window].cursorline = true
   vim.wo[window].winhighlight = "Folded:NormalFloat"
-  vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buffer, nowait = true, desc = "Close" })
+  vim.keymap.set("n", "q", function()
+    vim.cmd.close()
+    if vim.api.nvim_win_is_valid(before) then
+      vim.api.nvim_set_current_win(before) -- Neovim itself goes below all floating windows
+    end
+  end, { buffer = buffer, nowait = true, desc = "Close" })
   return window
 end
 

@@ -1,8 +1,9 @@
 /** The page of a context. */
 
 import { CONTEXT_SHAPES, type ContextHead, type FromContext, type Plan, type ToContext } from "../messages.ts";
-import { plural } from "../plain.ts";
+import { oneLine, plural } from "../plain.ts";
 import type { Row } from "../rows.ts";
+import type { WorkRow } from "../work.ts";
 import { button, connected, el, root, words } from "./dom.ts";
 import { TreeList } from "./list.ts";
 
@@ -13,6 +14,7 @@ const progress = el("progress", { attributes: { "aria-label": "Compaction", max:
 const toolbar = el("div", { class: "toolbar", attributes: { role: "toolbar", "aria-label": "Session" } });
 const banner = el("section", { class: "plan", attributes: { "aria-label": "Preview of a compaction" } });
 const said = el("p", { class: "said", attributes: { role: "status" } });
+const work = el("details", { class: "work" });
 const detail = el("section", { class: "detail", attributes: { "aria-label": "Entry" } });
 const total = el("span", { class: "total" });
 let rowCount = 0;
@@ -48,6 +50,9 @@ const send = connected<FromContext, ToContext>(CONTEXT_SHAPES, (message) => {
       break;
     case "reveal":
       list.reveal(message.id);
+      break;
+    case "work":
+      showWork(message.brief, message.rows);
       break;
     case "said":
       said.textContent = message.text;
@@ -134,6 +139,18 @@ function showPlan(plan: Plan | null): void {
   if (!banner.contains(document.activeElement)) compact.focus();
 }
 
+/** Where the work stands: closed until the person opens it. */
+function showWork(brief: string, rows: readonly WorkRow[]): void {
+  const lines = rows.map((row) => {
+    const text = el("dd", {}, words(row.text, row.needsAttention ? "attention" : ""));
+    if (row.note !== "") text.append(el("span", { class: "note", text: ` · ${row.note}` }));
+    const { entry } = row;
+    if (entry !== null) text.append(" ", button(oneLine(entry, 40), () => send({ type: "open", id: entry }), "link"));
+    return row.label === "" ? [text] : [el("dt", { text: row.label }), text];
+  });
+  work.replaceChildren(el("summary", {}, el("b", { text: "Work" }), words(` ${brief}`)), el("dl", {}, ...lines.flat()));
+}
+
 function showEntry(entry: Extract<ToContext, { type: "entry" }>): void {
   detail.hidden = false;
   const text = el("pre", { attributes: { tabindex: "0", dir: "auto", role: "region", "aria-label": "What it says" } });
@@ -156,9 +173,12 @@ function showEntry(entry: Extract<ToContext, { type: "entry" }>): void {
 }
 
 banner.hidden = detail.hidden = progress.hidden = true;
+// Its line is there from the start, so that nothing moves when the answer comes.
+showWork("", []);
 root().append(
   el("header", { class: "head" }, el("h1", {}, title), number, total, progress, facts, toolbar),
   said,
+  work,
   banner,
   list.element,
   detail,

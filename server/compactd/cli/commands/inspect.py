@@ -40,14 +40,17 @@ from compactd.cli.inspect.render import (
     show,
     show_preview,
 )
+from compactd.cli.inspect.work import work_of
 from compactd.client import Client, RpcError
 from compactd.core.budget.recorded_window import reported_size
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Message
+from compactd.protocol.work import Work
 
 ABOUT = f"""\
 Shows what uses the tokens of a session: what fills the context window, the largest
 entries, how the context grew, when a compaction is due, and what one would free now.
+Also shows where the work stands: plan, changed files, checks, errors and decisions.
 --svg and --html also write a picture and a web page. Changes nothing and sends
 nothing anywhere.
 
@@ -80,18 +83,20 @@ def run(options: Options, page: Page) -> int:
             session_id = begun.session_id
             facts = ask_conversation_facts(client, begun, conversation)
             appended = thread.submit(append, client, session_id, conversation.live)
-            # This process counts the blocks of each message while the daemon counts the messages.
-            counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
-            entry_ids = appended.result()
-            # Only `--what` shows the summary, and making it takes longer than everything else.
+            # The compaction begins when all messages are appended. Only `--what` shows the summary, and it
+            # takes longer to make than everything else.
             tried = thread.submit(
                 lambda: client.session_compact(
                     session_id=session_id, dry_run=True, plan_only=not options.what, timeout_s=TIMEOUT_S
                 )
             )
+            # Meanwhile, this process counts the blocks of each message and reads what they say of the work.
+            counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
+            work = work_of(conversation)
+            entry_ids = appended.result()
             state = client.agent_state(session_id=session_id)
             warnings = (*conversation.warnings, *begun.warnings)
-            inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
+            inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, work, warnings)
         if page.is_drawn:
             # The user can read this while the compaction is tried.
             show(page, inspected)
@@ -226,6 +231,7 @@ def examine(
     known: ModelFacts,
     counted: Counted,
     entry_ids: Sequence[str],
+    work: Work,
     warnings: Sequence[str],
 ) -> Inspected:
     """Return everything to show except what a compaction now would do. O(messages).
@@ -264,6 +270,7 @@ def examine(
         pricing=pricing,
         all_places=counted.places,
         places=dict(zip(entry_ids, live_places, strict=True)),
+        work=work,
         warnings=tuple(warnings),
     )
 

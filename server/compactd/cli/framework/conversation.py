@@ -19,6 +19,10 @@ class LoadedConversation(Struct, frozen=True, kw_only=True):
     model: str | None
     messages: tuple[MessageLine, ...]
     """All messages, oldest first, without a leading system prompt."""
+    entry_ids: tuple[str, ...]
+    """The entry id of each of `messages`: those of a compactd journal, otherwise e1, e2, … as in an
+    import.
+    """
     live: tuple[MessageLine, ...]
     """The messages that are still in the context: those from the last summary on. For a compactd journal, the
     view.

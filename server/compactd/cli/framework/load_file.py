@@ -151,6 +151,7 @@ def load_session(path: Path, data: bytes, file: SessionFile) -> LoadedConversati
         title=file.title,
         model=file.model,
         messages=lines,
+        entry_ids=tuple(f"e{number}" for number in range(1, len(lines) + 1)),
         live=tuple(lines[place] for place in live),
         live_numbers=tuple(place + 1 for place in live),
         system_prompt=prompt,

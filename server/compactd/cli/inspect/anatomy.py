@@ -248,7 +248,7 @@ def call_subject(call: ToolCall, working_dir: str | None) -> str:
     if not is_search(call.name):
         paths = paths_in(arguments)
         if paths:
-            return _relative_path(paths[0], working_dir)
+            return relative_path(paths[0], working_dir)
     for name in TARGETS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
@@ -256,7 +256,7 @@ def call_subject(call: ToolCall, working_dir: str | None) -> str:
     return next((value[: 2 * WHAT_CHARS] for value in arguments.values() if isinstance(value, str)), "")
 
 
-def _relative_path(path: str, working_dir: str | None) -> str:
+def relative_path(path: str, working_dir: str | None) -> str:
     """Return `path` relative to the conversation's folder, or unchanged if it is not in that folder."""
     if working_dir and path.startswith(working_dir.rstrip("/") + "/"):
         return path[len(working_dir.rstrip("/")) + 1 :]

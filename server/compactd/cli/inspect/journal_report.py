@@ -44,6 +44,7 @@ def with_journal(conversation: LoadedConversation, data: bytes) -> LoadedConvers
     return replace(
         conversation,
         messages=tuple(_line(item.message, item.source, reports.get(item.entry_id)) for item in originals),
+        entry_ids=tuple(item.entry_id for item in originals),
         live=tuple(
             _line(item.message, item.source, reports[item.entry_id] if item.entry_id in now else None)
             for item in items

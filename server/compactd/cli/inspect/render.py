@@ -18,9 +18,11 @@ from compactd.cli.inspect.bar import WHOLE_BAR, Gauge, bar, legend_of
 from compactd.cli.inspect.context import RequestBreakdown
 from compactd.cli.inspect.cost import Cost
 from compactd.cli.inspect.growth import MIN_GROWTH_POINTS, Forecast, Growth, sparkline, thin
+from compactd.cli.inspect.work import show_work
 from compactd.core.budget.recorded_window import CLAUDE_CODE_BUFFER
 from compactd.core.models.registry import Pricing
 from compactd.protocol.messages import CompactionResult
+from compactd.protocol.work import Work
 
 POINTS = 48
 """The most bars of the line that shows the growth in a terminal."""
@@ -70,6 +72,8 @@ class Inspected(Struct, frozen=True, kw_only=True):
     """The place (number and turn) of each message in the context, by entry id."""
     all_places: tuple[MessagePlace, ...]
     """The place (number and turn) of each message of the file, oldest first."""
+    work: Work
+    """The state of the work after all messages of the file."""
     warnings: tuple[str, ...]
 
 
@@ -100,6 +104,7 @@ def context_facts(seen: Inspected) -> dict[str, object]:
             "source": known.state.budget["threshold"].source,
             "forecast": seen.forecast,
         },
+        "work": seen.work,
         "cost": seen.cost,
         "parts": seen.gauge.parts,
         "largest": seen.anatomy.largest[:MAX_NAMED_ENTRIES],
@@ -119,11 +124,13 @@ def context_facts(seen: Inspected) -> dict[str, object]:
 
 
 def show(page: Page, seen: Inspected) -> None:
-    """Print the gauge, the figures, the largest entries and the growth."""
+    """Print the gauge, the figures, the state of the work, the largest entries and the growth."""
     if page.is_drawn:
         _bar(page, seen)
     _figures(page, seen)
     page.line()
+    conversation = seen.conversation
+    show_work(page, seen.work, format=conversation.format, working_dir=conversation.working_dir)
     _largest(page, seen.anatomy.largest[:MAX_NAMED_ENTRIES])
     page.line()
     _growth(page, seen.growth)

@@ -90,6 +90,13 @@ await drive("day", async (open) => {
   saw("originals behind it", await again.locator(".tree .row.original").count());
   await bench.shot("7-summary");
 
+  // Where the work stands; a line opens its message.
+  await again.locator(".work summary").click();
+  saw("work", await again.locator(".work dd").allInnerTexts());
+  await again.locator(".work button").first().click();
+  await until("the message of the line", async () => (await again.locator(".detail h2").innerText()).startsWith("e1 "));
+  await again.locator(".work summary").click();
+
   // By keys alone: to the first original, and read it.
   await again.locator(".tree").focus();
   await bench.page.keyboard.press("Home");

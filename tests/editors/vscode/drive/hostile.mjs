@@ -27,6 +27,9 @@ await drive("hostile", async (open) => {
   for (const row of await context.locator(".tree .row").all()) await row.click();
   await until("the last entry", async () => (await context.locator(".detail h2").allInnerTexts())[0]?.startsWith("e4 "));
   saw("entry", await context.locator(".detail pre").innerText());
+  // It stays open for the accessibility checker.
+  await context.locator(".work summary").click();
+  saw("work", await context.locator(".work dd").allInnerTexts());
   await bench.shot("1-context");
   const foreign = (frame) => frame.evaluate(() => ({
     ran: window.ran ?? [],

@@ -29,7 +29,7 @@ def test_the_demo_shows_the_whole_of_the_main_job() -> None:
         "✓ Compacted ",
         "## Goal",
         "## Constraints & Preferences",
-        "## Key Decisions",
+        "### Done",
         "<modified-files>",
         "not in the context; session/expand returns it",
         "as before: True",

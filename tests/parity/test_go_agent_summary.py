@@ -160,7 +160,7 @@ def test_in_a_turn_that_alone_exceeds_keep_the_cut_lands_at_an_assistants_or_a_c
 def test_history_and_partial_turn_are_summarised_separately_and_merged(
     daemon: Daemon, server: Loopback
 ) -> None:
-    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(2)]
+    answers = [SUMMARY.replace("The slow function", f"Slow function {number}") for number in range(2)]
     server.play(*[Answer(text=answer) for answer in answers])
     session = session_of(daemon, settings=MODELLED)
     append(daemon, session, *long_turn(bash=False))
@@ -174,8 +174,8 @@ def test_history_and_partial_turn_are_summarised_separately_and_merged(
         next(number for number, one in enumerate(sent) if word in one) for word in ("HISTORY", "BEGINNING")
     )
     before, _, after = done["summary"].partition("## Turn Context (split turn)")
-    assert f"Run benchmark {history}." in before
-    assert f"Run benchmark {partial}." in after, "both, in one message, each in its place"
+    assert f"Slow function {history} is" in before
+    assert f"Slow function {partial} is" in after, "both, in one message, each in its place"
     assert len([m for m in view(daemon, session) if m.get("meta")]) == 1
 
 

@@ -118,7 +118,7 @@ def test_history_and_task_are_asked_for_at_once_where_the_cut_lands_in_a_task(
 ) -> None:
     # The server answers either only while both are open: one after the other would never end.
     both = asyncio.Barrier(2)
-    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(2)]
+    answers = [SUMMARY.replace("The slow function", f"Slow function {number}") for number in range(2)]
     server.play(*[Together(Answer(text=answer), both) for answer in answers])
     session = session_of(daemon, settings={**MODELLED, "summary_deadline_s": 20})
     append(daemon, session, *loop())
@@ -133,8 +133,8 @@ def test_history_and_task_are_asked_for_at_once_where_the_cut_lands_in_a_task(
         next(number for number, one in enumerate(sent) if word in one) for word in ("HISTORY", "BEGINNING")
     )
     before, _, after = done["summary"].partition("## Turn Context (split turn)")
-    assert f"Run benchmark {history}." in before
-    assert f"Run benchmark {task}." in after
+    assert f"Slow function {history} is" in before
+    assert f"Slow function {task} is" in after
 
 
 def test_files_come_from_the_clients_tracker_and_from_any_tools_arguments(daemon: Daemon) -> None:

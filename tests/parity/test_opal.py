@@ -320,7 +320,7 @@ def test_a_cut_turn_gets_its_own_summary_from_a_prefix_of_5_messages_on(
 def test_history_and_turn_prefix_are_summarised_each_by_a_request_of_its_own(
     daemon: Daemon, server: Loopback, profile: str, prefix: int, asked: int
 ) -> None:
-    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(asked)]
+    answers = [SUMMARY.replace("The slow function", f"Slow function {number}") for number in range(asked)]
     server.play(*[Answer(text=answer) for answer in answers])
     session = started(daemon, profile, 100_000, settings={"model": MODEL})
     append(daemon, session, *long_turn(prefix))
@@ -344,8 +344,8 @@ def test_history_and_turn_prefix_are_summarised_each_by_a_request_of_its_own(
         assert missing(task_of(prompt), SUMMARISES) == []
         assert missing(task_of(prompt), PREFIX) == ([] if "BEGINNING" in prompt else list(PREFIX))
     before, _, after = done["summary"].partition("## Turn Context (split turn)")
-    assert f"Run benchmark {sent.index(history)}." in before
-    assert f"Run benchmark {sent.index(beginning)}." in after
+    assert f"Slow function {sent.index(history)} is" in before
+    assert f"Slow function {sent.index(beginning)} is" in after
     assert said(view(daemon, session)[0]) == done["summary"], "both are one message"
 
 

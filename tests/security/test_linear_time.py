@@ -21,6 +21,7 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import spans
 from compactd.core.constraints.constraints import limits_in
+from compactd.core.extract.earlier import read_sections
 from compactd.core.extract.extract import ExtractSource
 from compactd.core.extract.recent_files import last_files
 from compactd.core.history.entries import Appended, Compacted, Item
@@ -33,13 +34,23 @@ from compactd.core.redaction.redaction import Codec, redact
 from compactd.core.summary.answers import clean_answer
 from compactd.core.summary.compaction import SummaryInput, compact
 from compactd.core.text.atoms import atoms, commands, sentences
+from compactd.core.work.state import WorkReader
 from compactd.formats.agents import claude_code, openhands, openhands_v1
 from compactd.formats.files.detect import read
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.models.providers.secret import Secret, blot_keys
 from compactd.protocol.errors import CompactdError
-from compactd.protocol.messages import Block, CompactionResult, Message, Role, Text, ToolCall, ToolResult
+from compactd.protocol.messages import (
+    Block,
+    CompactionResult,
+    Message,
+    Meta,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from compactd.session.search import search
 from tests.support.client import Daemon
 from tests.support.dialogue import drive, inputs_of, view_of
@@ -77,6 +88,15 @@ ASKED = item(1, "user", Text(text="Mend the loader."))
 
 def recorded(*items: Item) -> None:
     source = ExtractSource(items, (), request=None, budget_tokens=2000)
+    source.record(2000, lambda text: len(text) // 4 + 1)
+
+
+def summarised(text: str) -> None:
+    summary = Message(role="user", content=(Text(text=text),), meta=Meta(type="compaction_summary"))
+    items = (Item(entry_id="e1", body=summary, tokens=9), item(2, "user", Text(text="Mend the loader.")))
+    source = ExtractSource(
+        items, (), request=None, budget_tokens=2000, work=WorkReader().state(), earlier=items[:1]
+    )
     source.record(2000, lambda text: len(text) // 4 + 1)
 
 
@@ -127,6 +147,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "commands": lambda text: list(commands(text)),
     "sentences": sentences,
     "a model's summary": clean_answer,
+    "an earlier summary": read_sections,
 }
 """All functions that read foreign texts, with each of their patterns."""
 
@@ -137,6 +158,7 @@ RECORDS: dict[str, Callable[[str], object]] = {
     "a tool's": lambda text: recorded(
         ASKED, item(2, "assistant", call("ls")), item(3, "tool", ToolResult(call_id="t", content=text))
     ),
+    "an earlier summary's": summarised,
 }
 
 

@@ -948,7 +948,7 @@ export interface ExpandResult {
 export interface Original {
   /** Id of the entry, as in `session/history`. */
   entry_id: string;
-  /** The message, byte for byte as it was appended. */
+  /** The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains. */
   message: Json;
   /** The estimated tokens that it would take in the context. */
   tokens: number | null;

@@ -48,6 +48,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
     return Inputs(
         view=state.view(),
         originals=tuple(state.path_items()),
+        earlier=state.earlier_summaries(),
         fixed=Fixed(*state.fixed),
         settings=session.resolved.settings,
         standing=in_estimates(session.budget_status(), scale_of(state, session.counter)),

@@ -388,7 +388,8 @@ class Original(Wire, frozen=True, kw_only=True):
     entry_id: str
     """Id of the entry, as in `session/history`."""
     message: Raw
-    """The message, byte for byte as it was appended."""
+    """The message, byte for byte as it was appended. If it is the summary with which an imported file began,
+    the message that the context contains."""
     tokens: int | None = None
     """The estimated tokens that it would take in the context."""
     quoted: str | UnsetType = UNSET

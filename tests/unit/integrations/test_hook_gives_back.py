@@ -90,6 +90,29 @@ def test_it_comes_again_after_the_next_compaction_with_the_words_of_the_first_st
     assert "src/ledger/totals_view.py" in answer.text
 
 
+def test_what_an_earlier_summary_says_is_no_state_of_the_work(agent: Agent) -> None:
+    before = (
+        f"{SUMMARY}\n## Constraints\n- Never rename src/ledger/old_release.py\n"
+        "## Next Steps\n- Publish src/ledger/old_release.py\n"
+        "## Errors\n- src/ledger/old_release.py did not compile because of KeyError\n"
+    )
+    compacted(agent, before).prompt()
+    for n in range(2):
+        agent.session.say(Turn("assistant", f"Step {n}: src/ledger/old_release.py reads ledger_totals_view."))
+    agent.before()
+    agent.session.compact("Another summary.")
+
+    text = agent.prompt().text
+
+    state = text[: text.index("## Used again")]
+    assert "src/ledger/old_release.py" in text
+    assert "Never rename" not in state
+    assert "Publish" not in state
+    assert "did not compile" not in state
+    marked = [line for line in text.splitlines() if "Publish" in line or "Never rename" in line]
+    assert [line for line in marked if "(tool) " not in line] == []
+
+
 def test_nothing_is_said_without_a_compaction(agent: Agent) -> None:
     said = [agent.start().text, agent.prompt().text]
     agent.session.say(*past())

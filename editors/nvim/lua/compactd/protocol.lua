@@ -543,7 +543,7 @@
 --- A message as it was appended.
 ---@class compactd.Original
 ---@field entry_id string Id of the entry, as in `session/history`.
----@field message any The message, byte for byte as it was appended.
+---@field message any The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains.
 ---@field tokens integer|nil The estimated tokens that it would take in the context.
 ---@field quoted? string The text of the message, for a model to read. Each line that neither the user nor the assistant wrote begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference or a tag, so that it does not work as one. Only if it was asked for.
 

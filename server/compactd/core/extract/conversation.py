@@ -18,7 +18,7 @@ from compactd.core.extract.features import Lexicon
 from compactd.core.extract.line_roles import HEADER, RESULT, TODO
 from compactd.core.extract.lines import CallInfo, Unit, without_directory
 from compactd.core.extract.reuse_model import PlacedPart, Scene
-from compactd.core.history.entries import Item, number_of
+from compactd.core.history.entries import EntryId, Item, number_of
 from compactd.core.text.atoms import atoms
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
@@ -74,9 +74,16 @@ class Conversation:
     summary can quote. A *group* is a call with its result, or the text of one message."""
 
     def __init__(
-        self, order: list[tuple[Item, bool]], facts: list[Facts], request: Item | None, lexicon: Lexicon
+        self,
+        order: list[tuple[Item, bool]],
+        facts: list[Facts],
+        request: Item | None,
+        lexicon: Lexicon,
+        unquoted: Collection[EntryId] = (),
     ) -> None:
+        """`unquoted` are removed messages of which no line may be quoted."""
         self.order = order
+        self._unquoted = unquoted
         self._facts = facts
         self._lexicon = lexicon
         self.demands = NO_CONSTRAINTS
@@ -305,7 +312,8 @@ class Conversation:
                 changes = call_of.changes and not is_result
                 self._told.append(PlacedPart(index, part, role, call_of.files, changes))
             self.kept.append(not removed)
-            if removed and role != TODO and part.call_id not in self._plan_calls:
+            is_quotable = removed and self.order[index][0].entry_id not in self._unquoted
+            if is_quotable and role != TODO and part.call_id not in self._plan_calls:
                 group = self._group(index, role, part.call_id)
                 if call_of is not None and call_of.changes:
                     self.changing.add(group)

@@ -17,6 +17,7 @@ from typing import Final
 
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints
 from compactd.core.extract.conversation import Conversation, conversation_order
+from compactd.core.extract.earlier import read_earlier
 from compactd.core.extract.facts import FactCache, Facts
 from compactd.core.extract.greedy_cover import GreedyCover
 from compactd.core.extract.recent_files import working_directory
@@ -108,6 +109,7 @@ class ExtractSource:
         demands: Constraints = NO_CONSTRAINTS,
         work: WorkState | None = None,
         known: str = "",
+        earlier: Sequence[Item] = (),
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Analyse and score the conversation.
@@ -117,7 +119,9 @@ class ExtractSource:
         are not quoted again. `request` is the newest user request. `budget_tokens` is the most likely size of
         the summary. `demands` are the user's constraints. Those that still apply are included word for word;
         those that a newer one contradicts are not quoted. `work` is the state of the work after all messages;
-        the summary tells it, except what the text `known` says too. `pause` is called every few milliseconds
+        the summary tells it, except what the text `known` says too. `earlier`
+        are summaries of messages that are not in the conversation; the story contains what they say, and
+        their lines are not quoted. `pause` is called every few milliseconds
         while units are picked. O(size of the messages) the first time, then O(their features).
         """
         cache = cache if cache is not None else FactCache()
@@ -126,7 +130,8 @@ class ExtractSource:
         self._ledger = ledger_of(
             one.files if gone else reported_use(item) for one, (item, gone) in zip(facts, order, strict=True)
         )
-        self._conversation = Conversation(order, facts, request, cache.lexicon)
+        unquoted = frozenset(item.entry_id for item in earlier) if work is not None else frozenset[str]()
+        self._conversation = Conversation(order, facts, request, cache.lexicon, unquoted)
         self._conversation.demands = demands
         self._conversation.leave_out(directory, told=bool(working_dir))
         statistics = Statistics(self._conversation.scene)
@@ -143,6 +148,7 @@ class ExtractSource:
                 places={item.entry_id: n for n, (item, _) in enumerate(order)},
                 kept=frozenset(item.entry_id for item in kept if item.kind == "message"),
                 stated=demands.sentences,
+                earlier=[(item.entry_id, read_earlier(item)) for item in earlier],
             )
         self._known = known
         shown = [one.text for one in demands.in_force] + self._story(budget_tokens, _estimate).lines

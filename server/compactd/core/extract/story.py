@@ -15,6 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.constraints.replaced import gives_value
+from compactd.core.extract.earlier import MAX_ITEMS, Earlier
+from compactd.core.extract.earlier_items import SUMMARY_MARK, earlier_lines
 from compactd.core.extract.lines import without_line_number
 from compactd.core.history.entries import EntryId
 from compactd.core.text.quoting import neutralise, quote_line
@@ -70,9 +72,14 @@ SHARES: Final = {
     "checks": 0.08,
     "changes": 0.14,
     "decisions": 0.14,
+    "earlier": 0.30,
 }
-"""The largest share of the room that each kind of item gets, in the order in which the kinds are served."""
-FULL: Final = sum(SHARES.values())
+"""The largest share of the room that each kind of item gets, in the order in which the kinds are served. If
+there is an earlier summary, its share is kept free for it."""
+EARLIER: Final = "earlier"
+FULL: Final = sum(SHARES.values()) - SHARES[EARLIER]
+SAME_ITEM: Final = 0.7
+"""An item of an earlier summary repeats another item that has this share of its words."""
 STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
 """The kinds of items that say where the work stands."""
 
@@ -126,11 +133,14 @@ class StoryTeller:
         places: Mapping[EntryId, int],
         kept: Collection[EntryId],
         stated: Collection[str] = (),
+        earlier: Sequence[tuple[EntryId, Earlier]] = (),
     ) -> None:
         """`show` shortens the paths in a text; `name` returns a short name of a file. `value` says what the
         names and words in a line are worth. `places` has the index of each message in the conversation.
         `kept` are the messages that stay in the view word for word; what only they say is not told. `stated`
-        are sentences of the user that stand elsewhere in the summary."""
+        are sentences of the user that stand elsewhere in the summary. `earlier` are summaries of messages
+        that are not in the conversation, with their entries."""
+        self._earlier = earlier
         self._state, self._show, self._name, self._value = state, show, name, value
         self._places, self._kept, self._stated = places, kept, frozenset(stated)
         self._said = [
@@ -155,6 +165,7 @@ class StoryTeller:
         are left out, and items of other `kinds`. O(state of the work)."""
         if room <= 0:
             return NO_STORY
+        kinds = frozenset(kinds) if self._earlier else frozenset(kinds) - {EARLIER}
         told = _Room(room, count, frozenset(words_in(known)), kinds)
         asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
         told.fill("now", self._now())
@@ -171,9 +182,11 @@ class StoryTeller:
         told.fill("checks", self._checks())
         told.fill("changes", self._changes(told))
         told.fill("decisions", self._decisions(told.text))
+        told.fill(EARLIER, self._summarised(told))
         is_told = {place for section, place in told.places if section in (DONE, GOAL)}
         rest = [turn for turn in self._by_value(asked[1:-1]) if self._place(turn.entry_id) not in is_told]
         told.fill("requests", self._requests(rest, ITEM_CHARS, DONE), is_last=True)
+        told.fill(EARLIER, self._summarised(told), is_last=True)
         return told.story()
 
     # --- what is wanted and what comes next -----------------------------------------------------------
@@ -392,6 +405,26 @@ class StoryTeller:
             was = f" (was: {self._show(one.was)})" if one.was else ""
             yield Item(DECISIONS, 0, self._place(one.entry_id), _bullet(f"{text}{was}", one.entry_id))
 
+    # --- what an earlier summary says -----------------------------------------------------------------
+
+    def _summarised(self, told: _Room) -> Iterator[Item]:
+        """Yield what earlier summaries say, after what the messages say, and without repeating it."""
+        said = [
+            words for lines in (*told.items, *([one] for one in self._stated)) if (words := _words(lines))
+        ]
+        place = len(self._places)
+        most = told.chars(EARLIER, most=None)
+        for entry_id, earlier in reversed(self._earlier):
+            for section, n, line in earlier_lines(
+                entry_id, earlier, most, condense=self._condensed, value=self._value
+            ):
+                words = _words([line.replace(SUMMARY_MARK, "")])
+                if not any(len(words & other) >= SAME_ITEM * len(words) for other in said):
+                    yield Item(section, 9, place + n, [line])
+                    if told.is_added:
+                        said.append(words)
+            place += MAX_ITEMS
+
     # --- help -----------------------------------------------------------------------------------------
 
     def _place(self, entry_id: EntryId | None) -> int:
@@ -409,8 +442,13 @@ class _Room:
     ) -> None:
         self._all = self._left = room
         self._count, self._known = count, known
-        total = sum(share for kind, share in SHARES.items() if kind in kinds)
+        total = sum(share for kind, share in SHARES.items() if kind in kinds and kind != EARLIER) or FULL
         self._shares = {kind: min(1.0, SHARES[kind] * FULL / total) for kind in kinds}
+        self._reserved = 0
+        """What is kept free for earlier summaries."""
+        if EARLIER in kinds:
+            self._shares[EARLIER] = SHARES[EARLIER]
+            self._reserved = int(room * SHARES[EARLIER])
         self._items: list[Item] = []
         self._lines: list[str] = []
         self.places: set[tuple[str, int]] = set()
@@ -418,6 +456,11 @@ class _Room:
         self.is_added = False
         """Whether there was room for the newest item. The caller may then stop, or offer a shorter
         one."""
+
+    @property
+    def items(self) -> list[Sequence[str]]:
+        """The lines of each item so far."""
+        return [item.lines for item in self._items]
 
     @property
     def text(self) -> str:
@@ -430,7 +473,10 @@ class _Room:
         self.is_added = False
         if kind not in self._shares:
             return
-        most = self._left if is_last else min(self._left, int(self._all * self._shares[kind]))
+        if kind == EARLIER:
+            self._reserved = 0
+        left = self._left - self._reserved
+        most = left if is_last else min(left, int(self._all * self._shares[kind]))
         for item in items:
             if self._known and is_known(item.lines, self._known):
                 continue
@@ -446,7 +492,8 @@ class _Room:
     def chars(self, kind: str, parts: int = 1, most: int | None = ITEM_CHARS) -> int:
         """Return how many characters one of so many items of this kind may have."""
         chars = SAFE_SHARE * len(SAMPLE) / self._count(SAMPLE)
-        room = min(self._left, self._all * self._shares.get(kind, 0.0)) * chars / parts
+        left = self._left - (0 if kind == EARLIER else self._reserved)
+        room = min(left, self._all * self._shares.get(kind, 0.0)) * chars / parts
         return max(MIN_ITEM_CHARS, int(room) if most is None else min(most, int(room)))
 
     def story(self) -> StoryText:
@@ -469,6 +516,10 @@ def is_known(lines: Sequence[str], known: frozenset[str]) -> bool:
     """Return whether most words of an item are among `known`. References do not count."""
     words = set(words_in(_REFERENCE.sub("", "\n".join(lines))))
     return len(words & known) >= KNOWN_SHARE * len(words)
+
+
+def _words(lines: Sequence[str]) -> frozenset[str]:
+    return frozenset(words_in(_REFERENCE.sub("", "\n".join(lines))))
 
 
 def _bullet(text: str, entry_id: EntryId | None = None) -> list[str]:

@@ -36,6 +36,7 @@ from compactd.core.history.entries import (
     Unqueued,
     UsageReported,
     View,
+    summary_message,
 )
 from compactd.core.history.lazy_message import Decode, LazyMessage
 from compactd.core.history.titles import title_of
@@ -202,6 +203,17 @@ class SessionState:
     def compactions(self) -> tuple[Compacted, ...]:
         """Return the compactions that are in force (not undone, on the current branch), oldest first."""
         return tuple(step for step in self.in_force.steps if isinstance(step, Compacted))
+
+    def earlier_summaries(self) -> tuple[Item, ...]:
+        """Return the summaries in force that no message precedes: those with which an imported file began.
+        O(compactions)."""
+        first = next((i for i in self.path if i in self.originals), None)
+        before = frozenset(self.path[: self.path.index(first)] if first is not None else self.path)
+        return tuple(
+            Item(entry_id=step.id, body=summary_message(step), tokens=step.summary_tokens, kind="summary")
+            for step in self.compactions()
+            if step.id in before
+        )
 
     def path_items(self, start: int = 0) -> list[Item]:
         """Return the original messages of the path from index `start` on, compacted or not. O(path from

@@ -75,6 +75,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Every message of the session's current branch as it was appended, oldest first, compacted or not. The
     user's constraints are searched in these. Summaries are made from these, so that repeated compactions lose
     nothing."""
+    earlier: tuple[Item, ...] = ()
+    """Summaries by another program of messages that the session does not contain."""
     fixed: Fixed
     settings: Settings
     standing: BudgetStatus

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from compactd.core.constraints.constraints import Constraints
 from compactd.core.extract.conversation import conversation_order
+from compactd.core.extract.earlier import earlier_summaries
 from compactd.core.extract.extract import AtomFacts, ExtractSource, learn_facts
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, with_stub
@@ -103,6 +104,14 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
         return None if self.plan.merged is None else self.plan.inputs.view.items[0]
 
     @cached_property
+    def earlier(self) -> tuple[Item, ...]:
+        """The removed summaries of messages that are not in the conversation: those with which it begins. Any
+        other summary says nothing new, because its originals are there. O(summaries)."""
+        inputs, stays = self.plan.inputs, {item.entry_id for item in self.stays}
+        found = (*inputs.earlier, *earlier_summaries(inputs.originals))
+        return tuple(item for item in found if item.entry_id not in stays)
+
+    @cached_property
     def files(self) -> FileLedger:
         """The files that the removed messages use, that an earlier summary lists, and that the client
         reported with any message. The client's reports count for the whole session (docs/specs.md,
@@ -140,6 +149,7 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
             cache=self.facts,
             demands=self.demands,
             work=self.work,
+            earlier=self.earlier,
             pause=self.pause,
         )
 

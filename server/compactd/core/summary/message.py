@@ -28,16 +28,39 @@ def add_under_heading(text: str, lines: str, heading: str, end: str = "") -> str
     A section ends at the next heading of the same or a higher level, at the file lists, and, if `end` is not
     empty, at a line that begins with `end`. O(text).
     """
-    said, words = text.splitlines(), heading_of(heading)
+    said = text.splitlines()
+    place = _section_place(said, heading, end)
+    if place is None:
+        return before_files(text, f"{heading}\n{lines}")
+    start, stop = place
+    section = [line for line in said[start:stop] if line.strip() and line.strip() != NONE]
+    rest = said[stop:]
+    return "\n".join([*said[:start], *section, lines, *(["", *rest] if rest else [])])
+
+
+def replace_under_heading(text: str, lines: str, heading: str) -> str | None:
+    """Return `text` with `lines` as the content of its section `heading`; None if it has no such section.
+    O(text)."""
+    said = text.splitlines()
+    place = _section_place(said, heading)
+    if place is None:
+        return None
+    start, stop = place
+    rest = said[stop:]
+    return "\n".join([*said[:start], lines, *(["", *rest] if rest else [])])
+
+
+def _section_place(said: Sequence[str], heading: str, end: str = "") -> tuple[int, int] | None:
+    """Return where the content of a section begins and ends, as line numbers; None if there is no such
+    section."""
+    words = heading_of(heading)
     closing = ("## ", "### ") if heading.startswith("### ") else ("## ",)
     closing += ("<read-files>", "<modified-files>", *((end,) if end else ()))
     start = next((at for at, line in enumerate(said) if heading_of(line) == words), None)
     if start is None:
-        return before_files(text, f"{heading}\n{lines}")
+        return None
     stop = next((at for at in range(start + 1, len(said)) if said[at].startswith(closing)), len(said))
-    section = [line for line in said[start + 1 : stop] if line.strip() and line.strip() != NONE]
-    rest = said[stop:]
-    return "\n".join([*said[: start + 1], *section, lines, *(["", *rest] if rest else [])])
+    return start + 1, stop
 
 
 def files_within(

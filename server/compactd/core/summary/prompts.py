@@ -25,7 +25,8 @@ class Prompts(Struct, frozen=True, kw_only=True):
     update: str
     """The request to merge `<previous-summary>` and a conversation into one summary."""
     prefix: str
-    """The request for a summary of the beginning of a turn whose end is kept. It asks for no headings."""
+    """The request for a summary of the beginning of a turn whose end is kept. It asks for headings only of
+    what is under way and what comes next."""
     headings: tuple[str, ...] = ()
     """The headings that a summary must have, in order, without `#`; empty for free text."""
     placeholders: tuple[str, ...] = ()
@@ -95,7 +96,8 @@ it. Merge both into one summary: do not summarise the summary.
 PREFIX = f"""The conversation above is the beginning of a turn that is still in progress. What follows it
 stays word for word and is not shown here. Write, as short bullet points, what is needed to understand the
 rest: what the user asked for in this turn, what was attempted and how it came out, and the intermediate
-results that later steps build on.
+results that later steps build on. If work is under way, say so last, under the heading "### In Progress"; if
+something has to be done next, under "## Next Steps".
 
 {RULES}"""
 

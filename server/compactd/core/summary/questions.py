@@ -28,6 +28,7 @@ from compactd.core.summary.answers import (
     summary_in,
     without_rules,
 )
+from compactd.core.summary.newer_state import reconcile
 from compactd.core.summary.prompts import PROMPTS, RULES, Prompts, continuation_prompt, write
 from compactd.core.summary.transcript import chunks, conversation, paragraphs
 from compactd.core.summary.turn_prefix import HEADING
@@ -120,9 +121,11 @@ def summarise(
     ends, usage = yield from _run_together(threads)
     why = next((why for _, why in ends if why), "")
     texts = [text for text, _ in ends]
-    if prefix:
-        texts[-1] = f"{HEADING}\n{_demote_headings(texts[-1])}"
-    return WrittenSummary(text="" if why else "\n\n".join(texts), why=why, usage=usage)
+    if prefix and not why:
+        if len(texts) > 1:
+            texts = list(reconcile(*texts))
+        texts[-1] = f"{HEADING}\n{_demote_headings(texts[-1])}" if texts[-1] else ""
+    return WrittenSummary(text="" if why else "\n\n".join(filter(None, texts)), why=why, usage=usage)
 
 
 def previous_summary(message_text: str, lead: str, end: str) -> str:

@@ -20,6 +20,7 @@ from compactd.core.models.lookup import Lookup, Tried
 from compactd.core.models.observed import LASTS_S, Observed, doubt_of
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Status
@@ -304,6 +305,7 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
     Raises `InvalidParams` for an id that is not in this session, or if both or neither kind of id is given.
     """
     state = session.state
+    summaries = {item.entry_id: item for item in state.earlier_summaries()}
     if (params.compaction_id is None) == (params.entry_ids is None):
         raise InvalidParams("give either `compaction_id` or `entry_ids`", "$.entry_ids")
     if params.compaction_id is not None:
@@ -315,17 +317,17 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
     else:
         ids = params.entry_ids or ()
         for index, entry_id in enumerate(ids):
-            if entry_id not in state.originals:
+            if entry_id not in state.originals and entry_id not in summaries:
                 raise InvalidParams(f"{entry_id!r} is not a message of this session", f"$.entry_ids[{index}]")
+    items = [state.originals.get(entry_id) or summaries[entry_id] for entry_id in ids]
     return wire.ExpandResult(
         entries=tuple(
             wire.Original(
-                entry_id=entry_id,
-                message=item.source,
+                entry_id=item.entry_id,
+                message=item.source or Raw(encode_message(item.message)),
                 tokens=item.tokens,
                 quoted=quote_stretches(message_stretches(item.message)) if params.quoted else UNSET,
             )
-            for entry_id in ids
-            if (item := state.originals[entry_id]).source is not None
+            for item in items
         )
     )

@@ -91,6 +91,19 @@ def test_undo_brings_the_first_view_back_and_later_messages_stay() -> None:
     assert state.in_force.last_undone is not None
 
 
+def test_only_summaries_that_no_message_precedes_are_earlier_ones() -> None:
+    state = linear(compacted(1, None, 2), said(2), said(3), compacted(4, "e3", 3), said(5))
+    assert [item.entry_id for item in state.earlier_summaries()] == ["e1"]
+    assert [item.message.content[0].text for item in state.earlier_summaries()] == ["summary 1"]
+
+    state.apply(Undone(at=0, target="e4", epoch=4))
+    assert [item.entry_id for item in state.earlier_summaries()] == ["e1"]
+
+    state.apply(Undone(at=0, target="e1", epoch=5))
+    assert state.earlier_summaries() == ()
+    assert linear(said(1), compacted(2, None, 2)).earlier_summaries() == ()
+
+
 def test_a_new_compaction_clears_redo() -> None:
     state = linear(said(1), said(2), compacted(3, "e2", 2), Undone(at=0, target="e3", epoch=3))
 

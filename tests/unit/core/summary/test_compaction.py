@@ -232,6 +232,49 @@ def test_a_split_turn_asks_for_two_summaries_at_once_and_merges_them_under_headi
     assert end.summary.index("## Goal") < end.summary.index(HEADING)
 
 
+def test_what_is_under_way_and_comes_next_is_told_once_by_the_newer_of_the_two_summaries() -> None:
+    history = (
+        GOOD.replace("## Progress\n(none)", "## Progress\n### In Progress\n- [ ] Read the loader.")
+        .replace("## Next Steps\n(none)", "## Next Steps\n1. Write the loader's tests.")
+        .replace("## Key Decisions\n(none)", "## Key Decisions\n- **dict.get**: it cannot fail.")
+    )
+    beginning = (
+        "- tried the cache\n\n### In Progress\n- The cache is being measured.\n\n"
+        "## Next Steps\n1. Publish the figures.\n"
+    )
+
+    _, end = run(
+        SPLIT,
+        [(ModelReply(text=history), ModelReply(text=beginning))],
+        replace(ASKED, keep_recent=100),
+    )
+
+    assert isinstance(end, Draft)
+    text = end.summary
+    assert "Read the loader" not in text
+    assert "Write the loader's tests" not in text
+    assert "**dict.get**: it cannot fail." in text
+    assert text.count("The cache is being measured.") == 1
+    assert text.count("Publish the figures.") == 1
+    assert text.index("Publish the figures.") < text.index(HEADING)
+    assert text.lower().count("in progress\n") == 1
+    assert text.endswith(f"{HEADING}\n- tried the cache")
+
+
+def test_what_the_newer_summary_does_not_say_stays_in_the_older_one() -> None:
+    history = GOOD.replace("## Next Steps\n(none)", "## Next Steps\n1. Write the loader's tests.")
+
+    _, end = run(
+        SPLIT,
+        [(ModelReply(text=history), ModelReply(text="- tried the cache\n## Next Steps\n(none)"))],
+        replace(ASKED, keep_recent=100),
+    )
+
+    assert isinstance(end, Draft)
+    assert "1. Write the loader's tests." in end.summary
+    assert end.summary.endswith(f"{HEADING}\n- tried the cache")
+
+
 def test_a_split_turn_without_history_has_the_prefix_alone() -> None:
     asked, end = run(
         "U90 A90 T90 A90 A90 A90 T90", [said("- tried the cache")], replace(ASKED, keep_recent=100)

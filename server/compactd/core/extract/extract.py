@@ -119,10 +119,9 @@ class ExtractSource:
         are not quoted again. `request` is the newest user request. `budget_tokens` is the most likely size of
         the summary. `demands` are the user's constraints. Those that still apply are included word for word;
         those that a newer one contradicts are not quoted. `work` is the state of the work after all messages;
-        the summary tells it, except what the text `known` says too. `earlier`
-        are summaries of messages that are not in the conversation; the story contains what they say, and
-        their lines are not quoted. `pause` is called every few milliseconds
-        while units are picked. O(size of the messages) the first time, then O(their features).
+        the summary tells it, except what the text `known` says too. `earlier` are summaries of messages that
+        are not in the conversation; the story contains what they say, and their lines are not quoted. `pause`
+        is called every few milliseconds while units are picked. O(size of the messages) the first time, then O(their features).
         """
         cache = cache if cache is not None else FactCache()
         order = conversation_order(removed, kept)

@@ -121,7 +121,8 @@ class ExtractSource:
         those that a newer one contradicts are not quoted. `work` is the state of the work after all messages;
         the summary tells it, except what the text `known` says too. `earlier` are summaries of messages that
         are not in the conversation; the story contains what they say, and their lines are not quoted. `pause`
-        is called every few milliseconds while units are picked. O(size of the messages) the first time, then O(their features).
+        is called every few milliseconds while units are picked. O(size of the messages) the first time, then
+        O(their features).
         """
         cache = cache if cache is not None else FactCache()
         order = conversation_order(removed, kept)

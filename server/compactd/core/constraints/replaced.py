@@ -3,9 +3,9 @@
 `The timeout is 30 s.` and later `The timeout is 45 s.`: a summary that has both does not say what holds. Two
 rules find such pairs, both without a model:
 
-- **Said again.** The sentences are the same, except for values behind the verb.
-- **Changed.** The newer sentence says that something changed (`now`, `moved to`, `no longer`), shares words
-  with the older one that few other statements have, and has a different value of the same sort.
+- **Said again.** The sentences are the same, except for values behind the verb, or up to `is` and a value.
+- **Changed.** The newer sentence says that something changed (`now`, `moved to`, `80 €, not 50 €`), shares
+  words with the older one that few other statements have, and has a different value of the same sort.
 
 Only statements take part: sentences that say how something is, and limits. A request such as `Now fix
 parser.py` replaces nothing. What is replaced stays in the journal.
@@ -42,7 +42,7 @@ _LABEL: Final = re.compile(r"\A[A-Z][A-Z _-]{1,30}:\s+")
 """Matches a label in capital letters: `NOTE: …`. It does not say what the statement is about."""
 _CHANGES: Final = re.compile(
     r"\b(?:now|from now on|as of|no longer|any ?more|instead|correction|new|latest|retired|update[ds]?"
-    r"|(?:re)?named|rebased|rotat(?:ed|ion)|switch(?:ed)?|moved?|chang(?:ed?|es)|replac(?:ed?|es)"
+    r"|(?:re)?named|becomes?|became|rebased|rotat(?:ed|ion)|switch(?:ed)?|moved?|chang(?:ed?|es)|replac(?:ed?|es)"
     r"|would rather)\b",
     re.IGNORECASE,
 )
@@ -58,6 +58,10 @@ _STATES: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches the verb, or the colon, of a sentence that says how something is."""
+_BEFORE_VALUE: Final = re.compile(r"\b(?:is|are|was|were|becomes?|became)(?: now)? *\Z")
+"""Matches the end of what says which value follows: `the budget is `."""
+_DENIES: Final = re.compile(r"\b(?:not|instead of|rather than|no longer) *\Z", re.IGNORECASE)
+"""Matches what stands before a value that does not hold any more."""
 _BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
 """Matches what may stand between the verb and a number that is a value."""
 _LIMITS: Final = re.compile(
@@ -73,7 +77,7 @@ _HUNDREDS: Final = "hundred|thousand|million"
 _UNITS: Final = r"dollars?|euros?|pounds?|usd|eur|gbp"
 _VALUE: Final = re.compile(
     r"(?P<address>\bhttps?://[^\s,;)]{1,200})"
-    rf"|(?P<money>[$€£]\s?\d[\d.,]*[kKmM]?\b|\b\d[\d.,]*\s?(?:{_UNITS})\b"
+    rf"|(?P<money>[$€£]\s?\d[\d.,]*[kKmM]?\b|\b\d[\d.,]*\s?(?:[$€£]|(?:{_UNITS})\b)"
     rf"|\b[a-z]{{2,12}}[ -](?:{_HUNDREDS})(?: [a-z]{{2,12}})?(?= (?:{_UNITS})\b))"
     rf"|(?P<date>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b"
     rf"|(?i:\b(?:{_MONTHS}) \d{{1,2}}\b"
@@ -96,7 +100,12 @@ class _Statement(Struct, frozen=True):
     stems: frozenset[str]
     """The beginnings of the words that are no values."""
     pattern: str | None
-    """The sentence with the sort in place of each value; None if a value stands before the verb."""
+    """The sentence with the sort in place of each value; None if a value stands before the verb, or if the
+    sentence sets a limit."""
+    subject: str | None
+    """What stands before the first value, if it ends with `is`, and the sort of the value."""
+    denied: frozenset[str]
+    """The values that the sentence says do not hold any more."""
     is_change: bool
     is_sure_change: bool
     """Whether it says so without any doubt (`_CHANGES_ALL`)."""
@@ -134,11 +143,13 @@ def find_replaced(
     for at, one in known.items():
         is_rule = only_limits or at in limits
         older: int | None = None
-        if one.pattern is not None and one.values:
-            older = by_pattern.get(one.pattern)
-            if older is not None and (known[older].values == one.values or messages[older] == messages[at]):
-                older = None
-            by_pattern[one.pattern] = at
+        for pattern in (one.pattern, one.subject) if one.values else ():
+            if pattern is not None:
+                before = by_pattern.get(pattern, at)
+                size = 1 if pattern == one.subject else len(one.values)
+                if known[before].values[:size] != one.values[:size] and messages[before] != messages[at]:
+                    older = before
+                by_pattern[pattern] = at
         if older is None and one.is_change:
             shared: dict[int, float] = {}
             for stem in sorted(one.stems):
@@ -177,6 +188,7 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
     if verb is None and not is_rule:
         return None
     values: list[tuple[str, str]] = []
+    denied: set[str] = set()
     rest: list[str] = []
     pattern: list[str] = []
     end = 0
@@ -185,6 +197,8 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         sort = found.lastgroup or ""
         values.append((sort, found[0].lower().strip('`"“”.,')))
         between = bare[end : found.start()]
+        if _DENIES.search(between) is not None:
+            denied.add(values[-1][1])
         rest.append(between)
         pattern += (between.lower(), sort)
         end = found.end()
@@ -199,11 +213,14 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         for word in _WORD.findall(part.lower())
         if word not in COMMON_WORDS and word not in _CUES and not _CHANGES.fullmatch(word)
     )
+    before = rest[0].lower()
     return _Statement(
         values=tuple(values),
+        subject=f"{before}\0{values[0][0]}" if values and stems and _BEFORE_VALUE.search(before) else None,
+        denied=frozenset(denied),
         stems=stems,
         pattern=" ".join("\0".join(pattern).split()) if is_behind and stems and not is_rule else None,
-        is_change=_CHANGES.search(bare) is not None,
+        is_change=bool(denied) or _CHANGES.search(bare) is not None,
         is_sure_change=_CHANGES_ALL.search(bare) is not None,
         is_limit=_LIMITS.search(bare) is not None,
     )
@@ -214,6 +231,8 @@ def _is_changed(older: _Statement, newer: _Statement, *, is_sure: bool) -> bool:
     common = older.stems & newer.stems
     share = len(common) / (min(len(older.stems), len(newer.stems)) or 1)
     sorts = set(_other_values(older, newer))
+    if not newer.denied.isdisjoint(text for _, text in older.values):
+        return True
     if not sorts:
         return newer.is_sure_change and not older.values and len(common) > 1 and share >= SAME_SHARE
     if not is_sure:

@@ -152,7 +152,7 @@ class StoryTeller:
             for one in turn.sentences
             if one in state.replaced
         }
-        """The older message of which a statement is replaced, by the newer message."""
+        """For each statement that replaces another, with its message: the message of the other."""
 
     def tell(
         self,
@@ -207,7 +207,8 @@ class StoryTeller:
                 under = GOAL if all(map(gives_value, sentences)) else section
                 lead = "" if under == GOAL else "The user: "
                 lines[0] = f"- [{turn.entry_id}] {lead}{lines[0].removeprefix('- ')}"
-                older = self._replaces.get(turn.entry_id or "")
+                pairs = ((one, turn.entry_id or "") for one in sentences)
+                older = next((self._replaces[pair] for pair in pairs if pair in self._replaces), None)
                 if older is not None:
                     lines[-1] += f" (replaces [{older}])"
                 yield Item(under, 0, self._place(turn.entry_id), _indented(lines))

@@ -154,8 +154,8 @@ class WorkState(Struct, frozen=True):
     """The message with the last push."""
     is_pushed: bool
     """Whether the last push was after the last commit."""
-    replaced: Mapping[str, EntryId]
-    """The user's statements that a newer one replaces, each with the message of the newer one."""
+    replaced: Mapping[str, tuple[str, EntryId]]
+    """The user's statements that a newer one replaces, each with the newer one and its message."""
 
 
 class WorkReader:
@@ -452,15 +452,15 @@ class WorkReader:
         del self._attempts[:-MAX_ATTEMPTS]
 
 
-def _replaced_in(turns: Sequence[Turn]) -> dict[str, EntryId]:
-    """Return the user's statements that a newer one replaces, with the message of the newer one."""
+def _replaced_in(turns: Sequence[Turn]) -> dict[str, tuple[str, EntryId]]:
+    """Return the user's statements that a newer one replaces, with the newer one and its message."""
     said = [(one, turn.entry_id) for turn in turns if turn.entry_id for one in turn.sentences]
     statements = [one for one, _ in said]
     limits = {at for at, one in enumerate(statements) if is_constraint(one)}
     found = find_replaced(statements, [entry_id for _, entry_id in said], limits=limits)
     still = {one: at for at, one in enumerate(statements)}
     # What was said again later is not replaced.
-    return {statements[old]: said[new][1] for old, new in found.items() if still[statements[old]] < new}
+    return {statements[old]: said[new] for old, new in found.items() if still[statements[old]] < new}
 
 
 def _on_one_line(text: str) -> str:

@@ -36,6 +36,9 @@ def test_a_message_replaces_nothing_that_it_says_itself() -> None:
         ("We work on branch fix/parser-12.", "We switched to branch fix/lexer-3."),
         ("The build number is kx-118.", "The build was renamed: it is kx-204 now."),
         ("Logs are in `/var/log/a`.", "Logs are in `/srv/log/b` now."),
+        ("The budget is 4,200 € for everything, food included.", "The budget is 3,600 € for the two of us."),
+        ("The budget is 4,200 € for everything.", "He pays his part, so the budget becomes 5,300 €."),
+        ("The maximum deposit stays 50 €.", "The board has met: the maximum deposit is 80 €, not 50 €."),
     ],
 )
 def test_a_statement_with_another_value_replaces_the_older(older: str, newer: str) -> None:

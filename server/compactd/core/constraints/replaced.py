@@ -61,7 +61,7 @@ _STATES: Final = re.compile(
 _BEFORE_VALUE: Final = re.compile(r"\b(?:is|are|was|were|becomes?|became)(?: now)? *\Z")
 """Matches the end of what says which value follows: `the budget is `."""
 _DENIES: Final = re.compile(r"\b(?:not|instead of|rather than|no longer) *\Z", re.IGNORECASE)
-"""Matches what stands before a value that does not hold any more."""
+"""Matches the words before a value that does not hold any more."""
 _BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
 """Matches what may stand between the verb and a number that is a value."""
 _LIMITS: Final = re.compile(
@@ -103,7 +103,7 @@ class _Statement(Struct, frozen=True):
     """The sentence with the sort in place of each value; None if a value stands before the verb, or if the
     sentence sets a limit."""
     subject: str | None
-    """What stands before the first value, if it ends with `is`, and the sort of the value."""
+    """The words before the first value, if they end with `is`, and the sort of the value."""
     denied: frozenset[str]
     """The values that the sentence says do not hold any more."""
     is_change: bool

@@ -55,6 +55,12 @@ class Context(Struct, frozen=True):
     system: str | None = None
 
 
+class CannotFit(Struct, frozen=True):
+    """The data of error 1008."""
+
+    least_target: int
+
+
 class Compaction(Struct, frozen=True):
     """The result of `session/compact`."""
 

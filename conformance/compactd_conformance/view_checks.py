@@ -146,7 +146,8 @@ it changes.
 @check(
     "newest-request-word-for-word",
     law="Law 6",
-    says="After any compaction, the next model request contains the user's newest request word for word.",
+    says="After any compaction, the next model request contains the user's newest request word for word, "
+    "unless it takes more than a third of `target_tokens`.",
     mend="In a compaction, keep the last user message that has text and is neither a tool result nor "
     "written by a program; pin it if necessary.",
 )
@@ -163,21 +164,46 @@ def newest_request(bench: Bench) -> None:
 
 
 @check(
+    "a-request-larger-than-the-target",
+    law="Law 6",
+    says="If the user's newest request alone is too large for `target_tokens`, the view contains it "
+    "condensed: with its role, its first and last words, and how to read the whole. The history keeps the "
+    "whole.",
+    mend="Shorten what was pasted into the request, keep what the user typed, and mark what is gone.",
+)
+def condensed_request(bench: Bench) -> None:
+    """Compact to a target that is smaller than the newest request. Expect the request condensed in the view,
+    and whole in the history."""
+    asked = f"Mend the loader.\n\n{text(3000)}\n\nThen tell me why."
+    talk = bench.talk(*turns(4, 100), user(asked))
+
+    talk.compact_or_fail(target_tokens=500)
+    seen = talk.texts()
+    shown = [one for one in seen if one.startswith("Mend the loader.") and one.endswith("Then tell me why.")]
+    expect(len(shown) == 1 and "session/expand" in shown[0], "the condensed request in the view", seen)
+    expect(asked in talk.history_texts(), "the whole request in the history", talk.history_texts()[-1][:80])
+
+
+@check(
     "a-request-that-cannot-fit",
     law="Law 6",
-    says="If the user's newest request alone is too large for the target, the answer is error 1008 "
-    "(CannotFit) with `floor`, the smallest possible size. The request is never shortened.",
+    says="If a target is too small even for the condensed request, the user's constraints and one line of "
+    "state, the answer is error 1008 (CannotFit) with `floor`, the smallest possible size, and "
+    "`least_target`, the least target that would do.",
     mend="Count system prompt, tools, newest request and the smallest summary, and refuse a target below "
     "their total.",
 )
 def cannot_fit(bench: Bench) -> None:
-    """Compact to a target that is smaller than the newest request. Expect error 1008 (cannot fit) with the
-    floor in its data."""
+    """Compact to a target of 20 tokens. Expect error 1008 (cannot fit) with the floor and the least target in
+    its data. Compact to this target. Expect a context of at most that size."""
     talk = bench.talk(*turns(4, 100), user(text(3000)))
 
-    fault = talk.refusal("session/compact", target_tokens=500)
+    fault = talk.refusal("session/compact", target_tokens=20)
     expect(fault.code == 1008, "error 1008", f"{fault.code}: {fault.message}")
     expect(b"floor" in bytes(fault.data), "the floor in the error's data", bytes(fault.data))
+    least = read(fault.data, shapes.CannotFit).least_target
+    done = talk.compact_or_fail(target_tokens=least)
+    expect(done.tokens_after <= least, f"at most {least} tokens after the compaction", done.tokens_after)
 
 
 @check(
@@ -297,6 +323,7 @@ CHECKS = (
     roles,
     repairs,
     newest_request,
+    condensed_request,
     cannot_fit,
     thinking,
     pins,

@@ -611,7 +611,7 @@ BREAKS = (
     Break(
         "two rules with a label are a log",
         "core/constraints/user_text.py",
-        "    if _are_labelled_demands(block, kinds, before):\n        return block\n",
+        "    if _are_labelled_demands(block, kinds, before):\n        return [True] * len(block)\n",
         "",
         "unit/core/constraints/test_user_text.py",
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from compactd.agent import model_switch, recovery, turns
@@ -16,7 +16,7 @@ from compactd.agent.recovery import FailedRequest
 from compactd.compaction.run import compact, prune
 from compactd.core.history.append import AppendRequest
 from compactd.core.history.entries import Entry, Item, Opened, View
-from compactd.core.history.message_kinds import newest_request
+from compactd.core.history.message_kinds import is_request, newest_request
 from compactd.core.history.projection import project
 from compactd.core.history.state import replay
 from compactd.core.planning.request import CompactRequest
@@ -126,6 +126,7 @@ class Life:
             assert shown(session) == before
             return None
         assert (result.tokens_before, result.tokens_after) == (size, whole(session))
+        self._request_is_told(before, request, result)
         if result.compacted:
             assert result.tokens_after < size
             assert result.tokens_after <= (request.target_tokens or size)
@@ -138,6 +139,26 @@ class Life:
         assert isinstance(again, CompactionResult)
         assert (again.compacted, shown(session)) == (False, then)
         return result
+
+    def _request_is_told(
+        self, before: tuple[View, list[Message]], request: CompactRequest, result: CompactionResult
+    ) -> None:
+        """Law 6: a compaction condenses the newest request only if it is more than a third of the target, and
+        says so."""
+        view, messages = before
+        newest = newest_request(self.session.state.path_items())
+        if newest is None:
+            return
+        entry_id = self.session.state.path_items()[newest].entry_id
+        at = next(n for n, item in enumerate(view.items) if item.entry_id == entry_id)
+        now = next(item for item in self.session.state.view().items if item.entry_id == entry_id)
+        if result.condensed_request is UNSET:
+            assert _texts(now.message) == _texts(messages[at])
+            return
+        assert result.condensed_request == entry_id
+        assert now.tokens < view.items[at].tokens
+        assert request.chosen_target is not None
+        assert 3 * view.items[at].tokens > request.chosen_target
 
     def _compacted_alike(self, request: CompactRequest) -> CompactionResult | CompactdError:
         """Law 8: it was tried before without a trace, and a twin from the same journal does the same."""
@@ -275,7 +296,8 @@ class Life:
 
 
 def newest_stays(session: Session) -> None:
-    """Law 6: what a person asked last on this branch is in the view, word for word."""
+    """Law 6: what a person asked last on this branch is in the view, word for word or, if a compaction in
+    force condensed it, as a person's request with a mark that names the entry."""
     path = session.state.path_items()
     newest = newest_request(path)
     if newest is None:
@@ -283,7 +305,15 @@ def newest_stays(session: Session) -> None:
     shown = {item.entry_id: item for item in session.state.items}
     asked = path[newest]
     assert asked.entry_id in shown
-    assert _texts(shown[asked.entry_id].message) == _texts(asked.message)
+    now = shown[asked.entry_id]
+    if _texts(now.message) != _texts(asked.message):
+        assert any(
+            stub.entry_id == asked.entry_id for step in session.state.in_force.steps for stub in step.stubs
+        )
+        assert (now.kind, now.message.role) == ("stub", "user")
+        assert f"session/expand {asked.entry_id} shows all" in "".join(_texts(now.message))
+        assert is_request(now.message)
+        assert len(now.message.content) == len(asked.message.content)
 
 
 def _texts(message: Message) -> list[str]:

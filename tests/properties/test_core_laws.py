@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from compactd.core.budget.settings import PROFILES
 from compactd.core.history.entries import Item, View, with_stub
 from compactd.core.history.message_kinds import kind_of, newest_request
 from compactd.core.history.projection import project
+from compactd.core.planning.clip import MIN_CLIP
 from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
 from compactd.core.planning.prune import prune
 from compactd.core.summary.compaction import CompactionOutcome, Draft, PruneOnly, SummaryInput, compact
@@ -152,7 +154,7 @@ def test_a_compaction_is_smaller_and_within_its_limit_measured_on_the_whole_requ
 
 @given(cases())
 @RUNS
-def test_the_newest_request_is_in_the_new_view_word_for_word(
+def test_the_newest_request_is_in_the_new_view_word_for_word_or_condensed_for_a_chosen_target(
     case: tuple[Inputs, tuple[Item, ...]],
 ) -> None:
     inputs, originals = case
@@ -160,8 +162,20 @@ def test_the_newest_request_is_in_the_new_view_word_for_word(
     end = run(inputs, originals)
     if newest is None or not isinstance(end, Draft | PruneOnly):
         return
+    asked, request = inputs.view.items[newest], inputs.request
+    third = request.target_tokens // 3 if request.target_tokens and request.trigger == "manual" else None
 
-    assert inputs.view.items[newest] in view_after(inputs, end).items
+    view = view_after(inputs, end)
+
+    if third is None or asked.tokens <= max(third, MIN_CLIP):
+        assert asked in view.items
+        assert end.result.condensed_request is UNSET
+    else:
+        (shown,) = [item for item in view.items if item.entry_id == asked.entry_id]
+        assert end.result.condensed_request == asked.entry_id
+        assert (shown.message.role, shown.kind) == ("user", "stub")
+        assert shown.tokens <= max(third, MIN_CLIP)
+        assert newest_request(view.items) == view.items.index(shown)
 
 
 @given(cases())

@@ -92,6 +92,8 @@ class DaemonLife(RuleBasedStateMachine):
         self.ids: list[str] = []
         self.path: list[Message] = []
         """The messages of the branch that the session is on."""
+        self.has_target = False
+        """Whether a compaction had a target, so that the newest request may be condensed."""
         self.waiting: list[str] = []
         self.cut = 1.0
         """The share of the journal that is left at the end of the life."""
@@ -174,6 +176,7 @@ class DaemonLife(RuleBasedStateMachine):
     @rule(budget=BUDGETS)
     def compact(self, budget: dict[str, Any]) -> None:
         before = self.call("session/context")["tokens"]
+        self.has_target = self.has_target or "target_tokens" in budget
         done = self.changed("session/compact", **budget)
         if done is None:
             return
@@ -253,7 +256,13 @@ class DaemonLife(RuleBasedStateMachine):
         request = newest_request(self.path)
         if request is not None and messages is self.messages:
             view = self.call("session/context")["messages"]
-            assert request["content"] in [message["content"] for message in view]
+            at = next(at for at, message in enumerate(self.messages) if message is request)
+            (shown,) = [message for message in view if message.get("entry_id") == self.ids[at]]
+            assert shown["role"] == "user"
+            if not self.has_target:
+                assert shown["content"] == request["content"]
+            elif shown["content"] != request["content"]:
+                assert f"session/expand {self.ids[at]} shows all" in str(shown["content"])
 
     def tear(self) -> None:
         """Law 5: the journal cut at any byte opens to a prefix of what was appended."""

@@ -20,6 +20,7 @@ from compactd.session import undo
 from tests.properties.life import Life, newest_stays, numbers, opened, reopened, whole
 from tests.properties.steps import act, lives, talk
 from tests.support.examples import examples
+from tests.support.pastes import LOG, PASTES
 from tests.support.quiet_world import Quiet
 from tests.support.rendered import says
 
@@ -51,6 +52,49 @@ def test_under_every_profile_the_laws_hold_after_whatever_step(
     assert list(part.said) == list(life.said)[: len(part.said)]
     part.laws_hold()
     newest_stays(part.session)
+
+
+TARGETS = st.sampled_from((200, 600, 1_500, 4_000))
+CONDENSING = st.one_of(
+    st.tuples(st.just("paste"), PASTES),
+    st.tuples(st.just("paste"), PASTES),
+    st.tuples(st.just("target"), TARGETS),
+    st.tuples(st.just("target"), TARGETS),
+    st.tuples(st.just("answer"), st.integers(1, 900)),
+    st.tuples(st.sampled_from(("undo", "redo", "prune", "keep")), st.none()),
+    st.tuples(st.sampled_from(("branch", "redact", "pin")), st.integers(0, 40)),
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(steps=st.lists(CONDENSING, min_size=3, max_size=9))
+@LIVES
+def test_the_laws_hold_where_pasted_requests_are_condensed(
+    profile: str, steps: list[tuple[str, object]]
+) -> None:
+    life = Life(opened(Quiet(), profile, GivenSettings(context_window=100_000)))
+    life.append([says("user", f"Mend the loader.\n\n{LOG}\n\nNever touch cache.py."), says("assistant", LOG)])
+    life.append([says("user", f"And this.\n\n{LOG}")])
+
+    for step in (*steps, ("target", 600)):
+        match step:
+            case ("paste", str(text)):
+                life.append([says("user", f"See this.\n\n{text}")])
+            case ("target", int(tokens)):
+                life.compact(CompactRequest(target_tokens=tokens))
+            case ("answer", int(words)):
+                life.append([says("assistant", "I see it. " * words)])
+            case ("keep", _):
+                life.compact(CompactRequest(keep_messages=2))
+            case ("branch", int(at)):
+                life.branch(at)
+            case ("redact", int(at)):
+                life.redact(at)
+            case ("pin", int(at)):
+                life.pin(at, True)
+            case (how, _):
+                life.change(how)
+        life.laws_hold()
 
 
 MODELS = ("anthropic/claude-sonnet-4-5", "openai/gpt-5", "m/m2")

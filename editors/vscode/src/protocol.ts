@@ -97,7 +97,7 @@ export interface GivenSettings {
   summary_deadline_s?: number | null;
   /** The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked. */
   max_cost?: number | null;
-  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is half of `target_tokens`, or without a target half of the summary's budget. */
+  /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget. */
   constraint_tokens?: number | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
@@ -155,7 +155,7 @@ export interface CompactParams {
   keep_messages?: number | null;
   /** Another name of `keep_messages`. */
   preserve_count?: number | null;
-  /** The most tokens of the whole new request, system prompt and tools included. */
+  /** The most tokens of the whole new request, system prompt and tools included. If the user's newest request takes more than a third of it, the request is shown condensed, and the result has `condensed_request`. A target that is too small gives error 1008 (CannotFit) with `least_target`. */
   target_tokens?: number | null;
   /** What the summary should pay special attention to. */
   instructions?: string | null;
@@ -780,7 +780,7 @@ export interface CompactionResult {
   first_kept_entry_id: string | null;
   /** Number of messages in the tail, the newest messages, which stay word for word; without pinned messages and the summary. */
   kept_messages: number;
-  /** Older messages that stay word for word, oldest first. */
+  /** Older messages that stay, oldest first. They stay word for word, except `condensed_request`. */
   pinned_entry_ids: string[];
   /** The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier versions. */
   pinned: Pinned[];
@@ -802,6 +802,8 @@ export interface CompactionResult {
   files_to_reread?: RereadAdvice[];
   /** Number of tool results in the tail that were shortened so that it fits. */
   pruned_tool_results: number;
+  /** The entry of the user's newest request, if it is shown condensed because it takes more than a third of `target_tokens`. What the user typed stays word for word, if there is room; of what the user pasted, the beginning and the end stay. `session/expand` returns the whole. Left out if the request stays word for word. */
+  condensed_request?: string;
   /** When the compaction ended, in Unix seconds; 0 if there was none. */
   created_at: number;
   /** How long it took, in milliseconds. */
@@ -818,7 +820,7 @@ export interface CompactionResult {
   warnings?: string[];
 }
 
-/** A message that stays word for word although messages around it were summarised. */
+/** A message that stays although messages around it were summarised: word for word, unless it is `condensed_request`. */
 export interface Pinned {
   /** The entry of the message. */
   entry_id: string;
@@ -870,7 +872,7 @@ export interface Floor {
   system: number;
   /** The definitions of the tools. */
   tools: number;
-  /** The user's newest request, with what belongs to it. */
+  /** The user's newest request, with what belongs to it; as it is condensed, if the target needs that. */
   last_request: number;
   /** The smallest summary. */
   summary: number;
@@ -904,13 +906,13 @@ export interface HistoryEntry {
   compaction?: CompactionResult | null;
   /** For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it. */
   title?: string | null;
-  /** When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the context contains it in full. */
+  /** When the message was shortened in the context, in Unix seconds: its tool output was replaced by stubs, or the user's request was condensed. Left out if the context contains the message in full. */
   pruned_at?: number | null;
   /** The estimated tokens of the message in the context; if it is not in the context, those of the original message. For a compaction: those of its summary. Left out if nothing is counted. */
   tokens?: number | null;
   /** True if `session/pin` or the message's own `meta` keeps the message in every later context. */
   pinned?: boolean;
-  /** True if a compaction in force kept the message word for word although it is older than the cut point, before which other messages were summarised. */
+  /** True if a compaction in force kept the message although it is older than the cut point, before which other messages were summarised. It stays word for word, unless `pruned_at` is given. */
   carried?: boolean;
 }
 
@@ -2113,8 +2115,10 @@ export interface CannotFitData {
   window: number | null;
   /** The size that the request must not exceed: the target size, or what the window allows. */
   limit: number | null;
-  /** What no compaction can remove. Null if no compaction was tried. */
+  /** What no compaction can remove. Null if no compaction was tried. If `least_target` is given, these are the parts at that size. */
   floor: Floor | null;
+  /** The least `target_tokens` that would do. Null if there is none, or if the request named no target. */
+  least_target: number | null;
 }
 
 /** Data of error 1009, something that exceeds a limit. */
@@ -2277,7 +2281,7 @@ export const ErrorCode = {
   ProviderFailed: 1006,
   /** A model is needed but no provider is configured. Use strategy `extract`, which needs none. */
   NoProvider: 1007,
-  /** No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove. */
+  /** No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove. If `data.least_target` is not null, `session/compact` with that target works. */
   CannotFit: 1008,
   /** A message, file or result is too large, or a message is nested too deeply. `data` names the limit. */
   LimitExceeded: 1009,

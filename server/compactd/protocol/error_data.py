@@ -140,7 +140,10 @@ class CannotFitData(Wire, frozen=True, kw_only=True):
     limit: int | None = None
     """The size that the request must not exceed: the target size, or what the window allows."""
     floor: Floor | None = None
-    """What no compaction can remove. Null if no compaction was tried."""
+    """What no compaction can remove. Null if no compaction was tried. If `least_target` is given, these are
+    the parts at that size."""
+    least_target: int | None = None
+    """The least `target_tokens` that would do. Null if there is none, or if the request named no target."""
 
 
 class LimitExceededData(Wire, frozen=True, kw_only=True):

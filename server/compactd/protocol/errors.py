@@ -101,7 +101,8 @@ class NoProvider(CompactdError):
 
 
 class CannotFit(CompactdError):
-    """No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove."""
+    """No compaction can make the request fit. `data.floor` lists the tokens that no compaction can remove. If
+    `data.least_target` is not null, `session/compact` with that target works."""
 
     code = 1008
 

@@ -295,7 +295,7 @@ class Floor(Struct, frozen=True, kw_only=True):
     tools: int
     """The definitions of the tools."""
     last_request: int
-    """The user's newest request, with what belongs to it."""
+    """The user's newest request, with what belongs to it; as it is condensed, if the target needs that."""
     summary: int
     """The smallest summary."""
 
@@ -327,7 +327,8 @@ class RereadAdvice(Struct, frozen=True, kw_only=True):
 
 
 class Pinned(Struct, frozen=True, kw_only=True):
-    """A message that stays word for word although messages around it were summarised."""
+    """A message that stays although messages around it were summarised: word for word, unless it is
+    `condensed_request`."""
 
     entry_id: str
     """The entry of the message."""
@@ -372,7 +373,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     """Number of messages in the tail, the newest messages, which stay word for word; without pinned messages
     and the summary."""
     pinned_entry_ids: tuple[str, ...] = ()
-    """Older messages that stay word for word, oldest first."""
+    """Older messages that stay, oldest first. They stay word for word, except `condensed_request`."""
     pinned: tuple[Pinned, ...] = ()
     """The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier
     versions."""
@@ -398,6 +399,11 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     """Files that the last turns worked on, newest first. This is advice only. Left out if none is known."""
     pruned_tool_results: int = 0
     """Number of tool results in the tail that were shortened so that it fits."""
+    condensed_request: str | UnsetType = UNSET
+    """The entry of the user's newest request, if it is shown condensed because it takes more than a third of
+    `target_tokens`. What the user typed stays word for word, if there is room; of what the user pasted, the
+    beginning and the end stay. `session/expand` returns the whole. Left out if the request stays word for
+    word."""
     created_at: float = 0.0
     """When the compaction ended, in Unix seconds; 0 if there was none."""
     duration_ms: int = 0

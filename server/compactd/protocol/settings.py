@@ -87,7 +87,7 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     constraint_tokens: FromZero | None = None
     """The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every
     later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is
-    half of `target_tokens`, or without a target half of the summary's budget."""
+    1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

@@ -255,7 +255,9 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     preserve_count: Positive | None = None
     """Another name of `keep_messages`."""
     target_tokens: Positive | None = None
-    """The most tokens of the whole new request, system prompt and tools included."""
+    """The most tokens of the whole new request, system prompt and tools included. If the user's newest
+    request takes more than a third of it, the request is shown condensed, and the result has
+    `condensed_request`. A target that is too small gives error 1008 (CannotFit) with `least_target`."""
     instructions: str | None = None
     """What the summary should pay special attention to."""
     strategy: Literal["auto", "summarize", "extract", "truncate"] | None = None
@@ -307,16 +309,16 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote
     it."""
     pruned_at: float | None = None
-    """When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the
-    context contains it in full."""
+    """When the message was shortened in the context, in Unix seconds: its tool output was replaced by stubs,
+    or the user's request was condensed. Left out if the context contains the message in full."""
     tokens: int | None = None
     """The estimated tokens of the message in the context; if it is not in the context, those of the original
     message. For a compaction: those of its summary. Left out if nothing is counted."""
     pinned: bool = False
     """True if `session/pin` or the message's own `meta` keeps the message in every later context."""
     carried: bool = False
-    """True if a compaction in force kept the message word for word although it is older than the cut point,
-    before which other messages were summarised."""
+    """True if a compaction in force kept the message although it is older than the cut point, before which
+    other messages were summarised. It stays word for word, unless `pruned_at` is given."""
 
 
 class HistoryResult(Wire, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -15,6 +15,8 @@ from compactd.core.history.entries import (
     CompactionBegun,
     CompactionEnded,
     Entry,
+    EntryId,
+    Item,
     ModelSet,
     PinSet,
     Pruned,
@@ -31,6 +33,7 @@ from compactd.protocol.messages import (
     MessageQueued,
     ModelChanged,
     PruneEnd,
+    ToolResult,
     WriterChanged,
 )
 from compactd.session.session import Session, changes_in
@@ -219,7 +222,7 @@ class SessionFollower:
                 done = msgspec.structs.replace(result, summary=summary)
                 session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
             case Pruned(compaction_id=str() as compaction_id):
-                # A compaction that only pruned tool output. The journal has no other record of it.
+                # A compaction that only shortened messages. The journal has no other record of it.
                 done = CompactionResult(
                     compacted=True,
                     compaction_id=compaction_id,
@@ -228,12 +231,14 @@ class SessionFollower:
                     tokens_saved=entry.tokens_saved,
                     messages_before=len(state.items),
                     messages_after=len(state.items),
-                    pruned_tool_results=_results_in(entry),
+                    pruned_tool_results=_results_in(entry, state.originals),
                     created_at=entry.at,
                 )
                 session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
             case Pruned():
-                session.emit(PruneEnd(pruned=_results_in(entry), tokens_saved=entry.tokens_saved))
+                session.emit(
+                    PruneEnd(pruned=_results_in(entry, state.originals), tokens_saved=entry.tokens_saved)
+                )
             case PinSet(entry_ids=entry_ids):
                 session.emit_changed("pin", *entry_ids)
             case Branched(entry_id=entry_id):
@@ -276,8 +281,15 @@ def _compaction_end(
             return CompactionEnd(compaction_id=compaction_id, status="failed", error=error)
 
 
-def _results_in(pruned: Pruned) -> int:
-    return sum(len(stub.texts) for stub in pruned.stubs)
+def _results_in(pruned: Pruned, originals: Mapping[EntryId, Item]) -> int:
+    """Return how many tool results a prune shortens. A condensed request is not counted."""
+    blocks = (
+        originals[stub.entry_id].message.content[at]
+        for stub in pruned.stubs
+        if stub.entry_id in originals
+        for at, _ in stub.texts
+    )
+    return sum(isinstance(block, ToolResult) for block in blocks)
 
 
 def _key(entry: Entry) -> tuple[type[Entry], float, object]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import session_files
 from tests.support.command_line import ANSI, TERMINAL, Ended, run, run_each
+from tests.support.pastes import LOG
 
 NUMBERS = re.compile(
     r"✓ Compacted (?P<removed>[\d,]+) messages\n"
@@ -65,6 +66,21 @@ def test_what_it_says_of_the_compaction_follows_before_the_summary(pipe) -> None
     assert "- Step 1:" in rest or "bank.toml" in rest
     assert "<read-files>" in rest
     assert rest.endswith("nothing was written; --output FILE writes the compacted session\n")
+
+
+def test_a_pasted_request_is_condensed_in_the_output_too(home) -> None:
+    paste = {"role": "user", "content": f"Mend it. Never touch a.py.\n\n{LOG * 9}\nWhy?"}
+    said = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done. " * 99}, paste]
+    source, target = home / "pasted.jsonl", home / "condensed.json"
+    source.write_text("".join(f"{json.dumps(message)}\n" for message in said))
+
+    seen = run(home, "compact", source, "--target", "3k", "--output", target)
+
+    written = json.loads(target.read_text())[-1]
+    assert "\nmessages  3 → 3, 2 of them kept word for word, the newest request condensed\n" in seen.out
+    assert written["content"].startswith("Mend it. Never touch a.py.\n\n> 2026-11-27")
+    assert written["content"].endswith("\nWhy?")
+    assert len(written["content"]) < len(paste["content"]) // 4
 
 
 def test_a_window_that_nobody_knows_is_a_guess_and_one_that_was_given_is_not(home, long, pipe) -> None:

@@ -50,7 +50,7 @@
 ---@field summary_tokens? integer|nil The most tokens that a summary may take; above 0.
 ---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
----@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is half of `target_tokens`, or without a target half of the summary's budget.
+---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
@@ -84,7 +84,7 @@
 ---@field keep_recent? integer|nil How many tokens of the newest messages stay word for word.
 ---@field keep_messages? integer|nil How many of the newest messages stay word for word.
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
----@field target_tokens? integer|nil The most tokens of the whole new request, system prompt and tools included.
+---@field target_tokens? integer|nil The most tokens of the whole new request, system prompt and tools included. If the user's newest request takes more than a third of it, the request is shown condensed, and the result has `condensed_request`. A target that is too small gives error 1008 (CannotFit) with `least_target`.
 ---@field instructions? string|nil What the summary should pay special attention to.
 ---@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
 ---@field model? string|nil The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked.
@@ -448,7 +448,7 @@
 ---@field tokens_saved integer `tokens_before` - `tokens_after`.
 ---@field first_kept_entry_id string|nil The oldest message of the tail, the newest messages, which stay word for word; null if there is no tail.
 ---@field kept_messages integer Number of messages in the tail, the newest messages, which stay word for word; without pinned messages and the summary.
----@field pinned_entry_ids string[] Older messages that stay word for word, oldest first.
+---@field pinned_entry_ids string[] Older messages that stay, oldest first. They stay word for word, except `condensed_request`.
 ---@field pinned compactd.Pinned[] The messages of `pinned_entry_ids`, each with the reason why it stays. Empty for compactions by earlier versions.
 ---@field split_turn boolean True if the cut is inside a turn: its first part is in the summary, its last part in the tail.
 ---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary was made.
@@ -459,6 +459,7 @@
 ---@field remarks? string[] Lines that a model's summary put in the user's name without support in the user's words, as the model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first. This is advice only. Left out if none is known.
 ---@field pruned_tool_results integer Number of tool results in the tail that were shortened so that it fits.
+---@field condensed_request? string The entry of the user's newest request, if it is shown condensed because it takes more than a third of `target_tokens`. What the user typed stays word for word, if there is room; of what the user pasted, the beginning and the end stay. `session/expand` returns the whole. Left out if the request stays word for word.
 ---@field created_at number When the compaction ended, in Unix seconds; 0 if there was none.
 ---@field duration_ms integer How long it took, in milliseconds.
 ---@field model? string The model that summarised, as `provider/id`. Left out if no model was asked.
@@ -467,7 +468,7 @@
 ---@field floor? compactd.Floor The tokens that no compaction can remove, if the target size could not be reached. Otherwise left out.
 ---@field warnings? string[] Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none.
 
---- A message that stays word for word although messages around it were summarised.
+--- A message that stays although messages around it were summarised: word for word, unless it is `condensed_request`.
 ---@class compactd.Pinned
 ---@field entry_id string The entry of the message.
 ---@field reason "request"|"pinned"|"command" `request`: it is the newest request, or calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: it is the request before the newest shell command.
@@ -498,7 +499,7 @@
 ---@class compactd.Floor
 ---@field system integer The system prompt.
 ---@field tools integer The definitions of the tools.
----@field last_request integer The user's newest request, with what belongs to it.
+---@field last_request integer The user's newest request, with what belongs to it; as it is condensed, if the target needs that.
 ---@field summary integer The smallest summary.
 
 --- Result of `session/history`, oldest first; with `in_context`, in the context's order.
@@ -517,10 +518,10 @@
 ---@field message? any For a `message`: the message, byte for byte as it was appended.
 ---@field compaction? compactd.CompactionResult|nil For a `compaction`: what it did, with its summary. For a `compaction_failed`: why it failed.
 ---@field title? string|nil For a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it.
----@field pruned_at? number|nil When the message's tool output was replaced by a one-line stub, in Unix seconds. Left out if the context contains it in full.
+---@field pruned_at? number|nil When the message was shortened in the context, in Unix seconds: its tool output was replaced by stubs, or the user's request was condensed. Left out if the context contains the message in full.
 ---@field tokens? integer|nil The estimated tokens of the message in the context; if it is not in the context, those of the original message. For a compaction: those of its summary. Left out if nothing is counted.
 ---@field pinned? boolean True if `session/pin` or the message's own `meta` keeps the message in every later context.
----@field carried? boolean True if a compaction in force kept the message word for word although it is older than the cut point, before which other messages were summarised.
+---@field carried? boolean True if a compaction in force kept the message although it is older than the cut point, before which other messages were summarised. It stays word for word, unless `pruned_at` is given.
 
 --- Result of `session/search`: newest first in one session, otherwise best first.
 ---@class compactd.SearchResult
@@ -1227,7 +1228,8 @@
 ---@field used integer|nil Size that the request would have.
 ---@field window integer|nil The model's window.
 ---@field limit integer|nil The size that the request must not exceed: the target size, or what the window allows.
----@field floor compactd.Floor|nil What no compaction can remove. Null if no compaction was tried.
+---@field floor compactd.Floor|nil What no compaction can remove. Null if no compaction was tried. If `least_target` is given, these are the parts at that size.
+---@field least_target integer|nil The least `target_tokens` that would do. Null if there is none, or if the request named no target.
 
 --- Data of error 1009, something that exceeds a limit.
 ---@class compactd.LimitExceededData

@@ -110,7 +110,7 @@ def _pieces(entry: HistoryEntry) -> Iterator[Piece]:
     if entry.kind == "compaction" and entry.compaction is not None:
         yield CompactionPiece(entry.compaction, entry.in_context)
     elif entry.kind == "prune":
-        yield NotePiece("old tool results were shortened")
+        yield NotePiece("old tool results or a long request were shortened")
     elif isinstance(entry.message, Raw):
         yield from _message_pieces(entry, decode_message(entry.message))
 

@@ -285,9 +285,13 @@ def _method_text(result: CompactionResult) -> str:
 
 
 def _kept_text(result: CompactionResult) -> str:
-    parts = [f"{result.kept_messages:,} of them kept word for word"]
+    condensed = result.condensed_request
+    is_in_tail = condensed is not UNSET and condensed not in result.pinned_entry_ids
+    parts = [f"{result.kept_messages - is_in_tail:,} of them kept word for word"]
     if result.pinned_entry_ids:
         parts.append(f"{len(result.pinned_entry_ids):,} pinned")
+    if condensed is not UNSET:
+        parts.append("the newest request condensed")
     if result.pruned_tool_results:
         parts.append(f"{plural(result.pruned_tool_results, 'tool result')} shortened")
     return "".join(f", {part}" for part in parts)

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from compactd.core.history.entries import (
@@ -118,6 +119,7 @@ def _rename(entry: Entry, names: _Names) -> Entry | None:
             return replace(entry, entry_id=names.new_id(entry.entry_id))
         case Compacted():
             first_kept = names.after(entry.first_kept)
+            condensed = names.new_id(entry.result.condensed_request or None)
             result = replace(
                 entry.result,
                 first_kept_entry_id=first_kept,
@@ -127,6 +129,7 @@ def _rename(entry: Entry, names: _Names) -> Entry | None:
                     for one in entry.result.pinned
                     for name in names.remaining((one.entry_id,))
                 ),
+                condensed_request=condensed or UNSET,
             )
             return replace(
                 entry,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Final
 
 from msgspec import Struct
@@ -362,16 +363,33 @@ _BLANK: Final = _Line("")
 
 def _typed_lines(text: str) -> Iterator[_Line]:
     """Yield the typed lines of a text, with wrapped lines joined, and the blank lines between them."""
+    for block, are_typed in _blocks(text):
+        yield from _join_wrapped(list(compress(block, are_typed)))
+        yield _BLANK
+
+
+def are_typed(text: str) -> list[bool]:
+    """Return, for each line of a text (see `visible_lines`), whether the user typed it. Blank lines count as
+    not typed. O(characters)."""
+    found: list[bool] = []
+    for block, typed in _blocks(visible_lines(text)):
+        found += (*typed, False) if block else (False,)
+    return found[:-1]
+
+
+def _blocks(text: str) -> Iterator[tuple[list[str], list[bool]]]:
+    """Yield the blocks of a text: the lines before each blank line, and for each line whether a person typed
+    it. A blank line after another one, or at the beginning, gives an empty block. The text counts as if a
+    blank line followed it."""
     block: list[str] = []
     before = ""
     for line in (*_without_common_indent(text.split("\n")), ""):
         if line.strip():
             block.append(line)
             continue
-        lines = _typed_of(block, before)
-        yield from _join_wrapped(lines)
-        yield _BLANK
-        before = block[-1] if lines else before
+        typed = _typed_of(block, before)
+        yield block, typed
+        before = block[-1] if any(typed) else before
         block = []
 
 
@@ -385,9 +403,9 @@ def _without_common_indent(lines: list[str]) -> list[str]:
     return [line.removeprefix(common) for line in lines]
 
 
-def _typed_of(block: list[str], before: str) -> list[str]:
-    """Return the lines of a block (between two blank lines) that a person typed. `before` is the last line
-    before the block.
+def _typed_of(block: list[str], before: str) -> list[bool]:
+    """Return, for each line of a block (between two blank lines), whether a person typed it. `before` is the
+    last line before the block.
 
     A line that may be a program's (`LIKELY`) counts as a program's only if there are at least two in a row or
     if it reports a limit, because a single one may be a person's `WARNING: never do this`. All lines count as
@@ -396,7 +414,7 @@ def _typed_of(block: list[str], before: str) -> list[str]:
     """
     kinds = [_kind(line) for line in block]
     if _are_labelled_demands(block, kinds, before):
-        return block
+        return [True] * len(block)
     foreign = [kind == CERTAIN for kind in kinds]
     for nth, kind in enumerate(kinds):
         if kind == LIKELY:
@@ -405,9 +423,9 @@ def _typed_of(block: list[str], before: str) -> list[str]:
     looks = sum(kind != TYPED for kind in kinds)
     if len(block) >= LOG_LINES and any(foreign) and looks >= LOG_SHARE * len(block):
         # People write before and after what they paste.
-        first = block[:1] if not foreign[0] and _has_strong_cue(block[0]) else []
-        return first + (block[-1:] if not foreign[-1] else [])
-    return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
+        first = not foreign[0] and _has_strong_cue(block[0])
+        return [first, *[False] * (len(block) - 2), not foreign[-1]]
+    return [not is_foreign for is_foreign in foreign]
 
 
 def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bool:

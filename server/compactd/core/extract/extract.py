@@ -26,6 +26,7 @@ from compactd.core.extract.scoring import LineValue, candidates, worth_in
 from compactd.core.extract.sections import sections
 from compactd.core.extract.story import NO_STORY, SAMPLE, StoryTeller, StoryText
 from compactd.core.history.entries import Item
+from compactd.core.history.message_kinds import kind_of
 from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.work.state import WorkState
@@ -146,7 +147,7 @@ class ExtractSource:
                 name=self._conversation.file_name,
                 value=LineValue(cache.lexicon, statistics, weights),
                 places={item.entry_id: n for n, (item, _) in enumerate(order)},
-                kept=frozenset(item.entry_id for item in kept if item.kind == "message"),
+                kept=frozenset(item.entry_id for item in kept if _is_kept(item)),
                 stated=demands.sentences,
                 earlier=[(item.entry_id, read_earlier(item)) for item in earlier],
             )
@@ -194,6 +195,13 @@ class ExtractSource:
         if self._teller is None:
             return NO_STORY
         return self._teller.tell(int(budget_tokens * _story_share(budget_tokens, count)), count, self._known)
+
+
+def _is_kept(item: Item) -> bool:
+    """Return whether the story need not tell a message that stays in the view: it is unchanged, or it is a
+    condensed request. Of a condensed request, the lines that are gone are quoted like those of removed
+    messages."""
+    return item.kind == "message" or (item.kind == "stub" and kind_of(item.message) == "user")
 
 
 def _story_share(budget: int, count: CountText) -> float:

@@ -27,6 +27,7 @@ from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
 from compactd.core.text.whole_names import written_texts
 from compactd.core.work.file_operations import FileUse, use_of
+from compactd.protocol.messages import Message
 
 if TYPE_CHECKING:
     from compactd.core.constraints.constraints import MessageLimits
@@ -255,6 +256,9 @@ class FactCache:
         self._shelf = CompressedStore(_unpack)
         self._facts: dict[str, Facts] = {}
         """The unpacked facts. Some of them are also in the compressed store."""
+        self._stubs: dict[str, tuple[Message, Facts]] = {}
+        """The facts of shortened messages, with the message that they are of: later compactions may shorten
+        the same message in another way. Kept only between two calls of `pack`."""
         self._limit = limit
         self.limits: PackedDict[MessageLimits] = PackedDict()
         """The limits found in the user's messages, by entry id. Safe to use from any thread."""
@@ -264,6 +268,8 @@ class FactCache:
 
     def learn(self, item: Item) -> Facts:
         """Return the facts of `item` from the cache, or compute and cache them. O(length) the first time."""
+        if item.kind == "stub":
+            return self._learn_stub(item)
         key = _key(item.entry_id, item.kind)
         known = self._get(key)
         if known is not None:
@@ -274,6 +280,14 @@ class FactCache:
         known = self._reader.read(item)
         self._facts[key] = known
         self.size += known.size
+        return known
+
+    def _learn_stub(self, item: Item) -> Facts:
+        """Return the facts of a shortened message. O(length)."""
+        message, known = self._stubs.get(item.entry_id, (None, None))
+        if known is None or message != item.message or not self._is_current(known, item):
+            known = self._reader.read(item)
+            self._stubs[item.entry_id] = item.message, known
         return known
 
     def learn_names(self, item: Item, known: Facts | None) -> Facts:
@@ -318,6 +332,7 @@ class FactCache:
     def pack(self) -> None:
         """Move the unpacked facts to the compressed store. O(unpacked facts)."""
         self.lexicon.pack_if_many()
+        self._stubs.clear()
         facts, self._facts = self._facts, {}
         for key, known in facts.items():
             if key not in self._shelf and not self._shelf.put(key, known):
@@ -352,12 +367,14 @@ class FactCache:
             self.size -= 0 if known is None else known.size
             self._facts.pop(key, None)
             self._shelf.erase(key)
+        self._stubs.pop(entry_id, None)
         self.limits.drop(entry_id)
 
     def release(self) -> None:
         """Free everything when the session is closed. Takes `lock` for this."""
         with self.lock:
             self._facts.clear()
+            self._stubs.clear()
             self._shelf.clear()
             self.limits.clear()
             self.lexicon.release()
@@ -370,6 +387,7 @@ class FactCache:
             self.lexicon = Lexicon()
             self._reader = FactReader(self.lexicon, self._reader.directory)
             self._facts.clear()
+            self._stubs.clear()
             self._shelf.clear()
             self.limits.clear()
             self.size = 0

@@ -5,10 +5,10 @@ A journal only grows. The `View`, which is what the next model request contains,
 docs/laws.md).
 
 A compaction does not change earlier entries. It names the first entry that is kept, the older entries that
-stay anyway (`pinned`), and the entries whose tool output is shown shortened (`stubs`). The view shows the
-newest compaction that is *in force*, that is, not undone and on the current branch. A prune replaces old tool
-output in the view by short stubs. After an `undo`, a compaction or prune is no longer in force; after a
-`redo`, it is again.
+stay anyway (`pinned`), and the entries that are shown shortened (`stubs`). The view shows the newest
+compaction that is *in force*, that is, not undone and on the current branch. A prune replaces old tool output
+in the view by short stubs. After an `undo`, a compaction or prune is no longer in force; after a `redo`, it
+is again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _MAX_DIGITS = 18
 
 
 class Stub(Struct, frozen=True, array_like=True):
-    """A message of the view in which some tool results are replaced by a short text."""
+    """A message of the view in which some tool results, or the texts of a user's message, are replaced by a
+    shorter text."""
 
     entry_id: EntryId
     texts: tuple[tuple[int, str], ...]
@@ -308,7 +309,7 @@ class Item(Struct, frozen=True, kw_only=True):
     source: Raw | None = None
     """The message as the client sent it, in compactd's own format; None if compactd wrote or shortened it."""
     kind: str = "message"
-    """`message`, `summary`, or `stub` if tool output is shown shortened."""
+    """`message`, `summary`, or `stub` if tool output or a user's text is shown shortened."""
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     model: str | None = None
@@ -378,13 +379,15 @@ def is_summary(message: Message) -> bool:
 
 
 def with_stub(item: Item, stub: Stub) -> Item:
-    """Return `item` with the tool results that `stub` names replaced by its texts. Other blocks and the entry
-    id stay."""
+    """Return `item` with the tool results and texts that `stub` names replaced by its texts. Other blocks and
+    the entry id stay."""
     content = list(item.message.content)
     for index, text in stub.texts:
         block = content[index]
         if isinstance(block, ToolResult):
             content[index] = msgspec.structs.replace(block, content=text)
+        elif isinstance(block, Text):
+            content[index] = msgspec.structs.replace(block, text=text)
     return msgspec.structs.replace(
         item,
         body=msgspec.structs.replace(item.message, content=tuple(content)),

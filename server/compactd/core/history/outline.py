@@ -15,6 +15,7 @@ from itertools import compress
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.message_kinds import MessageKind, is_request, kind_in
@@ -128,6 +129,12 @@ class Outline(Struct, frozen=True, kw_only=True):
     def smallest_tail_start(self) -> int:
         """The last safe cut that keeps at least one message; 0 if no cut is safe."""
         return max(0, len(self.cuts[:-1].rstrip(b"\0")) - 1)
+
+    def with_smaller(self, index: int, saved_tokens: int) -> Outline:
+        """Return the outline of the same messages if one of them takes `saved_tokens` less. O(messages)."""
+        sums = self.sums[: index + 1]
+        sums.extend(tokens - saved_tokens for tokens in self.sums[index + 1 :])
+        return replace(self, sums=sums, visible_tokens=self.visible_tokens - saved_tokens)
 
     def batch(self, index: int) -> frozenset[int]:
         """Return the batch of a message: this message and all that are connected with it by calls and

@@ -13,7 +13,7 @@ from itertools import compress
 from operator import sub
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from compactd.core.budget.budget import MIN_SUMMARY_TOKENS, largest_request, summary_budget
 from compactd.core.constraints.constraints import (
@@ -28,11 +28,12 @@ from compactd.core.constraints.constraints import (
     bullets,
     fitting_constraints,
 )
-from compactd.core.history.entries import EntryId, Item, Stub, is_summary
+from compactd.core.history.entries import EntryId, Item, Stub, is_summary, with_stub
 from compactd.core.history.outline import Outline
 from compactd.core.history.projection import INTERRUPTED, projected_tokens
 from compactd.core.history.view_cache import CachedView, CountText, nothing_cached
-from compactd.core.planning.clip import clip
+from compactd.core.planning.clip import MIN_CLIP, clip
+from compactd.core.planning.condensed_request import condensed_request, unstated_constraints
 from compactd.core.planning.prune import result_places, stubs_for
 from compactd.core.planning.request import Inputs
 from compactd.core.text.summary_format import CONSTRAINTS, smallest_tokens
@@ -45,6 +46,10 @@ PINS_DIVISOR = 8
 
 TARGET_PINS_DIVISOR = 4
 """With `target_tokens`, the pinned messages may take at most a quarter of the target. This is the divisor."""
+
+STATE_TOKENS = 40
+"""With a target that a client chose, a summary has room for at least this many tokens about the state of the
+work, which is one line."""
 
 PINS_WITHOUT_WINDOW = 16_000
 """The most tokens that pinned messages may take if the window is unknown: an eighth of 128,000."""
@@ -72,7 +77,7 @@ class CutCandidate(Struct, frozen=True, kw_only=True):
     """The tokens that the new summary replaces: the removed messages, and the earlier summary if it is
     merged."""
     freed_tokens: int
-    """All tokens that leave the view: `removed_tokens`, and what the stubs save."""
+    """All tokens that leave the view: `removed_tokens`, and what the stubs and the condensed request save."""
     takes_in_summary: bool
     """Whether the earlier summary is merged into the new one."""
     unpinned: int
@@ -86,9 +91,16 @@ class CutProblem(Struct, frozen=True, kw_only=True):
 
     inputs: Inputs
     items: tuple[Item, ...]
-    """The items of the view."""
+    """The items of the view, with the newest request as `condensed` shows it."""
     outline: Outline
     """The order, kinds, sizes and safe cuts of `items`."""
+    whole: Outline
+    """The outline of the view, with the newest request as the view shows it."""
+    condensed: Stub | None
+    """How the newest request is shown if it is too large for the target; None if it stays as it is."""
+    unstated: frozenset[str]
+    """The user's constraints, by their text, that the newest request states and its condensed form does
+    not."""
     count: CountText
     """Counts the tokens of a text, with a cache."""
     start: int
@@ -120,36 +132,65 @@ class CutProblem(Struct, frozen=True, kw_only=True):
     most_constraints: int
     """The most tokens that the user's constraints may take in a summary."""
     least: int
-    """The tokens of the smallest summary that contains the user's constraints. Constraints from the newest
-    request are not counted, because that request stays."""
+    """The tokens of the smallest summary that contains the user's constraints. Constraints that the newest
+    request states are not counted, because that request stays. With a target that a client chose, a line of
+    state is included."""
 
     @classmethod
     def of(cls, inputs: Inputs) -> CutProblem:
         """Build the problem of compacting `inputs.view`. The cost is proportional to the part of the view
         that `inputs.known` has not cached."""
-        items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
+        items, fixed = inputs.view.items, inputs.fixed
         known = inputs.known or nothing_cached(inputs.originals)
         outline, count = known.outline_of(items), known.kept.count_with(inputs.counter)
+        before = fixed.system + fixed.tools + projected_tokens(items, outline, inputs.counter)
+        said = _path_constraints(known, inputs.limits).constraints
+        return cls._with_target(inputs, outline, count, said, before)
+
+    def with_target(self, target_tokens: int) -> CutProblem:
+        """Return the problem of compacting the same view to another target. O(messages) if the newest request
+        is condensed."""
+        request = replace(self.inputs.request, target_tokens=target_tokens)
+        inputs = replace(self.inputs, request=request)
+        return self._with_target(inputs, self.whole, self.count, self.said, self.before)
+
+    @classmethod
+    def _with_target(
+        cls, inputs: Inputs, whole: Outline, count: CountText, said: Constraints, before: int
+    ) -> CutProblem:
+        """Build the problem from what does not depend on the target: the outline of the view, the user's
+        constraints, and the size of the request before the compaction."""
+        items, fixed, request, outline = inputs.view.items, inputs.fixed, inputs.request, whole
+        condensed, unstated = condensed_request(inputs, whole), frozenset[str]()
+        if condensed is not None and outline.request is not None:
+            at = outline.request
+            shown = with_stub(items[at], condensed)
+            outline = outline.with_smaller(at, outline.tokens(at) - shown.tokens)
+            items = (*items[:at], shown, *items[at + 1 :])
+            unstated = unstated_constraints(said, shown)
         merged = items[0] if items and is_summary(items[0].message) else None
         limit = largest_request(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
         asked = frozenset[int]() if outline.request is None else outline.batch(outline.request)
         frame = smallest_tokens(inputs.settings.rules.lead, inputs.settings.rules.end, count)
-        said = _path_constraints(known, inputs.limits).constraints
         most = _max_constraint_tokens(inputs)
         there = frozenset(outline.ids[i] for i in asked)
-        pinned = fitting_constraints(_constraints_removed(said, there), most, count)
+        pinned = fitting_constraints(_constraints_removed(said, there, unstated), most, count)
+        state = 0 if request.chosen_target is None else STATE_TOKENS
         return cls(
             inputs=inputs,
             items=items,
             outline=outline,
+            whole=whole,
+            condensed=condensed,
+            unstated=unstated,
             count=count,
             start=max(inputs.view.tail_from, 0 if merged is None else 1),
             merged=merged,
             fixed=fixed.system + fixed.tools,
             repair=count(INTERRUPTED) if outline.unanswered else 0,
-            before=fixed.system + fixed.tools + projected_tokens(items, outline, inputs.counter),
+            before=before,
             limit=limit,
             request=asked,
             request_tokens=sum(outline.tokens(i) for i in asked),
@@ -157,7 +198,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             frame=frame,
             said=said,
             most_constraints=most,
-            least=frame + constraint_tokens(pinned, count),
+            least=frame + constraint_tokens(pinned, count) + state,
         )
 
     @property
@@ -169,6 +210,11 @@ class CutProblem(Struct, frozen=True, kw_only=True):
     def messages(self) -> int:
         """The number of messages in the view, without the earlier summary."""
         return len(self.items) - (self.merged is not None)
+
+    @property
+    def condensed_tokens(self) -> int:
+        """How many tokens the condensed form of the newest request saves."""
+        return self.whole.sums[-1] - self.outline.sums[-1]
 
     def sizes(self) -> list[int]:
         """Return the tokens of each message, including the synthetic error results for its calls without a
@@ -200,6 +246,15 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             summary=self.least,
         )
 
+    def clippable_tokens(self) -> int:
+        """Return how many tokens of the floor can be saved by clipping: those of the tool results in a batch
+        of calls that still waits for results."""
+        if self.outline.is_safe(len(self.items)):
+            return 0
+        places = result_places(self.items, self.outline.smallest_tail_start, len(self.items))
+        results = [self.items[i].message.content[at] for i, at in places]
+        return sum(max(0, block_tokens(block, self.inputs.counter) - MIN_CLIP) for block in results)
+
     def shape(
         self,
         cut: int,
@@ -230,7 +285,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             shortened=sum(self._shortened_results(i, stub) for i, stub in shown.items()),
             kept_tokens=kept,
             removed_tokens=whole - left,
-            freed_tokens=whole - kept,
+            freed_tokens=whole - kept + self.condensed_tokens,
             takes_in_summary=takes_in,
             unpinned=unpinned,
         )
@@ -255,7 +310,7 @@ class CutProblem(Struct, frozen=True, kw_only=True):
         stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
         heading = self.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
-        wanted = _constraints_removed(self.said, stays)
+        wanted = _constraints_removed(self.said, stays, self.unstated)
         chosen = fitting_constraints(wanted, most, self.count)
         taken = frozenset(one.text for one in chosen)
         dropped = tuple(one for one in wanted if one.text not in taken)
@@ -289,16 +344,23 @@ class CutProblem(Struct, frozen=True, kw_only=True):
             most = min(most, limit - self.fixed - shape.kept_tokens)
         return max(0, most if whole else min(most, self._max_summary_tokens(shape)))
 
-    def cannot_fit(self, limit: int) -> CannotFit:
-        """Return the error to raise if no compaction can make the request fit `limit`."""
-        floor = self.floor()
-        return CannotFit(
+    def cannot_fit(self, limit: int, least_target: int | None = None) -> CannotFit:
+        """Return the error to raise if no compaction can make the request fit `limit`. `least_target` is the
+        smallest target that it could fit; None if there is none or if it is not known."""
+        floor = (self if least_target is None else self.with_target(least_target)).floor()
+        advice = ". Shorten the request, offer fewer tools, or use a larger window."
+        if least_target is not None:
+            advice = f"; the least that would do is {least_target:,} tokens."
+        error = CannotFit(
             f"The request cannot be made to fit {limit:,} tokens: the system prompt takes {floor.system:,},"
             f" the tools {floor.tools:,}, the newest request {floor.last_request:,}, the smallest summary"
-            f" {floor.summary:,}. Shorten the request, offer fewer tools, or use a larger window.",
+            f" {floor.summary:,}{advice}",
             limit=limit,
             floor=asdict(floor),
         )
+        if least_target is not None:
+            error.data.update(least_target=least_target)
+        return error
 
     def clip_results(self, first: int, most_tokens: int) -> dict[int, Stub] | None:
         """Clip tool results so that the messages from index `first` on take at most `most_tokens` together.
@@ -396,9 +458,12 @@ def _path_constraints(known: CachedView, limits: LimitIndex | None) -> PathConst
     return said
 
 
-def _constraints_removed(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
-    """Return the constraints that still apply and that no message of `stays` states."""
-    return tuple(one for one in said.in_force if one.entry_id not in stays)
+def _constraints_removed(
+    said: Constraints, stays: Collection[EntryId], unstated: Collection[str]
+) -> tuple[Constraint, ...]:
+    """Return the constraints that still apply and that no message of `stays` states. `unstated` are the texts
+    of those that a message of `stays` no longer shows."""
+    return tuple(one for one in said.in_force if one.entry_id not in stays or one.text in unstated)
 
 
 def _max_constraint_tokens(inputs: Inputs) -> int:

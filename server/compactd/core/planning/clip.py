@@ -8,10 +8,10 @@ output; `session/expand` returns it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from compactd.core.history.entries import EntryId, Item
-from compactd.core.planning.prune import Pruning, first_error, pruning_of
+from compactd.core.planning.prune import SHOWS_ALL, Pruning, first_error, pruning_of
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.tokens.counting import Counter, block_tokens
@@ -46,7 +46,7 @@ def clip(
         block = items[index].message.content[at]
         if isinstance(block, ToolResult):
             sizes.append((index, at, block, block_tokens(block, counter)))
-    level = _level([size for *_, size in sizes], most_tokens)
+    level = level_of([size for *_, size in sizes], most_tokens)
     if level is None:
         return Pruning()
     if level < MIN_CLIP:
@@ -59,48 +59,57 @@ def clip(
     return pruning_of(items, shown)
 
 
-def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter: Counter) -> str:
+def clip_text(
+    text: str,
+    most_tokens: int,
+    size: int,
+    entry_id: EntryId,
+    counter: Counter,
+    show: Callable[[str], str] | None = None,
+) -> str:
     """Return the beginning and the end of `text` with a mark between them, together at most `most_tokens`.
     `size` is the number of tokens of the whole text. The text is cut between code points, at a line end if
-    one is near."""
+    one is near. `show` turns the result into the form in which it is shown, such as a quotation; then
+    `most_tokens` applies to that form."""
+    show = show or str
     error = first_error(text) if most_tokens >= MIN_TELLING else ""
-    keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id, error)))
+    keep = max(0, most_tokens - counter.count(show(write_mark(size, size, entry_id, error))))
     chars = len(text) * keep // max(1, size)
-    shown = _mark(size, size, entry_id)
+    shown = show(write_mark(size, size, entry_id))
     for _ in range(TRIES):
-        head = _head(text, round(chars * HEAD_SHARE))
-        tail = _tail(text[len(head) :], chars - round(chars * HEAD_SHARE))
+        head = head_of(text, round(chars * HEAD_SHARE))
+        tail = tail_of(text[len(head) :], chars - round(chars * HEAD_SHARE))
         kept = counter.count(head) + counter.count(tail)
         told = "" if error and error in head + tail else error
-        shown = f"{head}{_mark(max(0, size - kept), size, entry_id, told)}{tail}"
+        shown = show(f"{head}{write_mark(max(0, size - kept), size, entry_id, told)}{tail}")
         if counter.count(shown) <= most_tokens or chars == 0:
             break
         chars = min(chars - 1, chars * 9 // 10)
     return shown
 
 
-def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
-    """Write the text that replaces the middle of a result: how many of its `size` tokens are gone, and how to
+def write_mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
+    """Return the text that replaces the middle of a text: how many of its `size` tokens are gone, and how to
     see the whole. It quotes `error`, the first error line, unless that is empty."""
     told = f" {quote_line(error, 'tool')};" if error else ""
-    return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
+    return f"\n… [clipped {gone:,} of {size:,} tokens;{told} {SHOWS_ALL.format(entry_id)}] …\n"
 
 
-def _head(text: str, chars: int) -> str:
+def head_of(text: str, chars: int) -> str:
     """Return the first `chars` code points, cut at a line end if one is near."""
     head = text[: max(0, chars)]
     end = head.rfind("\n", len(head) * 4 // 5)
     return head[:end] if end > 0 else head
 
 
-def _tail(text: str, chars: int) -> str:
+def tail_of(text: str, chars: int) -> str:
     """Return the last `chars` code points, cut at a line end if one is near."""
     tail = text[len(text) - chars :] if 0 < chars < len(text) else text if chars > 0 else ""
     start = tail.find("\n", 0, len(tail) // 5 + 1)
     return tail[start + 1 :] if start >= 0 else tail
 
 
-def _level(sizes: Sequence[int], most_tokens: int) -> int | None:
+def level_of(sizes: Sequence[int], most_tokens: int) -> int | None:
     """Return the size, in tokens, to which larger results are shortened so that all results together take at
     most `most_tokens`. Smaller results stay as they are. Return None if all results already fit. O(n log
     n)."""

@@ -48,15 +48,62 @@ def fit_target(case: CutProblem, target: int) -> CutCandidate:
     """Divide the budget `target`, in tokens, and return the way to cut the view (`CutCandidate`) that
     results.
 
-    The system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
+    If the newest request is condensed, and everything else then fits, nothing else changes. Otherwise, the
+    system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
     a quarter goes to the tail: the longest one that begins at a safe cut, perhaps none. The summary gets what
     remains.
 
     If the last batch alone exceeds the target, it is clipped to an eighth of the rest. Its calls then stay,
     with the beginning and the end of each result, and the summary quotes what is clipped. Raise `CannotFit`
-    if nothing fits.
+    if nothing fits. If a client chose the target, the error names the least target that would do.
     """
     limit = target if case.limit is None else min(case.limit, target)
+    found = _divide(case, limit)
+    if found is None:
+        raise case.cannot_fit(limit, _least_target(case))
+    return found
+
+
+def _least_target(case: CutProblem) -> int | None:
+    """Return the smallest target above the one of `case` to which the view can be compacted; None if there is
+    none, or if no client chose the target.
+
+    What a target must have room for grows with it: a larger part of the newest request, more constraints. So
+    the search goes from each target to what it must have room for, until it has.
+    """
+    if case.inputs.request.chosen_target is None:
+        return None
+    target, most = 0, case.before - 1 if case.limit is None else min(case.before - 1, case.limit)
+    while (need := _smallest_request(case)) > target:
+        target = need
+        if target > most:
+            return None
+        case = case.with_target(target)
+    return target if _divide(case, target) is not None else None
+
+
+def _smallest_request(case: CutProblem) -> int:
+    """Return the tokens of the smallest request that `fit_target` can make for the target of `case`."""
+    floor = case.floor()
+    least = floor.system + floor.tools + floor.last_request + floor.summary - case.clippable_tokens()
+    whole = _with_all_messages(case)
+    return least if whole is None else min(least, case.fixed + whole.kept_tokens)
+
+
+def _with_all_messages(case: CutProblem) -> CutCandidate | None:
+    """Return the way to cut the view that only condenses the newest request and removes no message. None if
+    the request is not condensed, or if an earlier compaction kept older messages that must go now."""
+    if case.condensed is None:
+        return None
+    shape = case.shape(case.start)
+    return None if case.is_summarised(shape) else shape
+
+
+def _divide(case: CutProblem, limit: int) -> CutCandidate | None:
+    """Divide the budget `limit` as `fit_target` says. Return None if nothing fits."""
+    whole = _with_all_messages(case)
+    if whole is not None and case.fixed + whole.kept_tokens <= limit:
+        return whole
     end = len(case.items)
     for with_pins in (True, False):
         stays = case.shape(end, with_pins=with_pins).kept_tokens
@@ -76,7 +123,7 @@ def fit_target(case: CutProblem, target: int) -> CutCandidate:
         shape = _with_clipped_batch(case, rest - case.least, rest, with_pins)
         if shape is not None:
             return shape
-    raise case.cannot_fit(limit)
+    return None
 
 
 def _smaller(case: CutProblem, cut: int, limit: int) -> Iterator[CutCandidate]:

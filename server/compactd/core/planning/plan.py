@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from compactd.core.budget.budget import FORCED, Keep, keep_of
 from compactd.core.budget.rules import BACK_TO_ANY, Settings
@@ -21,6 +21,7 @@ from compactd.core.history.entries import EntryId, Stub
 from compactd.core.planning.candidates import CutCandidate, CutProblem
 from compactd.core.planning.cut_points import move, walk_back
 from compactd.core.planning.fit import fit, fit_target
+from compactd.core.planning.prune import SHOWS_ALL
 from compactd.core.planning.request import CompactRequest as CompactRequest
 from compactd.core.planning.request import Fixed as Fixed
 from compactd.core.planning.request import Inputs as Inputs
@@ -74,7 +75,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The messages at the beginning of the turn that the cut splits, if they get a summary of their own;
     otherwise empty. They are also in `removed`, except pinned ones."""
     stubs: tuple[Stub, ...]
-    """Stubs for tool output of `pinned` and `kept`, including what earlier stubs already shortened."""
+    """Stubs for tool output of `pinned` and `kept`, including what earlier stubs already shortened, and for
+    the newest request if it is condensed."""
     shortened: int
     """How many tool results this compaction shortens."""
     summary_budget: int
@@ -99,6 +101,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     dropped: tuple[Constraint, ...] = ()
     """The user's constraints that will be in no message of the new view: their message is removed and the
     summary has no room for them."""
+    condensed: EntryId | None = None
+    """The newest request, if it is shown condensed because it is too large for the target; its stub is in
+    `stubs`."""
+    condensed_note: str = ""
+    """A note for a person that the newest request is shown condensed. Empty if it is not. It is also in
+    `note`."""
     uncounted: int = 0
     """How many limits in removed messages do not count as constraints, because their message states too
     many."""
@@ -134,8 +142,9 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
     """Plan a compaction of `inputs.view`, or say why there is nothing to compact.
 
     Raise `CannotFit` (1008) if system prompt, tools, newest request and the smallest summary exceed the cap
-    or `target_tokens`. Raise `InvalidParams` if more than one budget is given, or if a budget is below 1. The
-    cost is proportional to the part of the view that is not cached yet.
+    or `target_tokens`. With a target that a client chose, a large request counts as it is condensed. Raise
+    `InvalidParams` if more than one budget is given, or if a budget is below 1. The cost is proportional to
+    the part of the view that is not cached yet.
     """
     request = inputs.request
     check_budgets(request)
@@ -217,6 +226,7 @@ def expected_result(made: Plan | NotCompacted, trigger: Trigger = "manual") -> C
         pinned=made.pin_reasons,
         split_turn=made.is_split,
         pruned_tool_results=made.shortened,
+        condensed_request=UNSET if made.condensed is None else made.condensed,
         floor=made.floor,
     )
 
@@ -301,7 +311,7 @@ def _make_plan(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> Plan | 
         pin_reasons=tuple(Pinned(entry_id=ids[i], reason=case.pin_reason(i)) for i in shape.pinned),
         kept=ids[shape.cut :],
         prefix=prefix,
-        stubs=tuple(stub for _, stub in sorted(shape.stubs.items())),
+        stubs=_stubs(case, shape),
         shortened=shape.shortened,
         summary_budget=budget,
         limit=limit,
@@ -312,9 +322,20 @@ def _make_plan(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> Plan | 
         constraints=constraints,
         superseded=case.said.superseded,
         note=_note(inputs, case, shape),
+        condensed=None if case.condensed is None else case.condensed.entry_id,
+        condensed_note=_condensed_note(case),
         dropped=dropped,
         uncounted=uncounted,
     )
+
+
+def _stubs(case: CutProblem, shape: CutCandidate) -> tuple[Stub, ...]:
+    """Return the stubs of the messages that stay, in their order."""
+    stubs = dict(shape.stubs)
+    if case.condensed is not None and case.outline.request is not None:
+        # A stub for tool results of the same message already repeats the condensed text.
+        stubs.setdefault(case.outline.request, case.condensed)
+    return tuple(stub for _, stub in sorted(stubs.items()))
 
 
 def _ids_in(ids: tuple[EntryId, ...], runs: Sequence[range]) -> tuple[EntryId, ...]:
@@ -363,7 +384,20 @@ def _note(inputs: Inputs, case: CutProblem, shape: CutCandidate) -> str:
     if shape.unpinned:
         words = "message" if shape.unpinned == 1 else "messages"
         parts.append(f"{shape.unpinned:,} pinned {words} did not fit and went into the summary")
+    if case.condensed is not None:
+        parts.append(_condensed_note(case))
     return "; ".join(parts)
+
+
+def _condensed_note(case: CutProblem) -> str:
+    """Return a note for a person that the newest request is shown condensed; empty if it is not."""
+    stub, at = case.condensed, case.outline.request
+    if stub is None or at is None:
+        return ""
+    return (
+        f"the newest request is shown condensed, in {stub.tokens:,} of {case.whole.tokens(at):,} tokens:"
+        f" {SHOWS_ALL.format(stub.entry_id)}"
+    )
 
 
 def _messages(count: int) -> str:

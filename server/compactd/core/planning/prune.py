@@ -24,13 +24,16 @@ from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens
 from compactd.core.work.file_operations import PATH_ARGUMENTS, arguments_of
-from compactd.protocol.messages import ToolCall, ToolResult
+from compactd.protocol.messages import Text, ToolCall, ToolResult
 
 PROTECTED_TURNS = 2
 """The tool output of the newest user turns, this many, is never pruned."""
 
 MARK = "[pruned: "
 """The text that every stub starts with."""
+
+SHOWS_ALL = "session/expand {} shows all"
+"""What the mark in a clipped text says about the entry that contains the whole text."""
 
 TARGET_CHARS = 80
 """In a stub, a call's argument and an error line have at most this many characters each."""
@@ -130,7 +133,7 @@ def pruning_of(items: Sequence[Item], shown: Iterable[tuple[int, int, str, int]]
         stubs=tuple(
             Stub(
                 items[index].entry_id,
-                _restate_stub(items[index], found),
+                restate_stub(items[index], found),
                 max(0, items[index].tokens - saved[index]),
             )
             for index, found in texts.items()
@@ -151,14 +154,17 @@ def result_places(items: Sequence[Item], first: int, last: int) -> list[tuple[in
     ]
 
 
-def _restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+def restate_stub(item: Item, texts: Sequence[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     """Return the texts of a new stub of `item`, as pairs of (block index, text): the given ones and, for
     other blocks, those of the stub that the view already shows for `item`."""
     shown = dict(texts)
     if item.kind == "stub":
+        is_condensed = SHOWS_ALL.format(item.entry_id) in join_text_blocks(item.message.content)
         for at, block in enumerate(item.message.content):
             if isinstance(block, ToolResult) and isinstance(block.content, str):
                 shown.setdefault(at, block.content)
+            elif isinstance(block, Text) and is_condensed:
+                shown.setdefault(at, block.text)
     return tuple(sorted(shown.items()))
 
 

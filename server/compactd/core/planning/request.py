@@ -59,6 +59,12 @@ class CompactRequest(Struct, frozen=True, kw_only=True):
     """A prompt from the client's hook for the summariser. It is used instead of the setting
     `compact_prompt`."""
 
+    @property
+    def chosen_target(self) -> int | None:
+        """`target_tokens` if a client chose it; None if there is none, or if compactd computed it to recover
+        from an overflow or to fit another model."""
+        return self.target_tokens if self.trigger == "manual" else None
+
 
 class Fixed(Struct, frozen=True):
     """The tokens of the parts of a model request that a compaction never changes: system prompt and tools."""

@@ -57,8 +57,8 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 
 class PruneOnly(Struct, frozen=True, kw_only=True):
-    """The result if no message is removed but tool results are shortened. The caller journals it as a
-    prune."""
+    """The result if no message is removed but tool results or the newest request are shortened. The caller
+    journals it as a prune."""
 
     stubs: tuple[Stub, ...]
     tokens_saved: int
@@ -202,12 +202,15 @@ def _extract(given: SummaryInput) -> str:
 
 
 def _prune_only(given: SummaryInput) -> PruneOnly | NotCompacted:
-    """Return the result of a plan that removes no message, only shortens tool results."""
+    """Return the result of a plan that removes no message, only shortens tool results or the newest
+    request."""
     plan = given.plan
     after = _request_tokens(plan, given.stays if given.merged is None else (given.merged, *given.stays))
     if not _is_better(plan, after):
         return plan.refuse("nothing to compact: nothing can be removed")
-    result = _result(given, plan.strategies[-1], after, "only tool results were shortened")
+    told = "only tool results were shortened" if plan.shortened else ""
+    reason = "; ".join(part for part in (told, plan.condensed_note) if part)
+    result = _result(given, plan.strategies[-1], after, reason)
     return PruneOnly(stubs=plan.stubs, tokens_saved=plan.tokens_before - after, result=result)
 
 

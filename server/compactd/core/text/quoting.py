@@ -105,6 +105,11 @@ def visible_lines(text: str) -> str:
     return mark_invisible(_LINE_ENDS.sub("\n", text))
 
 
+def line_starts(text: str) -> list[int]:
+    """Return where each line of `text` begins. The lines are those of `visible_lines`. O(characters)."""
+    return [0, *(end.end() for end in _LINE_ENDS.finditer(text))]
+
+
 def neutralise(line: str) -> str:
     """Return `line` changed so that nothing in it can pass for a heading, a code fence, another speaker, a
     reference, a tag or a line that compactd writes around summaries. `SIGN` is inserted; the `<` of a tag

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compactd.core.extract.facts import FactCache, Facts, units_of
 from compactd.core.extract.features import KINDS, LINE, MAX_ATOMS, RUN, WORD, Lexicon
@@ -191,3 +192,15 @@ def test_atoms_that_are_packed_in_several_pieces_come_back_once_and_in_their_ord
     lexicon.pack()
 
     assert list(lexicon.atoms.items()) == list(other.atoms.items())
+
+
+def test_a_message_that_is_shortened_in_another_way_has_other_facts() -> None:
+    cache = FactCache()
+    long, short = (
+        replace(item("tool", ToolResult(call_id="t", content=text)), kind="stub")
+        for text in ("load_entry\nsave_entry", "load_entry")
+    )
+    before = cache.learn(long)
+
+    assert counts(cache.learn(short)) != counts(before)
+    assert counts(cache.learn(long)) == counts(before)

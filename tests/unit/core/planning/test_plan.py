@@ -380,14 +380,27 @@ def test_where_only_the_last_batch_could_go_it_is_clipped_and_nothing_summarised
 
 def test_a_target_that_the_floor_exceeds_is_1008_with_the_floor() -> None:
     with pytest.raises(CannotFit) as refused:
-        planned("U500 A300 T300 U200 A20 T400", target(300), fixed=Fixed(system=60, tools=40))
+        planned("U500 A300 T300 U70 A20 T400", target(244), fixed=Fixed(system=60, tools=40))
 
+    # The smallest summary has 35 tokens, and 40 more for a line of state.
     floor = refused.value.data["floor"]
-    assert floor == {"system": 60, "tools": 40, "last_request": 200, "summary": 35}
-    assert (
-        planned("U500 A300 T300 U200 A20 T400", target(335), fixed=Fixed(system=60, tools=40)).tokens_expected
-        == 335
+    assert floor == {"system": 60, "tools": 40, "last_request": 70, "summary": 75}
+    assert refused.value.data["least_target"] == 245
+    assert refused.value.message == (
+        "The request cannot be made to fit 244 tokens: the system prompt takes 60, the tools 40,"
+        " the newest request 70, the smallest summary 75; the least that would do is 245 tokens."
     )
+    made = planned("U500 A300 T300 U70 A20 T400", target(245), fixed=Fixed(system=60, tools=40))
+    assert made.tokens_expected == 245
+    assert made.condensed is None
+
+
+def test_a_target_that_compactd_computed_needs_no_room_for_a_line_of_state() -> None:
+    request = target(205, trigger="overflow")
+
+    made = planned("U500 A300 T300 U70 A20 T400", request, fixed=Fixed(system=60, tools=40))
+
+    assert (made.tokens_expected, made.summary_budget) == (205, 35)
 
 
 def test_an_open_call_is_never_left_out_to_make_room() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compactd.core.history.entries import Item
 from compactd.core.planning.plan import NotCompacted, Plan, plan
@@ -112,6 +113,16 @@ def floor_of(error: CannotFit) -> int:
     return sum(part for part in floor.values() if isinstance(part, int))
 
 
+def _fits_least(items: Sequence[Item], request: CompactRequest, error: CannotFit) -> bool:
+    """Whether the least target that the error names would do, if it names one."""
+    least = error.data.get("least_target")
+    if least is None:
+        return True
+    assert isinstance(least, int)
+    end = outcome(items, replace(request, target_tokens=least))
+    return isinstance(end, Draft | PruneOnly) and end.result.tokens_after <= least
+
+
 def outcome(items: Sequence[Item], request: CompactRequest) -> CompactionOutcome | CannotFit:
     inputs = inputs_of(view_of(tuple(items)), request=request)
     try:
@@ -149,6 +160,19 @@ def test_it_becomes_smaller_and_fits_or_says_why_not(name: str, strategy: str, t
             assert reason.startswith(("nothing to compact", "compacting would not make it smaller"))
         case CannotFit() as error:
             assert floor_of(error) > target
+            assert _fits_least(items, request, error)
+
+
+@pytest.mark.parametrize("name", ["one enormous message", "one enormous line"])
+def test_a_request_that_is_larger_than_the_target_is_condensed(name: str) -> None:
+    (item,) = SESSIONS[name]
+
+    end = outcome(SESSIONS[name], CompactRequest(target_tokens=1_000))
+
+    assert isinstance(end, PruneOnly)
+    assert [stub.entry_id for stub in end.stubs] == [item.entry_id]
+    assert end.result.condensed_request == item.entry_id
+    assert end.result.tokens_after <= 333
 
 
 @pytest.mark.parametrize("name", ["hostile output", "a pasted summary"])
@@ -213,10 +237,13 @@ def test_any_words_become_smaller_and_fit_or_say_why_not(said: list[tuple[Role, 
         tool(n, text) if role == "tool" else (role, text) for n, (role, text) in enumerate(said)
     ]
 
-    match outcome(dialogue(*messages), CompactRequest(strategy="extract", target_tokens=target)):
+    items, request = dialogue(*messages), CompactRequest(strategy="extract", target_tokens=target)
+
+    match outcome(items, request):
         case Draft(result=result) | PruneOnly(result=result):
             assert result.tokens_after <= target
         case NotCompacted(reason=reason):
             assert reason
         case CannotFit() as error:
             assert floor_of(error) > target
+            assert _fits_least(items, request, error)

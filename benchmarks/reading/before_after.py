@@ -1,4 +1,4 @@
-"""Write what `extract` makes of our own sessions: docs/handover/NAME-SIZE-{before,after}.txt.
+"""Write what `extract` makes of the project's sessions: docs/handover/NAME-SIZE-{before,after}.txt.
 
 `python -m benchmarks.reading.before_after --document` writes the texts of this checkout ("after"). With
 `--before CHECKOUT` it also writes those of the code in another checkout. Without `--document`, it writes

@@ -60,13 +60,14 @@ def play(s: Stage) -> None:
     grew_by_one(s)
     cut_the_budget(s)
     looked_at_the_fjord(s)
+    dropped_an_excursion(s)
     chose_for_oslo(s)
     sorted_out_papers(s)
     shrank_again(s)
     came_back(s)
     planned_the_way_home(s)
-    packed(s)
     asked_what_is_open(s)
+    packed(s)
 
 
 def asked(s: Stage) -> None:
@@ -855,7 +856,7 @@ def planned_the_way_home(s: Stage) -> None:
         ],
     )
     s.say(
-        "**Home on 1 July.** The 11:26 is too tight if the boat is half an hour late, and then there would be no hour at the harbour. I'd take the 13:26: it needs no change, has the step-free car 21, and brings you home at 18:12. You'd have about two and a half hours in Copenhagen. "
+        "**Home on 1 July.** The 11:26 is too tight if the boat is half an hour late, and then there would be no hour at the harbour. I'd take the 13:26: it needs no change, has the step-free car 21, and brings you home at 18:12. You'd have about three hours in Copenhagen. "
         "The terminal has lockers for the large suitcase (8 €), and from there a flat promenade of 600 m leads along the water; the yellow harbour bus 991 stops right there, if Henrik would rather sit. The price is 36.90 € for you and for Henrik, Ida is free with you, and 13.50 € for three seats: 87.30 € altogether. "
         "The 15:26 I'd avoid, because the lift in Fredericia is out of service. The 17:26 is cheaper by 24 €, but you'd be home after ten, with a tired child.\n\n"
         "**Plan B for Finse, 29 June.** I look at the forecast on 26 June, when it begins to be reliable. There are three cases:\n\n"
@@ -880,7 +881,7 @@ def planned_the_way_home(s: Stage) -> None:
 def packed(s: Stage) -> None:
     """A packing list."""
     s.user(
-        "Can you make a packing list? We have two suitcases and a rucksack, and my father shouldn't carry anything. Not longer than a page."
+        "Wonderful. One last thing, then I'm back on Monday after the call: can you make a packing list? We have two suitcases and a rucksack, and my father shouldn't carry anything. Not longer than a page."
     )
     s.say(
         "**For everyone, in the large suitcase:** rain jackets and rain trousers (no umbrellas, the wind in Bergen breaks them); two warm jumpers each; four sets of clothes each, since you can wash in Bergen after six days; shoes that have been walked in; hats and thin gloves for "
@@ -892,6 +893,32 @@ def packed(s: Stage) -> None:
         "**Henrik carries** only his stick and his hat. Have the large suitcase sent ahead on the train Oslo – Bergen only if it costs less than 50 €; otherwise you'd ask me to ask you first."
     )
     s.user("Ha, yes. Good list. We'll send nothing ahead, Ida and I manage.")
+
+
+def dropped_an_excursion(s: Stage) -> None:
+    """An excursion that does not fit the limits."""
+    s.user(
+        "A colleague raves about the Hardangerfjord. Could we do that as a day trip from Bergen on Sunday the 27th? Check it honestly, please, I won't be sad if it's too much."
+    )
+    search(
+        s,
+        "",
+        "Hardangerfjord day trip from Bergen Sunday June 2027 bus ferry step-free child price",
+        [
+            "Round trip with bus and ferry, Sundays: leaves Bergen 07:20, Norheimsund 08:45, ferry to Eidfjord (arrives 11:40), bus and train back by way of Voss, in Bergen at 19:55. 129 € for adults, 65 € for children up to 15 years.",
+            "Short trip: bus Bergen – Norheimsund and back, 1 h 25 min each way, 31 € for adults, 16 € for children. Waterfall Steinsdalsfossen: 700 m from the bus stop, the path behind the waterfall is steep and wet.",
+            "Cider farms near Ulvik: tours on weekdays only, from the age of 18.",
+            "Forum: 'The bus has many bends between Kvamskogen and Tokagjelet. Our children were sick both ways.'",
+            "Ferry Norheimsund – Eidfjord: no lift between the decks; the lounge is on the upper deck, 14 steps.",
+        ],
+    )
+    s.say(
+        "Honestly: I would leave it. The round trip takes more than twelve hours and costs 323 € for the three of you. The ferry has 14 steps and no lift, the bus has the bends that Ida can't stand, and it would be a second day with tablets after the 24th. "
+        "The short trip to Norheimsund costs 78 € and is 2 h 50 min on the same bus for a waterfall whose path is steep and wet; Henrik would see it from the road.\n\n"
+        "It also doesn't fit the money: 33 € are left of the budget, and both trips are above the 50 € extra that you want to be asked about.\n\n"
+        "Sunday the 27th would rather be a good day for Fløyen before ten, and for cooking something large in the flat. I drop the Hardangerfjord because of the bends and the steps, not because of the money alone."
+    )
+    s.user("Agreed, no Hardanger. Fløyen on Sunday before ten.")
 
 
 def shrank_again(s: Stage) -> None:
@@ -983,12 +1010,29 @@ def came_back(s: Stage) -> None:
     s.user(
         "One more change: the doctor wants to see my father on 19 June in the morning, at nine. We can't take the 07:53. Is there anything later that still reaches the boat?"
     )
+    search(
+        s,
+        "What I found before was for a Sunday, so I look at the Saturday.",
+        "train Hamburg Copenhagen Saturday 19 June 2027",
+        trains(
+            "19 June 2027",
+            "Hamburg",
+            "Copenhagen",
+            [
+                ("05:53", "10:39", "4 h 46 min", 0, "Quiet car, step-free car 21."),
+                ("07:53", "12:39", "4 h 46 min", 0, "Seats must be reserved (4.50 € each)."),
+                ("09:53", "14:51", "4 h 58 min", 1, "Change in Fredericia, 9 minutes."),
+                ("10:23", "16:02", "5 h 39 min", 2, "Only on Saturdays, by bus between Padborg and Kolding."),
+                ("11:53", "16:39", "4 h 46 min", 0, "Seats must be reserved (4.50 € each)."),
+                ("13:53", "18:39", "4 h 46 min", 0, "Seats must be reserved (4.50 € each)."),
+            ],
+        ),
+    )
     s.say(
-        "From what I found for a Sunday: the 09:53 arrives at 14:51, which is after check-in closes at 14:15 and nine minutes before the boat leaves. The 11:53 arrives after it has left. So no, not on the same day. "
-        "The timetable for a Saturday may differ a little, but the direct trains run every two hours, and none between 07:53 and 09:53 was shown.\n\n"
+        "No. The 09:53 arrives at 14:51, which is after check-in closes at 14:15 and nine minutes before the boat leaves, and all later ones arrive after it has left. With an appointment at nine you can't reach the boat of the 19th.\n\n"
         "The choices are:\n\n"
         "1. Ask the practice for another day. It's a check-up, as I understand it?\n"
-        "2. Leave on the afternoon of the 19th, sleep in Copenhagen, and take the boat on 20 June (329 €, eight cabins with a window when I looked). Then Oslo has one night less, and Bjerka has to be changed.\n\n"
+        "2. Leave on the 19th with the 13:53, sleep in Copenhagen, and take the boat on 20 June (329 €, eight cabins with a window when I looked). Then Oslo has one night less, and Bjerka has to be changed.\n\n"
         "I change nothing before you decide. The first choice costs nothing."
     )
     s.user(
@@ -1025,7 +1069,6 @@ def asked_what_is_open(s: Stage) -> None:
         "- [ ] Insurance with transport home for Henrik Vogt, at most 45 €\n"
         "- [ ] Henrik's certificate for the step-free seats"
     )
-    s.user("Wonderful. I'll be back on Monday after the call.")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""All loans, in one JSON file that is written anew after each change."""
+"""All loans, in one JSON file that is written after each change."""
 
 from __future__ import annotations
 

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.reading.summaries import summaries
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = ROOT / "docs" / "handover"
 SESSIONS: Final = {
@@ -31,15 +29,10 @@ SIZES: Final = (2_000, 4_000, 8_000)
 TIMEOUT_S: Final = 300.0
 
 
-def texts_after(name: str) -> dict[str, str]:
-    """Return the texts that this code makes of a session, by the name of their file."""
-    return _named(name, summaries(SESSIONS[name], SIZES), "after")
+def make_texts(name: str, checkout: Path, when: str) -> dict[str, str]:
+    """Return the texts that the code in a checkout makes of a session, by the name of their file.
 
-
-def texts_before(name: str, checkout: Path) -> dict[str, str]:
-    """Return the texts that the code in another checkout makes of a session, by the name of their file.
-
-    Raises `CalledProcessError` if that code fails."""
+    That code runs in a process of its own. Raises `CalledProcessError` if it fails."""
     done = subprocess.run(
         [sys.executable, "-P", Path(__file__).with_name("summaries.py"), SESSIONS[name], *map(str, SIZES)],
         env={**os.environ, "PYTHONPATH": f"{checkout / 'server'}{os.pathsep}{checkout}"},
@@ -48,11 +41,8 @@ def texts_before(name: str, checkout: Path) -> dict[str, str]:
         timeout=TIMEOUT_S,
         check=True,
     )
-    return _named(name, json.loads(done.stdout), "before")
-
-
-def _named(name: str, by_size: dict[str, str], when: str) -> dict[str, str]:
-    return {f"{name}-{int(size) // 1000}k-{when}.txt": f"{text}\n" for size, text in by_size.items()}
+    by_size: dict[str, str] = json.loads(done.stdout)
+    return {f"{name}-{int(size) // 1_000}k-{when}.txt": f"{text}\n" for size, text in by_size.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     texts: dict[str, str] = {}
     for name in SESSIONS:
-        texts |= texts_after(name)
+        texts |= make_texts(name, ROOT, "after")
         if options.before is not None:
-            texts |= texts_before(name, options.before.resolve())
+            texts |= make_texts(name, options.before.resolve(), "before")
     is_different = False
     for file, text in sorted(texts.items()):
         path = PAGES / file

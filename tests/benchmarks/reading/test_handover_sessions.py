@@ -42,7 +42,7 @@ def user_texts(name: str) -> list[str]:
 @pytest.mark.parametrize("name", SESSIONS)
 def test_the_page_states_the_size_of_each_session(name: str) -> None:
     page = (ROOT / "docs" / "handover.md").read_text("utf-8")
-    row = re.search(rf"^\| \[{name}\]\([^)]*{SESSIONS[name].name}\) \| ([\d,]+) \|", page, re.MULTILINE)
+    row = re.search(rf"^\| `{SESSIONS[name].relative_to(ROOT)}` \| ([\d,]+) \|", page, re.MULTILINE)
 
     assert row is not None
     assert int(row[1].replace(",", "")) == round(sum(item.tokens for item in items(name)), -3)

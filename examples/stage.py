@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +23,7 @@ SCRUBBED = (
     (re.compile(r"\b\d+\.\d+ ?ms\b"), "41.7 ms"),
     (re.compile(r"\b0x[0-9a-f]{8,}\b"), "0x7f00deadbeef"),
     (re.compile(r"\bPython 3\.\d+\.\d+\b"), "Python 3"),
+    (re.compile(r"(?:\.\./)+(?:[\w.-]+/)+(?=site-packages/)"), ""),
 )
 """What differs between machines or runs, and its replacement: durations, addresses, versions."""
 
@@ -29,8 +31,10 @@ SCRUBBED = (
 class Stage:
     """Collects the messages of a session while the script runs."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, environment: Mapping[str, str] | None = None) -> None:
+        """Plays in the folder `scratch`; commands also get the variables of `environment`."""
         self._scratch = scratch
+        self._environment = environment or {}
         self._calls = 0
         self.messages: list[dict[str, object]] = []
 
@@ -47,6 +51,27 @@ class Stage:
                 self._turn(text if number == 0 else "", call)
         else:
             self._turn(text, *calls)
+
+    def plan(self, text: str, *todos: tuple[str, str]) -> None:
+        """Adds a call of TodoWrite. Each task is (status, text)."""
+        rows = [{"status": status, "content": content} for status, content in todos]
+        done = sum(status == "completed" for status, _ in todos)
+        self.called(text, "TodoWrite", {"todos": rows}, f"{done} of {len(rows)} tasks are completed.")
+
+    def delegate(self, text: str, description: str, prompt: str, report: str) -> None:
+        """Adds a call that starts a sub-agent, and its report."""
+        self.called(text, "Task", {"description": description, "prompt": prompt}, report)
+
+    def called(self, text: str, name: str, arguments: dict[str, object], result: str) -> None:
+        """Adds a call of a tool that is only played: its result is given."""
+        self._calls += 1
+        call_id = f"call_{self._calls:03}"
+        call = {"type": "tool_call", "call_id": call_id, "name": name, "arguments": arguments}
+        self.messages.append(
+            {"role": "assistant", "content": [{"type": "text", "text": text}, call] if text else [call]}
+        )
+        answer = {"type": "tool_result", "call_id": call_id, "name": name, "content": result}
+        self.messages.append({"role": "tool", "content": [answer]})
 
     def _turn(self, text: str, *calls: tuple[str, dict[str, object]]) -> None:
         blocks: list[dict[str, object]] = [{"type": "text", "text": text}] if text else []
@@ -105,6 +130,7 @@ class Stage:
             "COLUMNS": "100",
             "NO_COLOR": "1",
             "LC_ALL": "C.UTF-8",
+            **self._environment,
         }
         done = subprocess.run(
             ["bash", "-c", command],

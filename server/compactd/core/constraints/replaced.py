@@ -42,7 +42,7 @@ _LABEL: Final = re.compile(r"\A[A-Z][A-Z _-]{1,30}:\s+")
 """Matches a label in capital letters: `NOTE: …`. It does not say what the statement is about."""
 _CHANGES: Final = re.compile(
     r"\b(?:now|from now on|as of|no longer|any ?more|instead|correction|new|latest|retired|update[ds]?"
-    r"|(?:re)?named|becomes?|became|rebased|rotat(?:ed|ion)|switch(?:ed)?|moved?|chang(?:ed?|es)|replac(?:ed?|es)"
+    r"|(?:re)?named|becomes?|became|rebased|rotat(?:ed|ion)|switch(?:ed)?|move[ds]?|chang(?:ed?|es)|replac(?:ed?|es)"
     r"|would rather)\b",
     re.IGNORECASE,
 )
@@ -53,7 +53,7 @@ _CHANGES_ALL: Final = re.compile(
 """Matches a statement that something changed, even if it names no value."""
 _STATES: Final = re.compile(
     r"\b(?:is|are|was|were|be|has|have|must|should|shall|may|needs?|belongs?|owns?|runs?|lives?|stays?|uses?"
-    r"|work(?:s|ing)?|moved|changed|switched|renamed|rebased|rotated|ships?|calling|called|prefers?|wants?|would)\b"
+    r"|work(?:s|ing)?|move[ds]|changed|switched|renamed|rebased|rotated|ships?|calling|called|prefers?|wants?|would)\b"
     r"|:(?=\s)|['’](?:s|re)\b",
     re.IGNORECASE,
 )
@@ -62,6 +62,10 @@ _BEFORE_VALUE: Final = re.compile(r"\b(?:is|are|was|were|becomes?|became)(?: now
 """Matches the end of what says which value follows: `the budget is `."""
 _DENIES: Final = re.compile(r"\b(?:not|instead of|rather than|no longer) *\Z", re.IGNORECASE)
 """Matches the words before a value that does not hold any more."""
+_IF: Final = re.compile(r"\b(?:if|when|unless)\b", re.IGNORECASE)
+"""Matches a condition. Two rules with a condition are the same only if nearly all words agree."""
+SAME_RULE: Final = 0.8
+"""This part of the words must agree then."""
 _BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
 """Matches what may stand between the verb and a number that is a value."""
 _LIMITS: Final = re.compile(
@@ -110,6 +114,7 @@ class _Statement(Struct, frozen=True):
     is_sure_change: bool
     """Whether it says so without any doubt (`_CHANGES_ALL`)."""
     is_limit: bool
+    has_condition: bool
 
 
 def find_replaced(
@@ -197,7 +202,8 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         sort = found.lastgroup or ""
         values.append((sort, found[0].lower().strip('`"“”.,')))
         between = bare[end : found.start()]
-        if _DENIES.search(between) is not None:
+        is_left = between.endswith("from ") and bare.startswith(" to ", found.end())
+        if is_left or _DENIES.search(between) is not None:
             denied.add(values[-1][1])
         rest.append(between)
         pattern += (between.lower(), sort)
@@ -223,6 +229,7 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         is_change=bool(denied) or _CHANGES.search(bare) is not None,
         is_sure_change=_CHANGES_ALL.search(bare) is not None,
         is_limit=_LIMITS.search(bare) is not None,
+        has_condition=_IF.search(bare) is not None,
     )
 
 
@@ -235,6 +242,8 @@ def _is_changed(older: _Statement, newer: _Statement, *, is_sure: bool) -> bool:
         return True
     if not sorts:
         return newer.is_sure_change and not older.values and len(common) > 1 and share >= SAME_SHARE
+    if older.has_condition:
+        return share >= SAME_RULE
     if not is_sure:
         return True
     if older.is_limit and newer.is_limit and not sorts.isdisjoint(("money", "number", "date")):

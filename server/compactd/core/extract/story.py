@@ -34,6 +34,8 @@ SAFE_SHARE: Final = 0.7
 ITEM_CHARS: Final = 900
 """The most characters of one item."""
 MIN_ITEM_CHARS: Final = 120
+MIN_SAID_CHARS: Final = 40
+"""What is left of a statement and is shorter says nothing."""
 MIN_STATEMENT_CHARS: Final = 120
 """A shorter statement only says what comes next."""
 STATEMENT_CHARS: Final = 500
@@ -83,6 +85,12 @@ SAME_ITEM: Final = 0.7
 STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
 """The kinds of items that say where the work stands."""
 
+_SMALL_TALK: Final = re.compile(
+    r"(?:hi|hello|hey|good(?: morning| evening)?|thanks?|thank you|ok(?:ay)?|great|perfect|nice|fine|sure|yes"
+    r"|right)\b[^.!?:]{0,12}[.!,]*\Z",
+    re.IGNORECASE,
+)
+"""Matches a sentence that asks for nothing."""
 _WORD: Final = re.compile(r"[\w./-]+")
 _REFERENCE: Final = re.compile(r"\[e\d+\]")
 _MISTYPED: Final = re.compile(
@@ -174,7 +182,7 @@ class StoryTeller:
         told.fill("briefs", self._briefs(told.chars("briefs")))
         told.fill("errors", self._open_errors())
         told.fill("plan", self._plan(told))
-        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 4), DONE))
+        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 3), DONE))
         told.fill("said", self._statements(told.chars("said", most=None)))
         told.fill("failed", self._failed(told))
         told.fill("events", self._events(told.chars("events", 3)))
@@ -202,6 +210,7 @@ class StoryTeller:
                 for one in turn.sentences
                 if (whole or one not in self._stated) and one not in self._state.replaced
             ]
+            sentences = [one for n, one in enumerate(sentences) if _says_something(sentences, n)]
             lines = self._condensed("\n".join(sentences), most)
             if lines:
                 under = GOAL if all(map(gives_value, sentences)) else section
@@ -288,7 +297,7 @@ class StoryTeller:
         total = sum(value for value, _ in best)
         for value, one in best:
             lines = self._condensed(one.text, max(MIN_ITEM_CHARS, int(most * value / total)))
-            if lines:
+            if len(lines) > 1 or (lines and len(lines[0]) >= MIN_SAID_CHARS):
                 lines[0] = f"- [{one.entry_id}] {lines[0].removeprefix('- ')}"
                 yield Item(DONE, 0, self._place(one.entry_id), _indented(lines))
 
@@ -399,7 +408,7 @@ class StoryTeller:
             text = self._show(one.text)
             if (
                 one.entry_id in self._kept
-                or text.startswith("Committed ")
+                or text.startswith(("Committed ", "Committed: "))
                 or neutralise(text[:DISTINCT_CHARS]) in told
             ):
                 continue
@@ -521,6 +530,14 @@ def is_known(lines: Sequence[str], known: frozenset[str]) -> bool:
 
 def _words(lines: Sequence[str]) -> frozenset[str]:
     return frozenset(words_in(_REFERENCE.sub("", "\n".join(lines))))
+
+
+def _says_something(sentences: Sequence[str], n: int) -> bool:
+    """Return whether a sentence of a request says something: it is no greeting, unless it stands alone, and
+    no heading of a list of which nothing follows."""
+    if sentences[n].endswith(":") and n == len(sentences) - 1:
+        return False
+    return len(sentences) == 1 or _SMALL_TALK.match(sentences[n]) is None
 
 
 def _bullet(text: str, entry_id: EntryId | None = None) -> list[str]:

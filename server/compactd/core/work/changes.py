@@ -46,6 +46,7 @@ _MESSAGE_OPTION: Final = re.compile(
     r"(?<!\S)(?:-[a-z]{0,3}m|--message)[ =]\s{0,4}(?P<quote>['\"])(?P<text>.*?)(?<!\\)(?P=quote)", re.DOTALL
 )
 """Matches an option with a message, or with a paragraph of it."""
+_QUIET: Final = frozenset(("-q", "--quiet"))
 _MESSAGE_WORD: Final = re.compile(r"-[a-z]{0,3}m|--message")
 _TRAILER: Final = re.compile(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
 
@@ -66,6 +67,7 @@ class Commit(Struct, frozen=True):
     """A commit, as `git commit` reported it."""
 
     hash: str
+    """Empty if git was told to be quiet."""
     message: tuple[str, ...]
     """The lines of the message that the agent gave, without trailers; empty if the call contains none. Git
     reports the first line too, but anything can print that."""
@@ -136,9 +138,12 @@ class Changes:
             match command.program, words:
                 case "git", ["commit", *_]:
                     self._commit(at, is_all=any(_COMMITS_ALL.fullmatch(word) for word in options))
-                    if (found := next(reported, None)) is not None:
+                    found = next(reported, None)
+                    if found is not None:
                         commits.append(Commit(found["hash"], message_of(call, command)))
                         self.branch = found["branch"]
+                    elif not _QUIET.isdisjoint(options) and (message := message_of(call, command)):
+                        commits.append(Commit("", message))
                 case "git", ["checkout" | "switch", name] if not _MAKES_BRANCH.isdisjoint(options):
                     self.branch = name
                 case "git", ["status"] if (found := _ON_BRANCH.search(output)) is not None:

@@ -180,7 +180,7 @@ _RUNNER: Final = re.compile(
 )
 """Matches a line in which a task runner says only that something failed."""
 _NOISE: Final = re.compile(
-    r"^(?:at |File \"|Traceback|\^+$|Exit [Cc]ode"
+    r"^(?:.*Traceback \(most recent call last\):$|_{3,} .* _{3,}$|at |File \"|Traceback|\^+$|Exit [Cc]ode"
     r"|(?:The )?[Cc]ommand (?:exited|failed|finished|completed)"
     r" with|Process exited|\[(?:The command|Command|Current working|Python interp)|<|$|[-=_*#.\s]+$|=+ .* =+$"
     r"|npm (?:ERR!|error) A complete log|goroutine \d|make(?:\[\d+\])?: (?:Entering|Leaving)"

@@ -25,7 +25,7 @@ _NOT_PROSE: Final = re.compile(r"\A\s*(?:#|\||>|```|<|[{}\[\]()]|\w+\s*[:=]\s*$|
 """Matches the beginning of a heading, a table, a quote, markup, code or a ruler."""
 
 _DECIDES: Final = re.compile(
-    r"\bdecid|\binstead of\b|\brather than\b|\broot cause\b"
+    r"\bdecid|\bdecision:|\binstead of\b|\brather than\b|\broot cause\b"
     r"|\bthe (?:real |actual |underlying )?(?:issue|problem|bug|fix|reason|cause|culprit) (?:is|was|here)\b"
     r"|\bturns out\b|\bso (?:I|we)(?:'ll| will| should| need)\b"
     r"|\bthe (?:right|correct|best|better|cleanest|simplest) (?:fix|approach|way|place|solution)\b"
@@ -45,6 +45,7 @@ _FAILED_THEN: Final = (
     r"|\bfail(?:ed|ing)? (?:because|since|due|as|with)\b|\bstill (?:fail|broken|not|the same|see)"
     r"|\bwrong approach\b|\brevert(?:ed|ing)?\b|\bdifferent approach\b|\bnot working\b"
     r"|\bmade (?:it|things) worse\b|\bmy mistake\b|\bthat(?:'s| is| was) (?:wrong|not right|incorrect)\b"
+    r"|\b(?:give|gave|giving) (?:it |this |that )?up\b|\babandon(?:ed|ing)?\b"
     r"|\bthis broke\b|\bbroke (?:the|it|this)\b"
     r"|\baccidental|\bby mistake\b|\bunreachable\b|\bleft ?over\b|\bI (?:forgot|missed)\b"
     r"|\balso (?:hit|affected|replaced|removed|changed|matched)\b|\bsyntax error\b"

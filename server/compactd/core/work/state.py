@@ -409,7 +409,7 @@ class WorkReader:
             self._fail(f"Changes were taken back: `{call.line}`", entry_id)
         for commit in self._changes.read_commands(call, output, entry_id, self._at):
             subject = f": {commit.message[0]}" if commit.message else ""
-            said = f"Committed {commit.hash}{subject}"
+            said = f"Committed {commit.hash}{subject}" if commit.hash else f"Committed{subject}"
             self._decide(said, entry_id)
             self._happen(Event(said, entry_id, commit.message[1:]))
             self._committed, self._is_pushed = entry_id, False

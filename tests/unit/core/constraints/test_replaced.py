@@ -37,6 +37,7 @@ def test_a_message_replaces_nothing_that_it_says_itself() -> None:
         ("The build number is kx-118.", "The build was renamed: it is kx-204 now."),
         ("Logs are in `/var/log/a`.", "Logs are in `/srv/log/b` now."),
         ("The budget is 4,200 € for everything, food included.", "The budget is 3,600 € for the two of us."),
+        ("The release is on 4 December.", "The release moves from 4 December to 11 December."),
         ("The budget is 4,200 € for everything.", "He pays his part, so the budget becomes 5,300 €."),
         ("The maximum deposit stays 50 €.", "The board has met: the maximum deposit is 80 €, not 50 €."),
     ],
@@ -58,6 +59,10 @@ def test_a_statement_with_another_value_replaces_the_older(older: str, newer: st
         ("The cache holds 100 entries.", "The database moved to eu-north-3."),
         ("Never share the key ab-12.", "The key was handed over to ab-77 now."),
         ("The travel budget is $300.", "The project budget is $500."),
+        (
+            "If a place costs more than 170 € a night, ask me first.",
+            "And from now on: if anything costs more than 50 € extra, ask me first, whatever it is.",
+        ),
     ],
     ids=[
         "the value is the subject",
@@ -68,6 +73,7 @@ def test_a_statement_with_another_value_replaces_the_older(older: str, newer: st
         "no word in common",
         "a limit, and a statement that sets none",
         "two budgets",
+        "two conditions",
     ],
 )
 def test_both_stand(first: str, second: str) -> None:

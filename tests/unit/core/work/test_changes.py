@@ -273,7 +273,7 @@ def test_a_commit_is_a_decision_with_its_hash_and_subject() -> None:
     agent.runs("git status", "[main 9999999] no commit")
     first = agent.runs('git add -A && git commit -m "Fix the cache"', SAID)
     root = agent.runs("git commit -m Start", "[main (root-commit) abcdef0] Start\n 1 file changed")
-    agent.runs("git commit -q -m Quiet", "")
+    quiet = agent.runs("git commit -q -m Quiet", "")
     both = agent.runs(
         "git commit -m One && git add b && git commit -m Two", "[main 1111111] One\n[main 2222222] Two\n"
     )
@@ -281,6 +281,7 @@ def test_a_commit_is_a_decision_with_its_hash_and_subject() -> None:
     assert agent.work.decisions == (
         WorkDecision(text="Committed 1a2b3c4: Fix the cache", entry_id=first),
         WorkDecision(text="Committed abcdef0: Start", entry_id=root),
+        WorkDecision(text="Committed: Quiet", entry_id=quiet),
         WorkDecision(text="Committed 1111111: One", entry_id=both),
         WorkDecision(text="Committed 2222222: Two", entry_id=both),
     )

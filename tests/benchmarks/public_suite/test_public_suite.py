@@ -145,7 +145,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 @each_session
-@pytest.mark.parametrize("budget", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("budget", [0.15, 0.2, 0.3])
 def test_each_round_is_within_the_budget_and_uses_most_of_it(client: Client, build, budget: float) -> None:
     for make in (build, relabelling(build)):
         session, _ = make(1)

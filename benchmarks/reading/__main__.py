@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if step == "run":
                     read_all(folder, model)
                 if step in ("run", "grade"):
-                    grade_all(folder, model, methods or _answered(folder))
+                    grade_all(folder, model)
             finally:
                 model.close()
     return 0
@@ -106,11 +106,11 @@ def read_all(folder: Path, model: Model) -> None:
             out.write_bytes(msgspec.json.encode(said))
 
 
-def grade_all(folder: Path, model: Model, methods: Sequence[str]) -> None:
+def grade_all(folder: Path, model: Model) -> None:
     """Have all answers to the questions of one session graded together, under letters."""
     for session, questions in load_questions().items():
         out = folder / "grades" / f"{session}.json"
-        some = _answered_for(folder, methods, session)
+        some = _answered_for(folder, _answered(folder), session)
         if some and not out.exists():
             said = model.ask(GRADER, sheet(folder, questions, some), Grades)
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def sheet(folder: Path, questions: Questions, methods: Sequence[str]) -> str:
 
 
 def score(folder: Path, methods: Sequence[str]) -> list[Row]:
-    """Return a row for each method, from the grades."""
+    """Return a row for each method, from the grades. All methods that have answers were graded together."""
     known = load_questions()
     points: dict[str, dict[str, dict[str, list[float]]]] = {method: {} for method in methods}
     wrong: dict[str, dict[str, int]] = {method: {} for method in methods}
@@ -147,8 +147,9 @@ def score(folder: Path, methods: Sequence[str]) -> list[Row]:
     for file in sorted((folder / "grades").glob("*.json")):
         grades = msgspec.json.decode(file.read_bytes(), type=Grades)
         session = grades.session
-        some = _answered_for(folder, methods, session)
-        for method, letter in letters_of(RUN, session, some).items():
+        letters = letters_of(RUN, session, _answered_for(folder, _answered(folder), session))
+        for method in _answered_for(folder, methods, session):
+            letter = letters[method]
             found = grades.scores[letter]
             for one in known[session].questions:
                 if len(found[one.id]) != len(one.points):

@@ -60,8 +60,9 @@ class Row(Struct, frozen=True):
 
 
 def letters_of(run: str, session: str, methods: Sequence[str]) -> dict[str, str]:
-    """Return the letter of each method. It differs from session to session, but not from call to call."""
-    shuffled = list(methods)
+    """Return the letter of each method. It differs from session to session, but not from call to call, and
+    does not depend on the order of `methods`."""
+    shuffled = sorted(methods)
     seed = int(sha256(f"{run} {session}".encode()).hexdigest(), 16)
     random.Random(seed).shuffle(shuffled)
     return dict(zip(shuffled, ascii_uppercase, strict=False))

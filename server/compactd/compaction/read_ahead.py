@@ -132,6 +132,8 @@ class _ReadState:
         """Whether all entries were read and the facts are complete."""
         self._is_once_more = False
         """Whether the whole session must be read again."""
+        self._is_folder_known = False
+        """Whether the working directory was looked for after the last message."""
 
     def is_behind(self, session: Session) -> bool:
         """Return whether something is left to read in this session. If no messages are queued, queue the next
@@ -146,7 +148,7 @@ class _ReadState:
             self._waiting.extend([originals[one.id] for one in new if isinstance(one, Appended)])
             self._seen += len(new)
             if self._waiting or self._seen < len(entries):
-                self._is_settled = False
+                self._is_settled = self._is_folder_known = False
         return not self._is_settled
 
     def slice_of(self, session: Session) -> Callable[[], None]:
@@ -157,7 +159,8 @@ class _ReadState:
         unread = session.state.path_items_after(last)
         if unread is None:  # another branch
             last, unread = None, session.state.path_items()
-        is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
+        is_told = session.shown_dir is not None or self._is_folder_known
+        is_all = self._seen >= len(session.entries)
 
         def read() -> None:
             with facts.lock:
@@ -179,6 +182,7 @@ class _ReadState:
                     # The working directory is known only now. Read the messages that name it again.
                     self._is_once_more = True
                     return
+                self._is_folder_known = True
                 if not work.read_ahead(unread, last, until):
                     return
                 facts.settle()

@@ -152,7 +152,8 @@ def test_it_becomes_smaller_and_fits_or_says_why_not(name: str, strategy: str, t
         case Draft(result=result, summary=summary):
             assert result.tokens_after <= target < result.tokens_before
             assert summary.startswith("[Conversation summary")
-            assert summary.isprintable() or all(line.isprintable() for line in summary.split("\n"))
+            # Joined emoji stay joined.
+            assert all(line.replace("\u200d", "").isprintable() for line in summary.split("\n"))
             assert max(map(len, summary.split("\n"))) < 2_000
         case PruneOnly(result=result):
             assert result.tokens_after <= target < result.tokens_before

@@ -118,7 +118,7 @@ def test_a_recorded_summary_with_holes_keeps_more_after_the_check_than_before(
     assert retention["before"] < 0.5
     # What is added are sentences about the work, not lists of names, which would score more.
     assert retention["score"] >= retention["before"] + 0.1
-    assert "the summary of the strategy extract was added" in done["reason"]
+    assert "what it lacks of the state of the work was added" in done["reason"]
 
 
 def test_constraints_are_in_each_later_view_over_the_wire(spawn: Spawn) -> None:

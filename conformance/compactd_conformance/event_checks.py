@@ -194,7 +194,7 @@ def _eventful(bench: Bench) -> tuple[Event, ...]:
     peer.answer(talk.ask("session/undo"))
     peer.answer(talk.ask("session/redo"))
     talk.append(*turns(6, 200), user("x" * 8000))
-    peer.answer(talk.ask("session/compact", target_tokens=500))
+    peer.answer(talk.ask("session/compact", target_tokens=20))
     held = HeldCompaction(bench, talk)
     peer.notify("$/cancelRequest", {"id": held.id})
     peer.answer(held.id)

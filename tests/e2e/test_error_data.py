@@ -189,10 +189,12 @@ def test_what_cannot_fit_has_one_shape_from_whoever_says_it(daemon: Daemon) -> N
     daemon.call("session/append", session_id=session, messages=[*turns(2, 20), user(1200)])
 
     begin = data_of(daemon.refusal("turn/begin", session_id=session), 1008)
-    target = data_of(daemon.refusal("session/compact", session_id=session, target_tokens=300), 1008)
+    target = data_of(daemon.refusal("session/compact", session_id=session, target_tokens=20), 1008)
 
-    assert set(begin) == set(target) == {"used", "window", "limit", "floor"}
-    assert (begin["used"], begin["window"], target["limit"]) == (1280, 1000, 300)
+    assert set(begin) == {"used", "window", "limit", "floor"}
+    assert set(target) == {*begin, "least_target"}
+    assert (begin["used"], begin["window"], target["limit"]) == (1280, 1000, 20)
+    assert target["least_target"] > 20
 
 
 def test_an_undo_that_cannot_fit_and_a_model_that_is_too_small_have_that_shape(daemon: Daemon) -> None:

@@ -30,9 +30,10 @@ def test_what_cannot_fit_says_what_takes_the_room(daemon: Daemon) -> None:
         floor = one.data["floor"]
         assert floor["system"] == 500
         assert 100 < floor["tools"] < 130
-        assert floor["last_request"] == 400
         assert floor["summary"] > 0
         assert "500" in one.message
+    assert error.data["floor"]["last_request"] == 400
+    assert target.data["floor"]["last_request"] <= 300 // 3 + 100, "a chosen target condenses the request"
     assert len(daemon.call("session/context", session_id=session)["messages"]) == 5
 
 

@@ -183,7 +183,9 @@ class Daemon:
         compactions need, and start the read-ahead of new messages.
         """
         await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
-        await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
+        await self.modules.load(
+            "compactd.compaction.run", "compactd.compaction.read_ahead", "compactd.session.work"
+        )
         if self._learner is None and self._sessions is not None:
             from compactd.compaction.read_ahead import IdleAnalyzer
 

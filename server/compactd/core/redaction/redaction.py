@@ -115,7 +115,7 @@ def redact(
     for seq, entry in enumerate(entries):
         before = changed.get(seq, entry)
         after = cleaning.clean(before)
-        after = remaker.remake(after) if is_written else after
+        after = remaker.remake(after, before) if is_written else after
         if after is not before:
             changed[seq] = after
     remaker.release()

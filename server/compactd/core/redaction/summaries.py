@@ -44,12 +44,17 @@ class SummaryRewriter:
         self._state = SessionState(decode)
         self._cache: FactCache | None = None
 
-    def remake(self, entry: Entry) -> Entry:
+    def remake(self, entry: Entry, before: Entry) -> Entry:
         """Take the next entry of the journal, and return it. If it is a model's summary of messages that
-        include a redacted one, return it with a summary by `extract`. O(entry); for a compaction O(path),
-        plus an extract if its summary is rewritten."""
-        if isinstance(entry, Compacted) and entry.result.strategy == WRITTEN:
-            entry = self._remake(entry)
+        include a redacted one, return it with a summary by `extract`, which is not larger than the summary
+        was in `before`, the entry before the redaction. O(entry); for a compaction O(path), plus an extract
+        if its summary is rewritten."""
+        if (
+            isinstance(entry, Compacted)
+            and isinstance(before, Compacted)
+            and entry.result.strategy == WRITTEN
+        ):
+            entry = self._remake(entry, self._count(summary_message(before)))
         self._state.apply(entry)
         return entry
 
@@ -57,7 +62,7 @@ class SummaryRewriter:
         """Free the state of the journal, piece by piece."""
         self._state.release()
 
-    def _remake(self, entry: Compacted) -> Compacted:
+    def _remake(self, entry: Compacted, budget: int) -> Compacted:
         items = self._state.path_items()
         places = {item.entry_id: at for at, item in enumerate(items)}
         end = places.get(entry.first_kept, len(items)) if entry.first_kept is not None else len(items)
@@ -67,7 +72,6 @@ class SummaryRewriter:
         pinned = set(entry.pinned)
         gone = [item for item in before if item.entry_id not in pinned]
         stays = [*(item for item in before if item.entry_id in pinned), *items[end:]]
-        budget = self._count(summary_message(entry))
         made = msgspec.structs.replace(
             entry,
             summary=self._extract(gone, stays, budget),

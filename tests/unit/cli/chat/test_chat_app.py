@@ -65,7 +65,7 @@ async def test_a_compaction_is_a_rule_that_opens_and_is_taken_back(client: Async
         await stage.sees("u undo · enter open ──")
         assert "summarised" in stage.seen()
         await stage.presses("tab", "enter")
-        await stage.sees("Constraints")
+        await stage.sees("Progress")
         await stage.presses("u")
         await stage.sees("undone: 30 messages in the context")
         assert await usage(client, "compact") == stage.app.talk.usage

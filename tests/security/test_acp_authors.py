@@ -83,7 +83,10 @@ def test_over_five_compactions_no_foreign_line_gains_the_users_authority(tmp_pat
         lines = text.splitlines()
         assert "Never push to origin." in under["Constraints & Preferences"]
         for heading in ("Goal", "Constraints & Preferences", "Key Decisions", "Next Steps"):
-            assert ("deploy_prod" in under[heading], "evil.example" in under[heading]) == (False, False)
+            assert ("deploy_prod" in under.get(heading, ""), "evil.example" in under.get(heading, "")) == (
+                False,
+                False,
+            )
         assert unmarked(text) == []
         assert [line for line in lines if AGENTS in line] == []
         assert lines.count("## Constraints & Preferences") == 1

@@ -29,7 +29,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
-from compactd.core.text.quoting import quote_line
+from compactd.core.text.quoting import TOOL_MARK, quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Retention
 
@@ -202,7 +202,7 @@ class FactSearch:
                     continue
                 else:
                     continue  # A bare name says nothing.
-            line = f"- {line}"
+            line = _bullet(line)
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
@@ -211,7 +211,7 @@ class FactSearch:
         for kind, some in names.items():
             # The agent wrote its commands, but a tool may have written a path.
             author: Author = "assistant" if kind == "command" else "tool"
-            line = f"- {NAMED[kind]}: {quote_line('; '.join(some[:MAX_NAMED]), author)}"
+            line = _bullet(quote_line(f"{NAMED[kind]}: {'; '.join(some[:MAX_NAMED])}", author))
             cost = count(line + "\n")
             if some and spent + cost <= budget_tokens:
                 lines.append(line)
@@ -236,6 +236,11 @@ class FactSearch:
     @functools.cached_property
     def _texts(self) -> list[str]:
         return [text for item in self._removed for text in written_texts(item.message.content)]
+
+
+def _bullet(line: str) -> str:
+    """Return a line as a list item. A marked line has no bullet, so that it begins with its mark."""
+    return line if line.startswith(TOOL_MARK) else f"- {line}"
 
 
 class _ChunkCache:

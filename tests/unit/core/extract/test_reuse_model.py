@@ -15,7 +15,7 @@ from benchmarks.retention.reuse_inputs import INPUTS, inputs_of
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import ATOM, KINDS, feature_shape
-from compactd.core.extract.greedy_cover import Candidates, GreedyCover
+from compactd.core.extract.greedy_cover import NEIGHBOUR_GAIN, Candidates, GreedyCover
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 from compactd.core.extract.scoring import worth_in
@@ -194,7 +194,7 @@ def slowly(units: Candidates, shown: list[frozenset[int]], weights: list[int], b
 
     def value(i: int) -> float:
         near = sum(n in picked and units.part[n] == units.part[i] for n in (i - 1, i + 1))
-        gain, cost = sum(left[f] for f in shown[i]) * (1 + 0.2 * near), units.price[i]
+        gain, cost = sum(left[f] for f in shown[i]) * (1 + NEIGHBOUR_GAIN * near), units.price[i]
         group = units.group[i]
         if group not in open_groups:
             head = units.header[group]

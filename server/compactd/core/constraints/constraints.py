@@ -29,17 +29,25 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, WEAK, pattern
 from compactd.core.constraints.replaced import find_replaced
-from compactd.core.constraints.user_text import typed_sentences
+from compactd.core.constraints.user_text import TypedSentence, typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
 from compactd.core.text.phrases import Phrases
 from compactd.core.text.quoting import visible_lines
+from compactd.protocol.messages import Text
 
 MAX_LIMIT_CHARS: Final = 1_000
 """The most characters of a constraint. A longer sentence is a story, not a rule."""
+
+DEPENDENT_CHARS: Final = 100
+"""A longer sentence says what it limits."""
+REFERENT_CHARS: Final = 200
+REFERENT_WORDS: Final = 3
+"""A longer sentence before a limit is not part of it, and one with fewer words is a greeting."""
 
 MAX_OF_A_MESSAGE: Final = 100
 """The most distinct limits of one message that count. Strong ones (`Constraint.is_strong`) are taken first,
@@ -79,6 +87,15 @@ _REQUESTS = re.compile(
 )
 """Words that make a question a demand."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
+_DEPENDENT = re.compile(
+    r"\b(?:it|that|them|those|these|this)(?=[.!]?\Z|[,;.!]|\s+(?:to|in|for|with|without|unless|until|before|after"
+    r"|again|or|and|on|at|from|anywhere|yourself|alone)\b)"
+    r"|(?:\bnever|\bnot|n['’`]t)\s+(?:exceed|disclose|reveal|share|mention|repeat|reuse|touch|change|modify|remove|delete|rename|edit|break"
+    r"|skip|overwrite)(?=[.!]?\Z|\s+(?:without|unless|until|before|after|again)\b)",
+    re.IGNORECASE,
+)
+"""Matches a sentence with a pronoun, or with a verb without an object. Who does not know the sentence before
+it does not know what it limits."""
 _OPENING = re.compile(
     r"\W*(?:please|also|and|but|so|oh|ok(?:ay)?|hey|note|rule|btw|ps|p\.s\.|\d+)\b[,:.]?\s*",
     re.IGNORECASE,
@@ -247,14 +264,42 @@ def limits_in(item: Item) -> MessageLimits:
     typed)."""
     if item.message.role != "user":
         return ()
-    marked = ((said, _strength(said.text)) for said in typed_sentences(item))
-    return tuple(
-        [
-            (said.text, strong, said.is_sure and not _is_question(said.text))
-            for said, strong in marked
-            if strong is not None
-        ]
+    limits: list[Limit] = []
+    before: TypedSentence | None = None
+    for said in typed_sentences(item):
+        strong = _strength(said.text)
+        text, is_sure = said.text, said.is_sure and not _is_question(said.text)
+        if strong is not None and before is not None and _needs(said, before):
+            text = f"{before.text} {text}"
+            if text in _typed_text(item):
+                is_sure = is_sure and before.is_sure
+                if limits and limits[-1][0] == before.text:
+                    strong = limits.pop()[1] or strong
+            else:
+                text = said.text
+        if strong is not None:
+            limits.append((text, strong, is_sure))
+            said = replace(said, text=text)
+        before = said
+    return tuple(limits)
+
+
+def _needs(said: TypedSentence, before: TypedSentence) -> bool:
+    """Return whether a sentence says what it limits only together with the one before it: `Never exceed
+    without my approval.`"""
+    return (
+        len(said.text) <= DEPENDENT_CHARS
+        and not said.lines
+        and not before.lines
+        and before.text.count(" ") >= REFERENT_WORDS - 1
+        and len(before.text) <= REFERENT_CHARS
+        and not before.text.endswith((":", "：", "?", "？"))
+        and _DEPENDENT.search(said.text) is not None
     )
+
+
+def _typed_text(item: Item) -> str:
+    return "\n".join(visible_lines(block.text) for block in item.message.content if isinstance(block, Text))
 
 
 def fitting_constraints(

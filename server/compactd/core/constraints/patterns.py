@@ -82,7 +82,10 @@ LIMIT: Final = r"""
     at\s+(?:most|least)\b | no\s+(?:more|less|fewer|later|longer)\s+than\b
   | (?:not\s+(?:more|less|longer)\s+than|less\s+than|fewer\s+than|under|below|within|up\s+to|shorter\s+than
     |max(?:imum)?(?:\s+of)?|min(?:imum)?(?:\s+of)?|limit(?:ed)?(?:\s+(?:of|to|is))?|exceed(?:s|ing)?
-    |capped\s+at|budget(?:\s+(?:of|is))?)\b[^.\n]{0,24}?(?<![\w.-])\d
+    |capped\s+at|budget(?:\s+(?:of|is))?)\b[^.\n]{0,24}?
+    (?:(?<![\w.-])\d|\b(?:a|one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty)\s+(?:hundred|thousand|million)\b
+    |\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty)\s+(?:seconds?|minutes?|hours?|days?
+    |lines?|words?|files?|percent|dollars?|euros?|pounds?)\b)
   | (?:höchstens|mindestens|maximal\s+\d|nicht\s+mehr\s+als|au\s+(?:plus|moins|maximum)|pas\s+plus\s+de
     |como\s+(?:máximo|mucho|mínimo)|al\s+menos|no\s+más\s+de)\b
 )
@@ -103,6 +106,8 @@ WEAK: Final = r"""
   | w/o\s+\w | without\s+(?:new|more|additional|extra|external|other)\b | (?:is|are)\s+read[- ]only\b
   | (?:try|sure|careful|remember|told\s+you|asked\s+you|want\s+you|supposed)\s+not\s+to\b
   | (?:could|can|would|will)\s+you\s+(?:please\s+)?(?:not|leave|keep|stop)\b
+  | (?:wants?|(?:would|['’`]d)\s+(?:like|rather\s+(?:have|get)))\s+(?:[\w-]+,?\s+){0,3}?
+    (?:answers|replies|responses|explanations|comments|commit\s+messages|examples)\b
 )
 | ^important\b | ^remember\b | ^(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave)\b
 """

@@ -3,9 +3,11 @@
 `The timeout is 30 s.` and later `The timeout is 45 s.`: a summary that has both does not say what holds. Two
 rules find such pairs, both without a model:
 
-- **Said again.** The sentences are the same, except for values behind the verb, or up to `is` and a value.
+- **Said again.** The sentences are the same, except for values behind the verb, or up to `is` and a value, or
+  except for values and words such as `instead`.
 - **Changed.** The newer sentence says that something changed (`now`, `moved to`, `80 €, not 50 €`), shares
-  words with the older one that few other statements have, and has a different value of the same sort.
+  words with the older one that few other statements have, and has a different value of the same sort. Of two
+  wishes, `I would rather …` replaces the one about the same thing.
 
 Only statements take part: sentences that say how something is, and limits. A request such as `Now fix
 parser.py` replaces nothing. What is replaced stays in the journal.
@@ -38,17 +40,21 @@ SURE_SHARE: Final = 0.5
 """A limit is replaced only if the shorter of the two shares this part of its words, at least two; or if both
 limit the same sort of value and share a word."""
 
+MIN_SHAPE_WORDS: Final = 3
+"""A sentence with fewer words that are no values has no shape of its own."""
+
 _LABEL: Final = re.compile(r"\A[A-Z][A-Z _-]{1,30}:\s+")
 """Matches a label in capital letters: `NOTE: …`. It does not say what the statement is about."""
 _CHANGES: Final = re.compile(
     r"\b(?:now|from now on|as of|no longer|any ?more|instead|correction|new|latest|retired|update[ds]?"
     r"|(?:re)?named|becomes?|became|rebased|rotat(?:ed|ion)|switch(?:ed)?|move[ds]?|chang(?:ed?|es)|replac(?:ed?|es)"
-    r"|would rather)\b",
+    r"|slip(?:s|ped)|postponed|delayed|after all|would rather)\b",
     re.IGNORECASE,
 )
 """Matches a statement that something changed."""
 _CHANGES_ALL: Final = re.compile(
-    r"\b(?:from now on|as of|no longer|any ?more|instead|correction|update|would rather)\b", re.IGNORECASE
+    r"\b(?:from now on|as of|no longer|any ?more|instead|correction|update|would rather|after all)\b",
+    re.IGNORECASE,
 )
 """Matches a statement that something changed, even if it names no value."""
 _STATES: Final = re.compile(
@@ -68,6 +74,8 @@ SAME_RULE: Final = 0.8
 """This part of the words must agree then."""
 _BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
 """Matches what may stand between the verb and a number that is a value."""
+_WISHES: Final = re.compile(r"\b(?:wants?|prefers?|likes?|would (?:like|rather))\b", re.IGNORECASE)
+"""Matches the verb of a wish."""
 _LIMITS: Final = re.compile(
     r"\b(?:cap(?:ped)?|ceiling|limit(?:ed)?|budget|at most|at least|under|below|above|over|within|up to"
     r"|max(?:imum)?|min(?:imum)?|exceed(?:s|ing)?)\b|[<>≤≥]",
@@ -115,6 +123,12 @@ class _Statement(Struct, frozen=True):
     """Whether it says so without any doubt (`_CHANGES_ALL`)."""
     is_limit: bool
     has_condition: bool
+    is_wish: bool
+    is_plain: bool
+    """Whether it says how something is, or sets a limit. Of other sentences, only the `shape` counts."""
+    shape: str | None
+    """The sentence with the sort in place of each value, without words that say that something changed; None
+    if it has no value or few words."""
 
 
 def find_replaced(
@@ -144,6 +158,7 @@ def find_replaced(
     most = min(MAX_RARE, max(MIN_RARE, int(len(known) * RARE_SHARE)))
     by_stem: dict[str, list[int]] = {}
     by_pattern: dict[str, int] = {}
+    by_shape: dict[str, int] = {}
     replaced: dict[int, int] = {}
     for at, one in known.items():
         is_rule = only_limits or at in limits
@@ -155,7 +170,12 @@ def find_replaced(
                 if known[before].values[:size] != one.values[:size] and messages[before] != messages[at]:
                     older = before
                 by_pattern[pattern] = at
-        if older is None and one.is_change:
+        if one.shape is not None:
+            before = by_shape.get(one.shape, at)
+            if one.is_sure_change and known[before].values != one.values and messages[before] != messages[at]:
+                older = before if older is None else older
+            by_shape[one.shape] = at
+        if older is None and one.is_change and one.is_plain:
             shared: dict[int, float] = {}
             for stem in sorted(one.stems):
                 if counts[stem] <= most:
@@ -173,7 +193,7 @@ def find_replaced(
                     break
         if older is not None and (is_rule or not (only_limits or older in limits)):
             replaced[older] = at
-        for stem in one.stems:
+        for stem in one.stems if one.is_plain else ():
             by_stem.setdefault(stem, []).append(at)
     return replaced
 
@@ -181,7 +201,7 @@ def find_replaced(
 def gives_value(sentence: str) -> bool:
     """Return whether a sentence is a statement that gives something a value. O(length)."""
     found = _read(sentence, is_rule=False)
-    return found is not None and bool(found.values)
+    return found is not None and found.is_plain and bool(found.values)
 
 
 def _read(text: str, *, is_rule: bool) -> _Statement | None:
@@ -190,8 +210,6 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         return None
     bare = _LABEL.sub("", text, count=1)
     verb = _STATES.search(bare)
-    if verb is None and not is_rule:
-        return None
     values: list[tuple[str, str]] = []
     denied: set[str] = set()
     rest: list[str] = []
@@ -219,7 +237,10 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         for word in _WORD.findall(part.lower())
         if word not in COMMON_WORDS and word not in _CUES and not _CHANGES.fullmatch(word)
     )
+    if verb is None and not is_rule and (not values or len(stems) < MIN_SHAPE_WORDS):
+        return None
     before = rest[0].lower()
+    shape = " ".join(_CHANGES.sub(" ", "\0".join(pattern)).split()).rstrip(" .!")
     return _Statement(
         values=tuple(values),
         subject=f"{before}\0{values[0][0]}" if values and stems and _BEFORE_VALUE.search(before) else None,
@@ -230,6 +251,9 @@ def _read(text: str, *, is_rule: bool) -> _Statement | None:
         is_sure_change=_CHANGES_ALL.search(bare) is not None,
         is_limit=_LIMITS.search(bare) is not None,
         has_condition=_IF.search(bare) is not None,
+        is_wish=_WISHES.search(bare) is not None,
+        is_plain=verb is not None or is_rule,
+        shape=shape if values and not is_rule and len(stems) >= MIN_SHAPE_WORDS else None,
     )
 
 
@@ -239,6 +263,8 @@ def _is_changed(older: _Statement, newer: _Statement, *, is_sure: bool) -> bool:
     share = len(common) / (min(len(older.stems), len(newer.stems)) or 1)
     sorts = set(_other_values(older, newer))
     if not newer.denied.isdisjoint(text for _, text in older.values):
+        return True
+    if newer.is_wish and newer.is_sure_change and older.is_wish and common:
         return True
     if not sorts:
         return newer.is_sure_change and not older.values and len(common) > 1 and share >= SAME_SHARE

@@ -24,11 +24,13 @@ from compactd.core.extract.recent_files import working_directory
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.scoring import LineValue, candidates, worth_in
 from compactd.core.extract.sections import sections
-from compactd.core.extract.story import NO_STORY, SAMPLE, StoryTeller, StoryText
+from compactd.core.extract.story import StoryTeller
+from compactd.core.extract.story_room import NO_STORY, SAMPLE, StoryText
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import kind_of
-from compactd.core.text.summary_format import LEAD, SECTIONS, FileLists, Layout, fit_files, record
+from compactd.core.text.summary_format import LEAD, NATURE, SECTIONS, FileLists, Layout, fit_files, record
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
+from compactd.core.work.history import find_repeated
 from compactd.core.work.state import WorkState
 
 
@@ -71,6 +73,9 @@ share, and an exact count decides how many of the picked units are used."""
 REACH: Final = 1.5
 """If all picked units fit into the summary, their prices were estimated too high. The budget of the greedy
 cover is then multiplied by this factor, and more units are picked."""
+NATURE_DIVISOR: Final = 12
+"""The line that says what the record is takes at most the budget divided by this; otherwise it is left
+out."""
 FILES_SHARE: Final = 0.04
 FILES_TOKENS: Final = 64
 """The lists of files take at most `FILES_SHARE` (4 %) of the budget or `FILES_TOKENS`, whichever is more, but
@@ -131,7 +136,9 @@ class ExtractSource:
         self._ledger = ledger_of(
             one.files if gone else reported_use(item) for one, (item, gone) in zip(facts, order, strict=True)
         )
-        unquoted = frozenset(item.entry_id for item in earlier) if work is not None else frozenset[str]()
+        unquoted = frozenset[str]()
+        if work is not None:
+            unquoted = find_repeated(work.turns) | {item.entry_id for item in earlier}
         self._conversation = Conversation(order, facts, request, cache.lexicon, unquoted)
         self._conversation.demands = demands
         self._conversation.leave_out(directory, told=bool(working_dir))
@@ -238,9 +245,9 @@ def _fill(
         material = sections(conversation, picked, layout, story)
         return record(material, files, lead=lead, full=full, layout=layout)
 
-    full = True
+    full = count(NATURE) <= budget // NATURE_DIVISOR
     files = _files_that_fit(ledger, _room_for_files(budget), count)
-    frame = count(text_of((), files))
+    frame = count(text_of((), files, full=full))
     if frame > budget:
         full = False
         frame = count(text_of((), files, full=False))

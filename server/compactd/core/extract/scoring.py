@@ -74,6 +74,9 @@ SPARSE_ROLES: Final = (*RESULT_ROLES, ARGUMENT, OLD, NEW)
 """A factor for lines of code and of output with fewer than `LINK_WORDS` significant words: such a line does
 not read alone."""
 
+SAID_WORDS: Final = 2
+"""A line that the agent said with fewer significant words, such as `Noted.`, is never quoted."""
+
 SMALL_TOKENS: Final = 1500
 LARGE_TOKENS: Final = 5000
 """The `SMALL_…` factors below apply in full to a summary of at most `SMALL_TOKENS`. Above that they approach
@@ -268,4 +271,5 @@ def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Flo
     worth *= np.where(flags & LOW, LOW_FACTOR, 1.0)
     is_code = np.array([each in SPARSE_ROLES for each in roles])[role]
     worth *= np.where(is_code & (flags >> TELLING_SHIFT < LINK_WORDS), SPARSE_FACTOR, 1.0)
+    worth *= np.where((role == ASSISTANT) & (flags >> TELLING_SHIFT < SAID_WORDS), 0.0, 1.0)
     return worth

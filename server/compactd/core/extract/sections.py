@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from compactd.core.constraints.constraints import bullets, without_them
 from compactd.core.extract.conversation import Conversation
-from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, HEADER, NOTE, RESULT_ROLES, USER
-from compactd.core.extract.story import NO_STORY, StoryText
+from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, COMMAND, HEADER, NOTE, RESULT_ROLES, USER
+from compactd.core.extract.story_room import NO_STORY, USER_LEAD, StoryText
 from compactd.core.text.quoting import TOOL_MARK, neutralise, quote_line
 from compactd.core.text.summary_format import (
     CHANGES,
     CONSTRAINTS,
     CONTEXT,
+    DONE,
     FAILURES,
     GOAL,
     HEADINGS,
@@ -46,11 +47,14 @@ def sections(
     O(picks)."""
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
-    for section, items in story.sections.items():
-        if section != GOAL:
-            found[section].extend(line for _, lines in items for line in lines)
-    goals = {index: list(lines) for index, lines in story.sections.get(GOAL, ())}
+    items = {part: [(at, list(lines)) for at, lines in some] for part, some in story.sections.items()}
+    goals = dict(items.pop(GOAL, ()))
+    done = items.pop(DONE, [])
+    steps = {at: lines for at, lines in done if f"] {USER_LEAD}" in lines[0]}
+    for part, some in items.items():
+        found[part] += _lines_of(some)
     told = "\n".join(story.lines)
+    said = " ".join(told.split())
     before = len(found[CONTEXT])
     alone: dict[str, list[str]] = {SHELL_CALLS: [], OTHER_CALLS: []}
     groups: dict[int, list[int]] = {}
@@ -61,7 +65,7 @@ def sections(
         first = conversation.place(members[0])
         entry = conversation.order[first.item][0].entry_id
         if first.role == USER:
-            _add_user_words(conversation, members, entry, found, goals, told)
+            _add_user_words(conversation, members, entry, found, goals, steps, said)
         elif first.role == HEADER:
             failed = group in conversation.failed
             place = CONTEXT
@@ -77,10 +81,15 @@ def sections(
     for lead, calls in alone.items():
         if calls:
             found[CONTEXT].append(f"- {lead}: {'; '.join(calls)}")
-    found[GOAL].extend(line for _, lines in sorted(goals.items()) for line in lines)
+    found[GOAL] += _lines_of(sorted(goals.items()))
+    found[DONE][:0] = _lines_of(done)
     if len(found[CONTEXT]) > before:
         found[CONTEXT].insert(before, EXCERPTS)
     return found
+
+
+def _lines_of(items: Iterable[tuple[int, Sequence[str]]]) -> list[str]:
+    return [line for _, lines in items for line in lines]
 
 
 def _add_user_words(
@@ -89,11 +98,12 @@ def _add_user_words(
     entry: str,
     found: dict[str, list[str]],
     goals: dict[int, list[str]],
+    steps: Mapping[int, list[str]],
     told: str,
 ) -> None:
-    """Add the picked lines of a user's message, without those that are in `told`. Limits go to `found` under
-    Constraints, wishes to the item of their message in `goals`. Lines that the user did not type (such as a
-    pasted log) go to `found` under Critical Context."""
+    """Add the picked lines of a user's message, without those that are in `told`, a text on one line. Limits
+    go to `found` under Constraints, wishes to the item of their message in `steps` or else in `goals`. Lines
+    that the user did not type (such as a pasted log) go to `found` under Critical Context."""
     limits: list[str] = []
     wishes: list[str] = []
     pasted: list[int] = []
@@ -108,7 +118,7 @@ def _add_user_words(
         for old in conversation.replaced:
             if old in text:
                 text = text.replace(old, "").strip()
-        if not text or neutralise(text) in told:
+        if not text or " ".join(neutralise(text).split()) in told:
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may
         # set no limit.
@@ -119,9 +129,10 @@ def _add_user_words(
         found[CONSTRAINTS][-1] += f" [{entry}]"
     if wishes:
         index = conversation.place(members[0]).item
-        if index not in goals:
-            goals[index] = [f"- [{entry}] {wishes.pop(0)}"]
-        goals[index].extend(f"  {line}" for line in wishes)
+        item = steps.get(index) or goals.get(index)
+        if item is None:
+            item = goals[index] = [f"- [{entry}] {wishes.pop(0)}"]
+        item.extend(f"  {line}" for line in wishes)
     if pasted:
         lines = [conversation.quote(conversation.place(i), "unknown") for i in pasted]
         found[CONTEXT].append(_with_reference(lines[0], entry))
@@ -144,8 +155,6 @@ def _add_call(
     name, _, rest = text.partition(" ")
     is_command = tool_kind(name, {}) == "shell"
     head = quote_line(f"`{rest}`" if is_command and rest else text, "assistant")
-    if is_command and not rest:
-        head = "Command"
     ending = " failed" if failed else ""
     body: list[str] = []
     for i in members[1:]:
@@ -154,6 +163,8 @@ def _add_call(
         words = conversation.quote(line, "tool" if is_foreign else "assistant")
         if is_command and line.role == ARGUMENT:
             head += f" ({words})"  # the agent's words about the command
+        elif is_command and not rest and line.role == COMMAND:
+            head, rest = f"`{words}`", words  # the first line of a long command stands for it
         else:
             body.append(words)
     if body:

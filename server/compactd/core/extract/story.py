@@ -10,30 +10,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
-
-from msgspec import Struct
 
 from compactd.core.constraints.replaced import gives_value
 from compactd.core.extract.earlier import MAX_ITEMS, Earlier
 from compactd.core.extract.earlier_items import SUMMARY_MARK, earlier_lines
 from compactd.core.extract.lines import without_line_number
+from compactd.core.extract.story_room import (
+    EARLIER,
+    ITEM_CHARS,
+    MIN_ITEM_CHARS,
+    NO_STORY,
+    SHARES,
+    USER_LEAD,
+    Item,
+    Room,
+    StoryText,
+    words_in,
+    words_of,
+)
 from compactd.core.history.entries import EntryId
 from compactd.core.text.quoting import neutralise, quote_line
 from compactd.core.text.summary_format import BLOCKED, DECISIONS, DONE, FAILURES, GOAL, IN_PROGRESS, NEXT
 from compactd.core.work import prose
 from compactd.core.work.condense import condense, names_something
-from compactd.core.work.history import Statement, Turn
+from compactd.core.work.history import Statement, Turn, find_repeated
 from compactd.core.work.state import Attempt, Repair, WorkState
 from compactd.protocol.work import FileChange, WorkCheck
 
-SAMPLE: Final = "All tests of the parser pass; src/parser.py is edited, but not committed since [e12]."
-"""A text by which it is estimated how many characters one of the units has in which a size is given."""
-SAFE_SHARE: Final = 0.7
-"""A text is shortened to this share of the characters that are estimated to fit."""
-ITEM_CHARS: Final = 900
-"""The most characters of one item."""
-MIN_ITEM_CHARS: Final = 120
 MIN_SAID_CHARS: Final = 40
 """What is left of a statement and is shorter says nothing."""
 MIN_STATEMENT_CHARS: Final = 120
@@ -44,10 +49,19 @@ FULL_STATEMENT_CHARS: Final = 1_200
 """A longer statement says no more than one of this length."""
 LAST_WORDS: Final = 1.8
 """A factor for the last long statement about a request: it usually reports how the work ended."""
+ONE_LINE_CHARS: Final = 300
+"""The sentences of a request that is not longer are written on one line."""
 EXACT: Final = 1.0
 """What it adds to a request's worth, from 0 to 2, that it names something exactly."""
 GIVEN: Final = 1.0
 """What it adds that it gives something a value."""
+ONLY_ASKS: Final = 1.5
+"""What it subtracts that it only asks something, which the agent then answered."""
+ANSWER_CHARS: Final = 40
+"""A shorter request, such as `yes, option 2`, needs the question that it answers."""
+MAX_QUESTION_CHARS: Final = 240
+LAST_SENTENCES: Final = 3
+"""A question to the user is one of the last sentences, this many, of what the agent said."""
 DISTINCT_CHARS: Final = 60
 """Two sentences with the same beginning, of this many characters, say the same."""
 LISTED: Final = (12, 6, 3)
@@ -56,30 +70,6 @@ LAST_CHECKS: Final = 4
 """How many calls that check something are named."""
 ENDINGS: Final = {"passed": "passed", "failed": "failed", "unknown": "ended, result unknown"}
 
-MIN_WORD_CHARS: Final = 4
-KNOWN_SHARE: Final = 0.7
-"""An item of which this share of the words is in a text is known from that text."""
-
-SHARES: Final = {
-    "now": 0.12,
-    "goal": 0.16,
-    "briefs": 0.18,
-    "errors": 0.10,
-    "plan": 0.14,
-    "requests": 0.24,
-    "said": 0.40,
-    "failed": 0.22,
-    "events": 0.20,
-    "git": 0.06,
-    "checks": 0.08,
-    "changes": 0.14,
-    "decisions": 0.14,
-    "earlier": 0.30,
-}
-"""The largest share of the room that each kind of item gets, in the order in which the kinds are served. If
-there is an earlier summary, its share is kept free for it."""
-EARLIER: Final = "earlier"
-FULL: Final = sum(SHARES.values()) - SHARES[EARLIER]
 SAME_ITEM: Final = 0.7
 """An item of an earlier summary repeats another item that has this share of its words."""
 STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
@@ -91,41 +81,17 @@ _SMALL_TALK: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches a sentence that asks for nothing."""
-_WORD: Final = re.compile(r"[\w./-]+")
-_REFERENCE: Final = re.compile(r"\[e\d+\]")
+_DEMANDS: Final = re.compile(
+    r"\b(?:can|could|would|will|should|shall|may|might) (?:you|we|i)\b|\bplease\b|\blet'?s\b|\bhow about\b"
+    r"|\bwhy (?:not|don't)\b|\bwhat about\b",
+    re.IGNORECASE,
+)
+"""Matches a question that asks for a change of the work."""
 _MISTYPED: Final = re.compile(
     r"[Nn]o such file or directory|(?:directory|command|file) not found|unexpected EOF|syntax error near"
     r"|[Cc]ould not find the exact text|[Ss]tring to replace not found|old_str\w* (?:was )?not found"
 )
 """Matches the error of a call with a mistake in it, such as an edit of a text that is not there."""
-
-
-class StoryText(Struct, frozen=True):
-    """The lines of the story by section."""
-
-    sections: Mapping[str, Sequence[tuple[int, Sequence[str]]]]
-    """For each section, its items in order: the index of the message that the item is about (or the item's
-    place, where it is about none), and the item's lines."""
-    tokens: int
-    """The tokens of all lines."""
-
-    @property
-    def lines(self) -> list[str]:
-        """All lines, in the order of the sections."""
-        return [line for items in self.sections.values() for _, lines in items for line in lines]
-
-
-NO_STORY: Final = StoryText({}, 0)
-
-
-class Item(Struct, frozen=True):
-    """A part of the story."""
-
-    section: str
-    rank: int
-    """Items of a section are ordered by their rank and then by their place."""
-    place: int
-    lines: Sequence[str]
 
 
 class StoryTeller:
@@ -150,7 +116,7 @@ class StoryTeller:
         that are not in the conversation, with their entries."""
         self._earlier = earlier
         self._state, self._show, self._name, self._value = state, show, name, value
-        self._places, self._kept, self._stated = places, kept, frozenset(stated)
+        self._places, self._kept, self._stated = places, kept, "\n".join(stated)
         self._said = [
             (turn, [one for one in turn.statements if one.entry_id not in kept]) for turn in state.turns
         ]
@@ -161,6 +127,9 @@ class StoryTeller:
             if one in state.replaced
         }
         """For each statement that replaces another, with its message: the message of the other."""
+        self._asked = _questions_before(state.turns)
+        """For each short answer of the user: the question of the agent before it."""
+        self._repeated = find_repeated(state.turns)
 
     def tell(
         self,
@@ -174,25 +143,29 @@ class StoryTeller:
         if room <= 0:
             return NO_STORY
         kinds = frozenset(kinds) if self._earlier else frozenset(kinds) - {EARLIER}
-        told = _Room(room, count, frozenset(words_in(known)), kinds)
+        told = Room(room, count, frozenset(words_in(known)), kinds)
         asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
         told.fill("now", self._now())
         told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
-        told.fill("requests", self._requests(asked[1:][-1:], told.chars("requests"), GOAL, whole=True))
+        later = [turn for turn in asked[1:] if turn.entry_id not in self._repeated]
+        newest = (later or asked[1:])[-1:]
+        room = told.chars("requests")
+        told.fill("requests", self._requests(newest, room, GOAL, whole=room >= ITEM_CHARS))
+        later = later[:-1]
+        told.fill("git", self._git())
+        told.fill("checks", self._checks())
         told.fill("briefs", self._briefs(told.chars("briefs")))
         told.fill("errors", self._open_errors())
         told.fill("plan", self._plan(told))
-        told.fill("requests", self._requests(self._by_value(asked[1:-1]), told.chars("requests", 3), DONE))
+        told.fill("requests", self._requests(self._by_value(later), told.chars("requests", 3), DONE))
         told.fill("said", self._statements(told.chars("said", most=None)))
         told.fill("failed", self._failed(told))
         told.fill("events", self._events(told.chars("events", 3)))
-        told.fill("git", self._git())
-        told.fill("checks", self._checks())
         told.fill("changes", self._changes(told))
         told.fill("decisions", self._decisions(told.text))
         told.fill(EARLIER, self._summarised(told))
         is_told = {place for section, place in told.places if section in (DONE, GOAL)}
-        rest = [turn for turn in self._by_value(asked[1:-1]) if self._place(turn.entry_id) not in is_told]
+        rest = [turn for turn in self._by_value(asked[1:]) if self._place(turn.entry_id) not in is_told]
         told.fill("requests", self._requests(rest, ITEM_CHARS, DONE), is_last=True)
         told.fill(EARLIER, self._summarised(told), is_last=True)
         return told.story()
@@ -203,20 +176,22 @@ class StoryTeller:
         self, turns: Sequence[Turn], most: int, section: str, *, whole: bool = False
     ) -> Iterator[Item]:
         """Yield requests: under Goal, or as steps of the work. Sentences that stand elsewhere in the summary
-        are left out, unless `whole` is true."""
+        are left out; with `whole`, only if all of them do."""
         for turn in turns:
-            sentences = [
-                one
-                for one in turn.sentences
-                if (whole or one not in self._stated) and one not in self._state.replaced
-            ]
+            sentences = [one for one in turn.sentences if one not in self._state.replaced]
+            more = [one for one in sentences if one not in self._stated]
+            sentences = sentences if whole and more else more
             sentences = [one for n, one in enumerate(sentences) if _says_something(sentences, n)]
-            lines = self._condensed("\n".join(sentences), most)
+            text = " ".join(sentences)
+            is_short = len(text) <= min(ONE_LINE_CHARS, most)
+            lines = self._condensed(text if is_short else "\n".join(sentences), most)
             if lines:
-                under = GOAL if all(map(gives_value, sentences)) else section
-                lead = "" if under == GOAL else "The user: "
+                under = GOAL if any(map(gives_value, sentences)) else section
+                lead = "" if under == GOAL else USER_LEAD
                 lines[0] = f"- [{turn.entry_id}] {lead}{lines[0].removeprefix('- ')}"
                 pairs = ((one, turn.entry_id or "") for one in sentences)
+                if question := self._asked.get(turn.entry_id or ""):
+                    lines[-1] += f" (the agent had asked: {neutralise(self._show(question))})"
                 older = next((self._replaces[pair] for pair in pairs if pair in self._replaces), None)
                 if older is not None:
                     lines[-1] += f" (replaces [{older}])"
@@ -238,7 +213,8 @@ class StoryTeller:
 
     def _by_value(self, turns: Sequence[Turn]) -> list[Turn]:
         """Return requests without repetitions: those that say most first, and of these the newest. What gives
-        something a value says most, because no tool can tell it again."""
+        something a value says most, because no tool can tell it again. Questions
+        come late, and requests that are made again and again last."""
         distinct = {turn.sentences: turn for turn in turns}
         values = {key: self._value(" ".join(key)) for key in distinct}
         most = max(values.values(), default=0.0) or 1.0
@@ -246,21 +222,23 @@ class StoryTeller:
         return sorted(
             distinct.values(),
             key=lambda turn: (
+                turn.entry_id in self._repeated,
                 -(
                     values[turn.sentences] / most
                     + self._place(turn.entry_id) / size
                     + EXACT * names_something(" ".join(turn.sentences))
                     + GIVEN * any(map(gives_value, turn.sentences))
-                )
+                    - ONLY_ASKS * all(map(_only_asks, turn.sentences))
+                ),
             ),
         )
 
     def _now(self) -> Iterator[Item]:
         step = self._state.work.now
-        if step is not None and step.entry_id not in self._kept:
+        if step is not None and step.entry_id not in self._kept and step.entry_id not in self._repeated:
             yield Item(IN_PROGRESS, 1, 0, _bullet(self._show(step.text), step.entry_id))
 
-    def _plan(self, told: _Room) -> Iterator[Item]:
+    def _plan(self, told: Room) -> Iterator[Item]:
         plan = self._state.work.plan
         for n, task in enumerate(plan):
             if task.status in ("in_progress", "open"):
@@ -339,7 +317,7 @@ class StoryTeller:
             counted = [] if totals is None else [quote_line(self._show(totals), "tool")]
             yield Item(DONE, 2, self._place(entry_id), [*_bullet(text, entry_id), *counted])
 
-    def _changes(self, told: _Room) -> Iterator[Item]:
+    def _changes(self, told: Room) -> Iterator[Item]:
         """Yield the files that are not committed, with what the last edit did, then the committed ones."""
         changes = self._state.work.changes
         for change in reversed(changes):
@@ -369,7 +347,7 @@ class StoryTeller:
             text = f"`{self._show(failure.call.line)}` failed{':' if errors else ''}"
             yield Item(BLOCKED, 0, self._place(failure.entry_id), [*_bullet(text, failure.entry_id), *errors])
 
-    def _failed(self, told: _Room) -> Iterator[Item]:
+    def _failed(self, told: Room) -> Iterator[Item]:
         """Yield the failed attempts; those without a tool's error only if they are not told yet. If there is
         no room for one, a shorter one follows."""
         attempts = self._state.attempts
@@ -417,10 +395,12 @@ class StoryTeller:
 
     # --- what an earlier summary says -----------------------------------------------------------------
 
-    def _summarised(self, told: _Room) -> Iterator[Item]:
+    def _summarised(self, told: Room) -> Iterator[Item]:
         """Yield what earlier summaries say, after what the messages say, and without repeating it."""
         said = [
-            words for lines in (*told.items, *([one] for one in self._stated)) if (words := _words(lines))
+            words
+            for lines in (*told.items, *([one] for one in self._stated.split("\n")))
+            if (words := words_of(lines))
         ]
         place = len(self._places)
         most = told.chars(EARLIER, most=None)
@@ -428,7 +408,7 @@ class StoryTeller:
             for section, n, line in earlier_lines(
                 entry_id, earlier, most, condense=self._condensed, value=self._value
             ):
-                words = _words([line.replace(SUMMARY_MARK, "")])
+                words = words_of([line.replace(SUMMARY_MARK, "")])
                 if not any(len(words & other) >= SAME_ITEM * len(words) for other in said):
                     yield Item(section, 9, place + n, [line])
                     if told.is_added:
@@ -444,100 +424,30 @@ class StoryTeller:
         return [neutralise(self._show(line)) for line in condense(text, most, self._value)]
 
 
-class _Room:
-    """Collects items while there is room."""
-
-    def __init__(
-        self, room: int, count: Callable[[str], int], known: frozenset[str], kinds: Collection[str]
-    ) -> None:
-        self._all = self._left = room
-        self._count, self._known = count, known
-        total = sum(share for kind, share in SHARES.items() if kind in kinds and kind != EARLIER) or FULL
-        self._shares = {kind: min(1.0, SHARES[kind] * FULL / total) for kind in kinds}
-        self._reserved = 0
-        """What is kept free for earlier summaries."""
-        if EARLIER in kinds:
-            self._shares[EARLIER] = SHARES[EARLIER]
-            self._reserved = int(room * SHARES[EARLIER])
-        self._items: list[Item] = []
-        self._lines: list[str] = []
-        self.places: set[tuple[str, int]] = set()
-        """The section and the place of each item."""
-        self.is_added = False
-        """Whether there was room for the newest item. The caller may then stop, or offer a shorter
-        one."""
-
-    @property
-    def items(self) -> list[Sequence[str]]:
-        """The lines of each item so far."""
-        return [item.lines for item in self._items]
-
-    @property
-    def text(self) -> str:
-        """All lines so far."""
-        return "\n".join(self._lines)
-
-    def fill(self, kind: str, items: Iterator[Item], *, is_last: bool = False) -> None:
-        """Add those items for which the share of this kind has room; with `is_last`, those for which there is
-        any room."""
-        self.is_added = False
-        if kind not in self._shares:
-            return
-        if kind == EARLIER:
-            self._reserved = 0
-        left = self._left - self._reserved
-        most = left if is_last else min(left, int(self._all * self._shares[kind]))
-        for item in items:
-            if self._known and is_known(item.lines, self._known):
-                continue
-            cost = self._count("\n".join(item.lines) + "\n")
-            self.is_added = cost <= most
-            if self.is_added:
-                self._items.append(item)
-                self._lines += item.lines
-                self.places.add((item.section, item.place))
-                most -= cost
-                self._left -= cost
-
-    def chars(self, kind: str, parts: int = 1, most: int | None = ITEM_CHARS) -> int:
-        """Return how many characters one of so many items of this kind may have."""
-        chars = SAFE_SHARE * len(SAMPLE) / self._count(SAMPLE)
-        left = self._left - (0 if kind == EARLIER else self._reserved)
-        room = min(left, self._all * self._shares.get(kind, 0.0)) * chars / parts
-        return max(MIN_ITEM_CHARS, int(room) if most is None else min(most, int(room)))
-
-    def story(self) -> StoryText:
-        """Return the items in order."""
-        sections: dict[str, list[tuple[int, Sequence[str]]]] = {}
-        for item in sorted(self._items, key=lambda one: (one.rank, one.place)):
-            sections.setdefault(item.section, []).append((item.place, item.lines))
-        return StoryText(sections, self._all - self._left)
-
-
-def words_in(text: str) -> Iterator[str]:
-    """Yield the words of a text that say something: names, numbers, and words of at least four letters."""
-    for word in _WORD.findall(text.lower()):
-        bare = word.strip("_./-:")
-        if len(bare) >= MIN_WORD_CHARS or any(sign.isdigit() for sign in bare):
-            yield bare
-
-
-def is_known(lines: Sequence[str], known: frozenset[str]) -> bool:
-    """Return whether most words of an item are among `known`. References do not count."""
-    words = set(words_in(_REFERENCE.sub("", "\n".join(lines))))
-    return len(words & known) >= KNOWN_SHARE * len(words)
-
-
-def _words(lines: Sequence[str]) -> frozenset[str]:
-    return frozenset(words_in(_REFERENCE.sub("", "\n".join(lines))))
-
-
 def _says_something(sentences: Sequence[str], n: int) -> bool:
     """Return whether a sentence of a request says something: it is no greeting, unless it stands alone, and
     no heading of a list of which nothing follows."""
     if sentences[n].endswith(":") and n == len(sentences) - 1:
         return False
     return len(sentences) == 1 or _SMALL_TALK.match(sentences[n]) is None
+
+
+def _only_asks(sentence: str) -> bool:
+    """Return whether a sentence is a question that demands nothing."""
+    return sentence.endswith(("?", "？")) and _DEMANDS.search(sentence) is None
+
+
+def _questions_before(turns: Sequence[Turn]) -> dict[EntryId, str]:
+    """Return, for each request that is a short answer, the last question that the agent asked before it."""
+    found: dict[EntryId, str] = {}
+    for before, turn in pairwise(turns):
+        is_short = len(" ".join(turn.sentences)) <= ANSWER_CHARS
+        if turn.entry_id and before.statements and turn.sentences and is_short:
+            said = list(prose.prose_sentences(before.statements[-1].text))[-LAST_SENTENCES:]
+            question = next((one for one in reversed(said) if one.endswith("?")), "")
+            if 0 < len(question) <= MAX_QUESTION_CHARS:
+                found[turn.entry_id] = question
+    return found
 
 
 def _bullet(text: str, entry_id: EntryId | None = None) -> list[str]:

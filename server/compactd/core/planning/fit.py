@@ -17,8 +17,15 @@ from compactd.core.history.entries import Stub
 from compactd.core.planning.candidates import CutCandidate, CutProblem
 
 TAIL_DIVISOR = 4
+SMALL_TAIL_DIVISOR = 8
+TAIL_LESS_TOKENS = 256
 """With `target_tokens`, the system prompt, the tools, the newest request and the pinned messages come first.
-The tail may take a quarter of the tokens that they leave. This is the divisor."""
+The tail may take a quarter of the tokens that they leave, less `TAIL_LESS_TOKENS`, but at least an eighth: in
+a small context, what the user wants and what was done matter more than the last words."""
+
+NEEDS = 2
+"""With `target_tokens`, the summary gets this many times the tokens of the smallest one with the user's
+constraints, if necessary at the expense of the tail."""
 
 CLIPPED_DIVISOR = 8
 """With `target_tokens`, a last batch that alone exceeds the target is clipped to an eighth of what the system
@@ -49,7 +56,7 @@ def fit_target(case: CutProblem, target: int) -> CutCandidate:
     results.
 
     If the newest request is condensed, and everything else then fits, nothing else changes. Otherwise, the
-    system prompt, the tools, the newest request and the pinned messages come first. Of the rest, at most
+    system prompt, the tools, the newest request and the pinned messages come first. Of the rest, an eighth to
     a quarter goes to the tail: the longest one that begins at a safe cut, perhaps none. The summary gets what
     remains.
 
@@ -110,8 +117,10 @@ def _divide(case: CutProblem, limit: int) -> CutCandidate | None:
         rest = limit - case.fixed - stays
         if rest < case.least:
             continue
-        tail = min(rest // TAIL_DIVISOR, rest - case.least)
-        cut = _longest_tail(case, stays, tail, with_pins)
+        share = max(rest // SMALL_TAIL_DIVISOR, rest // TAIL_DIVISOR - TAIL_LESS_TOKENS)
+        tail = min(share, rest - case.least)
+        # A summary that has room only for the constraints takes the room of the tail.
+        cut = _longest_tail(case, stays, max(0, min(tail, rest - NEEDS * case.least)), with_pins)
         if cut is not None and (cut < end or not _is_clipped_rather(case, limit)):
             return case.shape(cut, with_pins=with_pins, takes_in_summary=True)
         for most in (min(rest // CLIPPED_DIVISOR, tail), tail):

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
-from compactd.core.extract.story import SHARES, STATE_KINDS, StoryText, words_in
+from compactd.core.extract.story import STATE_KINDS
+from compactd.core.extract.story_room import SHARES, StoryText, words_in
 from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,9 @@ MAX_STATEMENTS: Final = 40
 """The newest statements of a request are kept."""
 MAX_STATEMENT_CHARS: Final = 6_000
 """The most characters of a statement. The end of a longer one is cut."""
+REPEATED: Final = 3
+"""What is said this many times in the same words says little: `continue`, `Done.`, or what a program
+sends."""
 
 
 class Statement(Struct, frozen=True):
@@ -67,3 +71,14 @@ class WorkHistory:
         if len(statements) > MAX_STATEMENTS:
             # A short statement often says only what is done next, so it goes first.
             del statements[min(range(len(statements) // 2), key=lambda n: len(statements[n].text))]
+
+
+def find_repeated(turns: Sequence[Turn]) -> frozenset[EntryId]:
+    """Return the messages of which the user's or the agent's whole text is said at least `REPEATED` times.
+    O(characters)."""
+    said: list[tuple[Hashable, EntryId]] = [
+        (turn.sentences, turn.entry_id) for turn in turns if turn.entry_id
+    ]
+    said += [(one.text, one.entry_id) for turn in turns for one in turn.statements]
+    times = Counter(words for words, _ in said)
+    return frozenset(entry_id for words, entry_id in said if times[words] >= REPEATED)

@@ -364,3 +364,41 @@ def test_what_is_known_of_messages_changes_no_constraint_and_is_not_found_out_ag
     assert "Never pull." in {
         one.text for one in NO_PATH_CONSTRAINTS.read_more(said, known).constraints.in_force
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The budget is 50 EUR a month. Never exceed without my approval.",
+        "There is a config.yml at the root. Please don't change that.",
+        "The door code is 4711. Never share it with anybody.",
+        "Never import requests. Don't touch it again.",
+    ],
+)
+def test_a_limit_that_says_nothing_alone_has_the_sentence_before_it(text: str) -> None:
+    assert found(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("before", "limit"),
+    [
+        ("I like tabs.", "Never use spaces."),
+        ("Hello.", "Do it without changing the schema."),
+        ("Is the cache old?", "Don't delete it without asking."),
+    ],
+)
+def test_a_limit_that_says_enough_or_has_only_a_question_before_it_stands_alone(
+    before: str, limit: str
+) -> None:
+    assert found(f"{before} {limit}") == [limit]
+
+
+def test_a_limit_with_the_sentence_before_it_is_replaced_as_a_whole() -> None:
+    demands = constraints_of(
+        items(
+            "The budget is 50 EUR a month. Never exceed without my approval.",
+            "From now on the budget is 80 EUR a month. Never exceed without my approval.",
+        )
+    )
+
+    assert [one.entry_id for one in demands.in_force] == ["e2"]

@@ -190,7 +190,7 @@ def test_only_the_bullet_that_begins_a_sentence_is_replaced_by_ours() -> None:
     )
     text = made(removed)
 
-    assert section(text, "## Constraints & Preferences") == ["- Look at commit c2b0273. Always squash. [e1]"]
+    assert section(text, "## Goal") == ["- [e1] Look at commit c2b0273. Always squash."]
     assert section(text, "### In Progress") == ["- It broke load_all - twice. [e2]"]
     assert "- [e2] We must revert c2b0273. It broke load_all - twice." in text
 
@@ -201,7 +201,7 @@ def test_what_the_agents_program_slipped_in_is_no_part_of_the_record() -> None:
     )
     text = made(removed)
 
-    assert section(text, "## Goal") == ["- [e1] Mend load_all.", "  Then stop."]
+    assert section(text, "## Goal") == ["- [e1] Mend load_all. Then stop."]
     assert "secret_rule" not in text
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compactd.core.extract.story import SHARES, STATE_KINDS, StoryTeller, StoryText, is_known, words_in
+from compactd.core.extract.story import STATE_KINDS, StoryTeller
+from compactd.core.extract.story_room import SHARES, StoryText, is_known, words_in
 from compactd.core.text.summary_format import (
     BLOCKED,
     DECISIONS,
@@ -74,8 +75,7 @@ def test_each_section_tells_its_part_with_references() -> None:
     told = story(day())
 
     assert lines(told, GOAL) == [
-        "- [e1] Make the entries of the cache expire.",
-        "  Never touch the loader.",
+        "- [e1] Make the entries of the cache expire. Never touch the loader.",
         "- [e14] Push it, and then document the setting.",
     ]
     assert lines(told, NEXT) == ["- [ ] Document the setting [e2]"]
@@ -116,9 +116,79 @@ def test_of_two_statements_the_newer_one_is_told() -> None:
 
     told = story(agent)
 
-    assert "- [e2] The user: Use one connection." in told.lines
+    assert "- [e2] Use one connection." in told.lines
     assert "- [e3] The timeout is 45 s. (replaces [e2])" in told.lines
     assert not any("30 s" in line for line in told.lines)
+
+
+def test_where_nobody_did_anything_what_the_user_said_stands_under_goal() -> None:
+    agent = AgentWork()
+    agent.asks("Let us plan the client.")
+    agent.asks("It should feel quick.")
+    agent.asks("Go on.")
+
+    assert list(story(agent).sections) == [GOAL]
+    agent.does("Write", file_path="/work/project/client.py", content="x = 1")
+    assert "- [e2] The user: It should feel quick." in lines(story(agent), DONE)
+
+
+def test_what_is_said_again_and_again_comes_last_and_is_no_newest_request() -> None:
+    agent = AgentWork()
+    agent.asks("Write the client of the service.")
+    for n in range(4):
+        agent.asks("Please go on with the next step of the whole plan.")
+        agent.asks(f"The service number {n} listens on the port {8_000 + n}.")
+    agent.asks("Use port 9000 for the proxy.")
+    for _ in range(3):
+        agent.says("Understood, I go on with the plan.")
+        agent.asks("Please go on with the next step of the whole plan.")
+
+    told = story(agent, 300)
+
+    assert any("9000" in line for line in told.lines)
+    assert not any("go on with" in line for line in told.lines)
+    assert any("Please go on" in line for line in story(agent, 4_000).lines)
+    assert lines(told, IN_PROGRESS) == []
+
+
+def test_a_short_answer_says_what_the_agent_had_asked() -> None:
+    agent = AgentWork()
+    agent.asks("Tidy the cache of the service.")
+    agent.says("The state files can be removed too. Do you want the cleanup of state files included?")
+    agent.asks("yes")
+    agent.does("Bash", command="rm -r state")
+    agent.says(
+        "The state files are removed, and nothing else in the folder of the service was changed by that. "
+        "The tests of the cache still pass with the new layout of the folder."
+    )
+    agent.asks("Now write the release notes for it.")
+
+    told = story(agent)
+
+    asked = "(the agent had asked: Do you want the cleanup of state files included?)"
+    assert f"- [e3] The user: yes {asked}" in lines(told, DONE)
+
+
+def test_a_question_that_only_asks_comes_after_other_requests() -> None:
+    agent = AgentWork()
+    agent.asks("Write the client of the service.")
+    agent.asks("why does the server of the old client answer twice in the log of the proxy?")
+    agent.says("Because the proxy repeats what it gets.")
+    agent.asks("Use the retry setting of the proxy and no other.")
+    agent.asks("Go on.")
+
+    told = ["\n".join(story(agent, room).lines) for room in range(0, 2_000, 10)]
+
+    first = next(text for text in told if "retry setting" in text or "answer twice" in text)
+    assert "answer twice" not in first
+    assert "answer twice" in told[-1]
+
+
+def test_a_small_story_has_the_branch_and_the_last_check() -> None:
+    told = story(day(), 700)
+
+    assert any(line.startswith("- Git: ") for line in told.lines)
+    assert any(line.startswith("- Last test run: ") for line in told.lines)
 
 
 def test_room_that_is_left_goes_to_more_requests() -> None:
@@ -149,7 +219,7 @@ def test_a_file_that_was_created_says_how_often_it_was_changed_after_that() -> N
 def test_what_stays_in_the_view_is_not_told_again() -> None:
     told = story(day(), kept=("e14", "e19"))
 
-    assert lines(told, GOAL)[-1] == "  Never touch the loader."
+    assert lines(told, GOAL) == ["- [e1] Make the entries of the cache expire. Never touch the loader."]
     assert lines(told, IN_PROGRESS) == []
 
 
@@ -174,7 +244,7 @@ def test_a_small_story_keeps_whole_items() -> None:
 def test_a_failure_without_room_for_its_repair_has_its_error() -> None:
     agent = day()
 
-    told = lines(story(agent, 700), FAILURES)
+    told = lines(story(agent, 800), FAILURES)
 
     assert told == ["- `pytest -q` failed: [e5]", "(tool) E   NameError: name 'clock' is not defined"]
 

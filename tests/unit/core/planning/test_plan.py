@@ -314,23 +314,31 @@ def test_a_target_below_an_earlier_summary_takes_the_summary_in() -> None:
 # --- target_tokens ----------------------------------------------------------------------------------
 
 
-def test_a_target_is_divided_fixed_and_request_first_a_quarter_of_the_rest_tail_the_rest_summary() -> None:
+def test_a_target_is_divided_fixed_and_request_first_an_eighth_of_the_rest_tail_the_rest_summary() -> None:
     notation = "U100 A300 T300 U40 A100 T300 A100 T50 A60 A70"
 
     made = planned(notation, target(700), fixed=Fixed(system=40, tools=20))
 
-    # 700 − 60 − 40 = 600; a quarter is 150: e9 and e10 take 130, e8 is a result of e7.
-    assert made.kept == ("e9", "e10")
+    # 700 - 60 - 40 = 600; an eighth is 75: e10 takes 70.
+    assert made.kept == ("e10",)
     assert made.pinned == ("e4",)
-    assert made.summary_budget == 600 - 130
+    assert made.summary_budget == 600 - 70
     assert made.tokens_expected == 700
 
 
-def test_a_request_in_the_tail_does_not_count_against_its_quarter() -> None:
-    made = planned("U300 A300 U100 A40", target(300))
+def test_in_a_larger_target_the_tail_may_take_up_to_a_quarter() -> None:
+    made = planned("U100 A9000 T300 U100 A4000 A300 T44 A400 A400", target(6_100))
+
+    # 6100 - 100 = 6000; a quarter less 256 is 1244: e6 to e9 take 1144.
+    assert made.kept == ("e6", "e7", "e8", "e9")
+    assert made.summary_budget == 6_000 - 1_144
+
+
+def test_a_request_in_the_tail_does_not_count_against_its_share() -> None:
+    made = planned("U300 A300 U100 A40", target(500))
 
     assert made.kept == ("e3", "e4")
-    assert made.summary_budget == 300 - 140
+    assert made.summary_budget == 500 - 140
 
 
 @pytest.mark.parametrize("size", [179, 180, 181])
@@ -366,8 +374,8 @@ def test_a_large_answer_leaves_the_tail_empty() -> None:
 def test_a_target_without_a_model_gives_all_its_rest_to_one_record() -> None:
     notation = "U90 A90 U90 " + "A90 T90 " * 6 + "A90"
 
-    assert not planned(notation, target(700)).is_split
-    assert planned(notation, target(700, may_ask_model=True)).is_split
+    assert not planned(notation, target(900)).is_split
+    assert planned(notation, target(900, may_ask_model=True)).is_split
 
 
 def test_where_only_the_last_batch_could_go_it_is_clipped_and_nothing_summarised() -> None:

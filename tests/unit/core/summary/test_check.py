@@ -216,7 +216,7 @@ def test_what_a_summary_lost_of_what_was_used_again_is_appended_with_where_it_st
     assert retention is not None
     assert (retention.before, retention.score) == (0.0, 1.0)
     context = end.summary[end.summary.index("## Critical Context") :]
-    assert "- (tool) token_loop failed in src/tokens/scan_" in context
+    assert "(tool) token_loop failed in src/tokens/scan_" in context
     assert "`go test ./... -run TestAll`" in end.summary
     assert end.result.reason == ""
 
@@ -225,7 +225,7 @@ def test_truncate_names_them_too_within_a_quarter_of_its_budget() -> None:
     end = drafted(session(), request=by("truncate", keep_messages=1))
 
     assert "[Compacted 62 messages: 1 user, 31 assistant, 30 tool]" in end.summary
-    assert "## Critical Context\n- (tool) token_loop failed" in end.summary
+    assert "## Critical Context\n(tool) token_loop failed" in end.summary
     assert end.result.retention is not None
     assert end.result.retention.score == 1.0
 

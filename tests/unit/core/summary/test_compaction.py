@@ -523,7 +523,7 @@ def test_facts_that_a_models_summary_lost_are_added_under_critical_context_and_c
     end = drafted(tuple(items), [said(GOOD)], replace(ASKED, keep_messages=2))
 
     context = end.summary.split("## Critical Context\n")[1]
-    assert context.splitlines()[0] == "- Files named in several messages: (tool) src/deep/loader_flags.py"
+    assert "src/deep/loader_flags.py" in context
     assert end.result.retention is not None
     assert end.result.retention.score == 1.0
 

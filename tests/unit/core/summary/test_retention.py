@@ -112,7 +112,7 @@ def test_the_cache_is_used_and_changes_nothing() -> None:
 def test_a_supplement_names_each_lost_fact_by_the_last_line_it_stood_in_within_its_budget() -> None:
     search = FactSearch(PAST, ("the parser in src/parse.py, never rename parse_all",))
     lines = (
-        "- (tool) once_only.go: TestAll failed in token_loop [e3]\n"
+        "(tool) once_only.go: TestAll failed in token_loop [e3]\n"
         "- Commands that ran more than once: go test ./... -run TestAll"
     )
 

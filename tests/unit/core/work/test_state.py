@@ -396,6 +396,9 @@ WORDS = st.sampled_from(
         "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** Move to:\n*** Add File: c.py",
         "*** Begin Patch\n*** Move to: b.py",
         "- [x] a\n- [ ] b",
+        "- [ ] a\n- [ ] b\n- [ ] c",
+        "if expired(entry):\n    return None",
+        "*** Begin Patch\n*** Add File: t.md\n+- [ ] a\n+- [ ] b\n@@\n*** End Patch",
         FOREIGN,
         "Task #3",
         '"Which?"="this"',
@@ -417,8 +420,8 @@ NAMES = st.sampled_from(
 KEYS = st.sampled_from(
     (
         "command", "cmd", "script", "path", "file_path", "files", "content", "old_string", "new_string",
-        "input", "patch", "todos", "plan", "task_list", "items", "taskId", "id", "status", "subject", "title",
-        "text",
+        "input", "patch", "edits", "new_str", "todos", "plan", "task_list", "items", "taskId", "id", "status",
+        "subject", "title", "text",
     )
 )  # fmt: skip
 NUMBERS = st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False)

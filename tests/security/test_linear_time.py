@@ -91,6 +91,16 @@ def recorded(*items: Item) -> None:
     source.record(2000, lambda text: len(text) // 4 + 1)
 
 
+def edited(text: str) -> None:
+    reader = WorkReader()
+    for path, old, new in (("a.py", text, f"{text}x"), ("a.py", f"{text}x", ""), ("a.md", "", text)):
+        arguments = {"path": path, "old_string": old, "new_string": new}
+        edit = ToolCall(call_id="t", name="Edit", arguments=Raw(msgspec.json.encode(arguments)))
+        reader.add(item(1, "assistant", edit))
+        reader.add(item(2, "tool", ToolResult(call_id="t", content="ok")))
+    reader.state()
+
+
 def summarised(text: str) -> None:
     summary = Message(role="user", content=(Text(text=text),), meta=Meta(type="compaction_summary"))
     items = (Item(entry_id="e1", body=summary, tokens=9), item(2, "user", Text(text="Mend the loader.")))
@@ -126,6 +136,7 @@ def opened(data: str) -> None:
 
 
 READERS: dict[str, Callable[[str], object]] = {
+    "edits": edited,
     "constraints": lambda text: limits_in(item(1, "user", Text(text=text))),
     "a title": lambda text: title_of(Message(role="user", content=(Text(text=text),))),
     "classify": lambda text: classify(FailureReport(status=400, text=text)),

@@ -247,8 +247,9 @@ class StoryTeller:
         done = [self._show(task.text) for task in plan if task.status == "done"]
         for most in (len(done), *LISTED) if done else ():
             if most <= len(done):
-                before = f" (and {len(done) - most} before)" if most < len(done) else ""
-                text = f"{len(done)} of {len(plan)} planned tasks are done: {'; '.join(done[-most:])}{before}"
+                all_done, total = self._state.planned
+                before = f" (and {all_done - most} before)" if most < all_done else ""
+                text = f"{all_done} of {total} planned tasks are done: {'; '.join(done[-most:])}{before}"
                 yield Item(DONE, 1, 0, _bullet(text))
                 if told.is_added:
                     break
@@ -323,9 +324,10 @@ class StoryTeller:
         for change in reversed(changes):
             if not change.committed:
                 checked = "" if change.checked else ", not checked since"
-                gist = self._show(self._state.gists.get(change.path, ""))
-                last = f"; last edit: {gist}" if gist and change.kind != "deleted" else ""
-                text = f"{self._show(change.path)} {_edited(change)}, not committed{checked}{last}"
+                gist = self._show(" … ".join(self._state.gists.get(change.path, ())))
+                last = f"; last edits: {gist}" if gist and change.kind != "deleted" else ""
+                pending = ", the last edit without a result" if change.path in self._state.pending else ""
+                text = f"{self._show(change.path)} {_edited(change)}, not committed{checked}{pending}{last}"
                 entry_id = change.last_entry_id
                 yield Item(DONE, 3, self._place(entry_id), _bullet(text, entry_id))
         committed = [change for change in changes if change.committed]

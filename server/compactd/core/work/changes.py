@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -11,7 +12,9 @@ from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
 from compactd.core.work.calls import Call
+from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, patched_paths, paths_in
+from compactd.core.work.gists import MAX_GISTS, EditGist, gist_of, shown_of, still_true
 from compactd.core.work.shell import Command
 from compactd.core.work.tool_kinds import command_line
 from compactd.protocol.work import ChangeKind, FileChange
@@ -34,6 +37,11 @@ _COMMITS_ALL: Final = re.compile(r"--all|-[^\W\d_mFCctuS]*a\w*")
 `a`."""
 _MAKES_BRANCH: Final = frozenset(("-b", "-B", "-c", "-C", "--create"))
 _ON_BRANCH: Final = re.compile(r"^On branch (\S{1,200})$", re.MULTILINE)
+_PUSHED: Final = re.compile(
+    r"^ [ *+] (?:\[new branch\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +(?!HEAD )(?P<branch>\S{1,200}) +-> \S",
+    re.MULTILINE,
+)
+"""The line with which `git push` reports a pushed branch."""
 _EVERYTHING: Final = frozenset((".", "./", ":/"))
 _GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 """Options of git before the subcommand that take a value."""
@@ -59,8 +67,8 @@ class _File(Struct):
     """The number of the message with the last change."""
     committed_at: int = -1
     """The number of the message with the last commit that included the file; -1 for none."""
-    gist: str = ""
-    """What the last edit did that says something."""
+    gists: tuple[EditGist, ...] = ()
+    """What the newest edits since the last commit did, oldest first."""
 
 
 class Commit(Struct, frozen=True):
@@ -72,6 +80,11 @@ class Commit(Struct, frozen=True):
     """The lines of the message that the agent gave, without trailers; empty if the call contains none. Git
     reports the first line too, but anything can print that."""
 
+    @property
+    def subject(self) -> str:
+        """The first line of the message; empty if the call contains none."""
+        return self.message[0] if self.message else ""
+
 
 class Changes:
     """The changed files of a conversation, in the order of their last change. Messages are numbered."""
@@ -79,6 +92,8 @@ class Changes:
     def __init__(self) -> None:
         self.branch = ""
         """The branch that git named last; empty if it named none."""
+        self.last_commit: Commit | None = None
+        """The last commit that git reported; None if it reported none."""
         self._files: dict[str, _File] = {}
         self._added: dict[str, int] = {}
         """The files that `git` added since the last commit, and the number of the message with it."""
@@ -103,13 +118,37 @@ class Changes:
         )
 
     @property
-    def gists(self) -> dict[str, str]:
-        """What the last edit of each file did, by its path."""
-        return {path: file.gist for path, file in self._files.items() if file.gist}
+    def gists(self) -> dict[str, tuple[str, ...]]:
+        """What the edits of each file did since its last commit, by its path: at most `MAX_GISTS` lines in
+        backticks, oldest first. Each edit has one line; if there is room, the last one has two."""
+        return {path: lines for path, file in self._files.items() if (lines := shown_of(file.gists))}
 
-    def read_edit(self, call: Call, entry_id: EntryId, at: int, gist: str = "") -> None:
+    def after(self, calls: Sequence[Call], at: int) -> Changes:
+        """Return the changes as they are if these edits, of which the results have not come yet, succeed.
+        `at` is later than the last message. O(files + calls)."""
+        changes = copy(self)
+        changes._files = {path: copy(file) for path, file in self._files.items()}
+        for call in calls:
+            edits = [(edit, gist_of(edit)) for edit in edits_in(call.arguments)]
+            changes.read_edit(call, call.entry_id, at, edits)
+        return changes
+
+    def read_edit(
+        self, call: Call, entry_id: EntryId, at: int, edits: Sequence[tuple[FileEdit, EditGist]] = ()
+    ) -> None:
         """Take in a successful call of a tool that writes files. `at` is the number of the message with the
-        result, `gist` says what it did."""
+        result, `edits` say what it did to each file."""
+        self._read_edit(call, entry_id, at)
+        for edit, gist in edits:
+            file = self._files.get(edit.path)
+            if file is None:
+                continue
+            file.gists = tuple(still_true(file.gists, edit))
+            if gist.text and not (gist.is_dull and file.gists):
+                before = [one for one in file.gists if not one.is_dull]
+                file.gists = (*before, gist)[-MAX_GISTS:]
+
+    def _read_edit(self, call: Call, entry_id: EntryId, at: int) -> None:
         patch = next((str(call.arguments[name]) for name in PATCH_ARGUMENTS if name in call.arguments), "")
         patched = frozenset(patched_paths(call.arguments))
         if patched:
@@ -125,8 +164,6 @@ class Changes:
             return
         for path in paths_in(call.arguments):
             self._change(path, "created" if call.kind == "write" else "edited", entry_id, at)
-            if gist:
-                self._files[path].gist = gist
 
     def read_commands(self, call: Call, output: str, entry_id: EntryId, at: int) -> tuple[Commit, ...]:
         """Take in the commands of a shell call that did not fail. Return the commits that they made."""
@@ -139,15 +176,21 @@ class Changes:
                 case "git", ["commit", *_]:
                     self._commit(at, is_all=any(_COMMITS_ALL.fullmatch(word) for word in options))
                     found = next(reported, None)
+                    message = message_of(call, command)
+                    if not message and "--amend" in options and self.last_commit is not None:
+                        message = self.last_commit.message
                     if found is not None:
-                        commits.append(Commit(found["hash"], message_of(call, command)))
+                        commits.append(Commit(found["hash"], message))
                         self.branch = found["branch"]
-                    elif not _QUIET.isdisjoint(options) and (message := message_of(call, command)):
+                    elif not _QUIET.isdisjoint(options) and message:
                         commits.append(Commit("", message))
+                    self.last_commit = commits[-1] if commits else self.last_commit
                 case "git", ["checkout" | "switch", name] if not _MAKES_BRANCH.isdisjoint(options):
                     self.branch = name
                 case "git", ["status"] if (found := _ON_BRANCH.search(output)) is not None:
                     self.branch = found[1]
+                case "git", ["push", *_] if not self.branch and (found := _PUSHED.search(output)) is not None:
+                    self.branch = found["branch"]
                 case "git", ["add", *paths]:
                     for path in paths or (".",):
                         self._added.update(dict.fromkeys(self._named(path), at))
@@ -175,6 +218,8 @@ class Changes:
             return
         if "deleted" in (kind, known.kind):
             known.kind = kind
+        if known.committed_at >= known.changed_at:
+            known.gists = ()
         known.edits, known.entry_id, known.changed_at = known.edits + 1, entry_id, at
 
     def _rename(self, old: str, new: str, entry_id: EntryId, at: int) -> None:
@@ -184,7 +229,8 @@ class Changes:
         # A patch that edits a file and moves it is one change.
         if before is not None and (before.entry_id, before.changed_at) != (entry_id, at):
             edits += 1
-        self._files[new] = _File("renamed", edits, entry_id, at)
+        gists = () if before is None else before.gists
+        self._files[new] = _File("renamed", edits, entry_id, at, gists=gists)
 
     def _stage(self, command: Command, path: str, at: int) -> None:
         if command.program == "git":

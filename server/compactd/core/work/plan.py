@@ -8,11 +8,10 @@ from typing import Final
 
 from compactd.core.history.entries import EntryId
 from compactd.core.work.calls import shorten
+from compactd.core.work.checklists import MAX_TASK_CHARS, MIN_TASKS, FileChecklists, Row, most_needed, rows_in
 from compactd.core.work.file_operations import Json
 from compactd.core.work.tool_kinds import TASK_LISTS
 from compactd.protocol.work import PlanTask, TaskStatus
-
-MAX_TASK_CHARS: Final = 300
 
 _STATUS_WORDS: Final[dict[TaskStatus, str]] = {
     "open": "pending open todo not_started",
@@ -24,11 +23,8 @@ _STATUS: Final[dict[str, TaskStatus]] = {
     word: status for status, words in _STATUS_WORDS.items() for word in words.split()
 }
 """The status by the word that an agent's tool uses for it."""
-_MARKS: Final[dict[str, TaskStatus]] = {"x": "done", "X": "done", "~": "in_progress", "/": "in_progress"}
-"""The status by the mark in a checklist; any other mark is an open task."""
 _TEXTS: Final = ("content", "step", "title", "subject", "text", "description")
 """Names of the field with a task's text."""
-_CHECKLIST: Final = re.compile(r"^\s{0,20}(?:[-*]|\d{1,3}[.)])\s{1,8}\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
 _TASK_ID: Final = re.compile(r"[Tt]ask (?:#|(?=\d))(\w{1,40})")
 """A task's id in the result of the call that created it: `Task #3 created successfully` (Claude Code)."""
 
@@ -40,10 +36,25 @@ class Plan:
         self._tasks: dict[str, PlanTask] = {}
         self._created = 0
         """The number of tasks that were created one by one."""
+        self._has_tool = False
+        """Whether a tool for plans was used. Then no file counts."""
+        self._files = FileChecklists()
+        self._is_in_file = False
+        """Whether a file has a newer list than the agent's words."""
 
     def result(self) -> tuple[PlanTask, ...]:
-        """Return the tasks with their newest status."""
-        return tuple(self._tasks.values())
+        """Return the tasks with their newest status; of a long list in a file at most `MAX_TASKS`."""
+        return most_needed(self._files.tasks) if self._counts_file else tuple(self._tasks.values())
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many tasks are done, and how many there are."""
+        tasks = self._files.tasks if self._counts_file else self._tasks.values()
+        return sum(task.status == "done" for task in tasks), len(tasks)
+
+    @property
+    def _counts_file(self) -> bool:
+        return self._is_in_file and not self._has_tool and bool(self._files.tasks)
 
     def read_list(self, arguments: Mapping[str, Json], entry_id: EntryId) -> None:
         """Take in a call that states the whole plan (such as TodoWrite or update_plan)."""
@@ -51,21 +62,29 @@ class Plan:
             value = arguments.get(name)
             rows = _rows(value) if isinstance(value, list) else []
             if isinstance(value, str):
-                rows = _checklist(value)
+                rows = rows_in(value)
             if rows:
+                self._has_tool = True
                 self._replace(rows, entry_id)
                 return
 
     def read_text(self, text: str, entry_id: EntryId) -> None:
         """Take in a checklist of at least two tasks in the agent's words. O(length)."""
-        rows = _checklist(text) if "[" in text else []
-        if len(rows) > 1:
+        rows = rows_in(text)
+        if len(rows) >= MIN_TASKS:
             self._replace(rows, entry_id)
+            self._is_in_file = False
+
+    def read_file(self, arguments: Mapping[str, Json], entry_id: EntryId) -> None:
+        """Take in a successful call that writes or edits files. O(length)."""
+        if self._files.read(arguments, entry_id):
+            self._is_in_file = True
 
     def read_created(self, arguments: Mapping[str, Json], result: str, entry_id: EntryId) -> None:
         """Take in a call that created one task, and its result."""
         text = _text_of(arguments)
         if text:
+            self._has_tool = True
             found = _TASK_ID.search(result)
             self._created += 1
             task_id = found[1] if found else str(self._created)
@@ -87,7 +106,7 @@ class Plan:
         if (text, status) != (known.text, known.status):
             self._tasks[task_id] = PlanTask(text=text, status=status, entry_id=entry_id)
 
-    def _replace(self, rows: Sequence[tuple[str, TaskStatus]], entry_id: EntryId) -> None:
+    def _replace(self, rows: Sequence[Row], entry_id: EntryId) -> None:
         """Replace the plan. A task that is unchanged keeps the message that last changed it."""
         before = {(task.text, task.status): task for task in self._tasks.values()}
         self._tasks = {
@@ -96,8 +115,8 @@ class Plan:
         }
 
 
-def _rows(values: Sequence[Json]) -> list[tuple[str, TaskStatus]]:
-    rows: list[tuple[str, TaskStatus]] = []
+def _rows(values: Sequence[Json]) -> list[Row]:
+    rows: list[Row] = []
     for value in values:
         text = _text_of(value) if isinstance(value, dict) else ""
         if text and isinstance(value, dict):
@@ -109,10 +128,3 @@ def _text_of(fields: Mapping[str, Json]) -> str:
     found = (fields[name] for name in _TEXTS if name in fields)
     text = next((value for value in found if isinstance(value, str) and value.strip()), "")
     return shorten(" ".join(text.split()), MAX_TASK_CHARS)
-
-
-def _checklist(text: str) -> list[tuple[str, TaskStatus]]:
-    return [
-        (shorten(" ".join(words.split()), MAX_TASK_CHARS), _MARKS.get(mark, "open"))
-        for mark, words in _CHECKLIST.findall(text)
-    ]

@@ -23,14 +23,16 @@ from compactd.core.history.message_kinds import is_request
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work import prose
 from compactd.core.work.calls import Call, read_call, shorten
-from compactd.core.work.changes import Changes, git_words, is_taking_back
+from compactd.core.work.changes import Changes, Commit, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
 from compactd.core.work.condense import clean_lines, names_something
-from compactd.core.work.edits import gist_of
+from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import paths_in
+from compactd.core.work.gists import EditGist, gist_of
 from compactd.core.work.history import Turn, WorkHistory
 from compactd.core.work.outcome import Result, error_lines, first_line, read_result
 from compactd.core.work.plan import Plan
+from compactd.core.work.retractions import Retractions
 from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 from compactd.protocol.work import CurrentStep, FailedAttempt, StatedConstraint, Work, WorkDecision
 
@@ -47,6 +49,8 @@ MAX_BRIEF_CHARS: Final = 6_000
 MAX_EDITS: Final = 30
 MAX_REPAIRS: Final = 3
 """How many edits are kept, and how many of them a repaired failure names."""
+MAX_PENDING: Final = 20
+"""How many edits without a result are kept."""
 MAX_SINCE_CHARS: Final = 160
 """The most characters of a call that is named after the agent's last words."""
 SHOWN_CALLS: Final = 3
@@ -144,12 +148,19 @@ class WorkState(Struct, frozen=True):
     """What tools said about the things that the first request names, oldest first."""
     totals: Mapping[EntryId, str]
     """What the last runs of checks counted, in the words of their output, by the message of the run."""
-    gists: Mapping[str, str]
-    """What the last edit of each changed file did, by its path."""
+    gists: Mapping[str, tuple[str, ...]]
+    """What the edits of each changed file did since its last commit, by its path: a few lines of code in
+    backticks, oldest first."""
+    pending: tuple[str, ...]
+    """The files that are being edited: the result of the last call has not come yet."""
+    planned: tuple[int, int]
+    """How many tasks of the plan are done, and how many it has. `Work.plan` leaves out some of a long one."""
     branch: str
     """The git branch that was named last; empty if none was."""
     committed: EntryId | None
     """The message with the last commit."""
+    last_commit: Commit | None
+    """This commit."""
     pushed: EntryId | None
     """The message with the last push."""
     is_pushed: bool
@@ -175,7 +186,8 @@ class WorkReader:
         """The failures since the agent last said something."""
         self._rejected: str | None = None
         """The call that the user did not allow, until the next words."""
-        self._attempts: list[Attempt] = []
+        self._attempts: list[tuple[int, Attempt]] = []
+        """What failed, each with the number of the message."""
         self._history = WorkHistory()
         self._events: list[Event] = []
         self._named: frozenset[str] = frozenset()
@@ -183,6 +195,9 @@ class WorkReader:
         self._briefs: list[Brief] = []
         self._looks: dict[str, str] = {}
         """The calls without a result that look at one of these things, by their id."""
+        self._pending: dict[str, Call] = {}
+        """The newest edits without a result, by the id of the call."""
+        self._retractions = Retractions()
         self._edits: deque[Repair] = deque(maxlen=MAX_EDITS)
         """The newest edits."""
         self._committed: EntryId | None = None
@@ -216,11 +231,13 @@ class WorkReader:
                     pass
         if is_request(message):
             # After the results: the user may reply to the rejection of a call in the same message.
+            self._pending.clear()
             self._read_request(item)
 
     def work(self, constraints: Constraints = NO_CONSTRAINTS) -> Work:
         """Return the state of the work after the messages that were read. `constraints` are the user's.
         O(what was found)."""
+        changes = self._changes_now()
         return Work(
             goal=self._goal,
             request=self._request,
@@ -228,11 +245,11 @@ class WorkReader:
                 StatedConstraint(text=one.text, entry_id=one.entry_id) for one in constraints.in_force
             ),
             plan=self._plan.result(),
-            changes=self._changes.result(self._checks.passed_at),
-            checks=self._checks.checks(self._changes.last_at),
+            changes=changes.result(self._checks.passed_at),
+            checks=self._checks.checks(changes.last_at),
             decisions=tuple(self._decisions.values()),
             failed_attempts=tuple(
-                FailedAttempt(text=one.report, entry_id=one.entry_id) for one in self._attempts
+                FailedAttempt(text=one.report, entry_id=one.entry_id) for one in self._all_attempts()
             ),
             open_errors=self._checks.open_errors(self._at),
             now=self._current_step(),
@@ -245,18 +262,36 @@ class WorkReader:
         return WorkState(
             work=self.work(constraints),
             turns=turns,
-            attempts=tuple(self._attempts),
+            attempts=self._all_attempts(),
             failures=self._checks.open_failures(self._at),
             events=tuple(self._events),
             briefs=tuple(self._briefs),
             totals=self._checks.totals,
-            gists=self._changes.gists,
+            gists=self._changes_now().gists,
+            pending=tuple(
+                dict.fromkeys(p for call in self._pending.values() for p in paths_in(call.arguments))
+            ),
+            planned=self._plan.counts,
             branch=self._changes.branch,
             committed=self._committed,
+            last_commit=self._changes.last_commit,
             pushed=self._pushed,
             is_pushed=self._is_pushed,
             replaced=_replaced_in(turns),
         )
+
+    def _changes_now(self) -> Changes:
+        """Return the changes, with those of calls that have no result yet."""
+        pending = tuple(self._pending.values())
+        return self._changes.after(pending, self._at + 1) if pending else self._changes
+
+    def _all_attempts(self) -> tuple[Attempt, ...]:
+        """Return the attempts, and the edits that took back earlier ones, in order."""
+        taken_back = (
+            (one.at, Attempt(one.text, one.entry_id, said=one.instead)) for one in self._retractions.result()
+        )
+        attempts = sorted((*self._attempts, *taken_back), key=lambda one: one[0])
+        return tuple(attempt for _, attempt in attempts[-MAX_ATTEMPTS:])
 
     def _current_step(self) -> CurrentStep | None:
         if self._now is None:
@@ -306,6 +341,8 @@ class WorkReader:
         for stretch in stretches_of(message, block):
             if stretch.author != "assistant":
                 continue
+            # The agent goes on, so what has no result was not done.
+            self._pending = {key: one for key, one in self._pending.items() if one.entry_id == entry_id}
             self._plan.read_text(stretch.text, entry_id)
             self._history.say(stretch.text, entry_id)
             for sentence in prose.prose_sentences(stretch.text):
@@ -340,11 +377,16 @@ class WorkReader:
             self._looks[block.call_id] = shorten(call.line, MAX_SINCE_CHARS)
         if call.kind != "look":
             self._calls[block.call_id] = call
+        if call.kind in ("edit", "write", "patch"):
+            self._pending[block.call_id] = call
+            if len(self._pending) > MAX_PENDING:
+                del self._pending[next(iter(self._pending))]
         if call.kind == "plan":
             self._plan.read_list(call.arguments, entry_id)
 
     def _read_result(self, entry_id: EntryId, block: ToolResult) -> None:
         call = self._calls.pop(block.call_id, None)
+        self._pending.pop(block.call_id, None)
         look = self._looks.pop(block.call_id, None)
         if look is not None and not block.is_error and len(self._briefs) < MAX_BRIEFS:
             self._briefs.append(Brief(look, text_of_result(block)[:MAX_BRIEF_CHARS], entry_id))
@@ -370,11 +412,15 @@ class WorkReader:
         """Read the successful result of a call that is no shell command."""
         match call.kind:
             case "edit" | "write" | "patch":
-                gist = gist_of(call.arguments).text
-                self._changes.read_edit(call, entry_id, self._at, gist)
-                self._edits.extend(
-                    Repair(path, gist, self._at) for path in paths_in(call.arguments)[:1] if gist
-                )
+                edits: list[tuple[FileEdit, EditGist]] = []
+                for edit in edits_in(call.arguments):
+                    undone = self._retractions.read(edit, entry_id, self._at)
+                    gist = gist_of(edit) if undone is None else EditGist(undoes=undone)
+                    edits.append((edit, gist))
+                    if gist.text:
+                        self._edits.append(Repair(edit.path, gist.text, self._at))
+                self._changes.read_edit(call, entry_id, self._at, edits)
+                self._plan.read_file(call.arguments, entry_id)
             case "task_create":
                 self._plan.read_created(call.arguments, output, entry_id)
             case "task_update":
@@ -448,7 +494,7 @@ class WorkReader:
         mended_at: EntryId | None = None,
         repairs: tuple[Repair, ...] = (),
     ) -> None:
-        self._attempts.append(Attempt(text, entry_id, errors, said, mended_at, repairs))
+        self._attempts.append((self._at, Attempt(text, entry_id, errors, said, mended_at, repairs)))
         del self._attempts[:-MAX_ATTEMPTS]
 
 

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from compactd.core.work.calls import read_call
-from compactd.core.work.changes import message_of
-from compactd.protocol.messages import ToolResult
+from compactd.core.work.changes import Commit, message_of
+from compactd.core.work.state import MAX_PENDING, WorkReader, WorkState
+from compactd.protocol.messages import Text, ToolResult
 from compactd.protocol.work import ChangeKind, FileChange, WorkDecision
 from tests.support.agent_work import AgentWork, call_block
 
@@ -45,6 +46,13 @@ def change(
         committed=committed,
         checked=checked,
     )
+
+
+def state_of(agent: AgentWork) -> WorkState:
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+    return reader.state()
 
 
 def committed_paths(agent: AgentWork) -> list[str]:
@@ -120,8 +128,232 @@ def test_a_call_that_failed_was_rejected_or_has_no_result_changes_nothing() -> N
         content="x",
     )
     agent.calls("Write", file_path="c.py", content="x")
+    agent.says("I will do something else.")
 
     assert agent.work.changes == ()
+
+
+def test_an_edit_of_which_the_result_has_not_come_makes_a_file_uncommitted() -> None:
+    agent = AgentWork()
+    agent.edits("a.py")
+    agent.runs("pytest -q", "3 passed in 0.10s")
+    agent.runs("git commit -am x", "[main 1a2b3c4] x")
+    pending = agent.calls("Edit", file_path="a.py", old_string="one", new_string="call_it(value)")
+    other = agent.calls("Write", file_path="b.py", content="class Cache:")
+
+    assert agent.work.changes == (change("a.py", pending, edits=2), change("b.py", other, "created"))
+    assert [check.stale for check in agent.work.checks] == [True]
+    assert state_of(agent).pending == ("a.py", "b.py")
+    assert state_of(agent).gists == {"a.py": ("`call_it(value)`",), "b.py": ("`class Cache:`",)}
+
+
+def test_an_edit_counts_once_when_its_result_comes() -> None:
+    agent = AgentWork()
+    agent.calls("Edit", file_path="a.py", old_string="one", new_string="call_it(value)")
+    assert len(agent.work.changes) == 1
+    done = agent.gets("ok")
+
+    assert agent.work.changes == (change("a.py", done),)
+    assert state_of(agent).pending == ()
+
+
+@pytest.mark.parametrize("end", ["error", "request", "words"])
+def test_an_edit_that_failed_or_was_given_up_is_not_pending(end: str) -> None:
+    agent = AgentWork()
+    agent.calls("Edit", file_path="a.py", old_string="one", new_string="call_it(value)")
+    if end == "error":
+        agent.gets("no", failed=True)
+    elif end == "request":
+        agent.asks("Stop. Do something else first.")
+    else:
+        agent.says("I will do something else.")
+
+    assert (agent.work.changes, state_of(agent).pending) == ((), ())
+
+
+def test_the_calls_of_one_message_after_its_words_are_pending() -> None:
+    agent = AgentWork()
+    agent.add(
+        "assistant",
+        Text(text="I will edit both."),
+        call_block("x1", "Edit", file_path="a.py", old_string="one", new_string="two"),
+        call_block("x2", "Edit", file_path="b.py", old_string="one", new_string="two"),
+    )
+    agent.add("tool", ToolResult(call_id="x1", content="ok"))
+
+    assert state_of(agent).pending == ("b.py",)
+    assert [file.path for file in agent.work.changes] == ["a.py", "b.py"]
+
+
+def test_a_commit_of_the_same_moment_does_not_include_an_edit_without_a_result() -> None:
+    agent = AgentWork()
+    agent.edits("a.py")
+    agent.add(
+        "assistant",
+        call_block("x1", "Bash", command="git commit -am x"),
+        call_block("x2", "Edit", file_path="a.py", old_string="one", new_string="two"),
+    )
+    agent.add("tool", ToolResult(call_id="x1", content="[main 1a2b3c4] x"))
+
+    assert committed_paths(agent) == []
+
+
+def test_asking_for_the_state_does_not_make_a_pending_edit_done() -> None:
+    agent = AgentWork()
+    agent.edits("a.py")
+    agent.calls("Edit", file_path="a.py", old_string="one", new_string="two")
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+
+    assert reader.state() == reader.state()
+    assert [file.edits for file in reader.work().changes] == [2]
+
+
+def test_only_the_newest_calls_are_pending() -> None:
+    agent = AgentWork()
+    for number in range(MAX_PENDING + 5):
+        agent.calls("Write", file_path=f"{number}.py", content="x")
+
+    assert state_of(agent).pending == tuple(f"{number}.py" for number in range(5, MAX_PENDING + 5))
+
+
+def test_a_renamed_file_keeps_what_its_edits_did_and_a_new_text_does_not() -> None:
+    agent = AgentWork()
+    put(agent, "", "call_one(value)")
+    agent.runs("mv a.py b.py")
+    renamed = state_of(agent).gists
+    agent.does("Write", file_path="b.py", content="call_two(value)")
+
+    assert renamed == {"b.py": ("`call_one(value)`",)}
+    assert state_of(agent).gists == {"b.py": ("`call_two(value)`",)}
+
+
+def put(agent: AgentWork, old: str, new: str, path: str = "a.py") -> None:
+    agent.does("Edit", file_path=path, old_string=old, new_string=new)
+
+
+def test_the_three_newest_edits_since_the_last_commit_are_told_with_a_line_each() -> None:
+    agent = AgentWork()
+    put(agent, "", "call_zero(value)")
+    agent.runs("git commit -am x", "[main 1a2b3c4] x")
+    for number in ("one", "two", "three", "four"):
+        put(agent, "", f"call_{number}(value)\nother_{number} = value")
+
+    assert state_of(agent).gists == {
+        "a.py": ("`call_two(value)`", "`call_three(value)`", "`call_four(value)`")
+    }
+
+
+def test_the_last_edit_has_two_lines_if_there_is_room() -> None:
+    agent = AgentWork()
+    put(agent, "", "call_one(value)\nother_one = value")
+    put(agent, "", "call_two(value)\nother_two = value")
+
+    assert state_of(agent).gists == {
+        "a.py": ("`call_one(value)`", "`call_two(value)`", "`other_two = value`")
+    }
+
+
+def test_a_committed_file_keeps_what_was_committed_until_the_next_edit() -> None:
+    agent = AgentWork()
+    put(agent, "", "call_one(value)")
+    agent.runs("git commit -am x", "[main 1a2b3c4] x")
+    before = state_of(agent).gists
+    put(agent, "", "call_two(value)")
+
+    assert (before, state_of(agent).gists) == (
+        {"a.py": ("`call_one(value)`",)},
+        {"a.py": ("`call_two(value)`",)},
+    )
+
+
+@pytest.mark.parametrize("newest", ["call_one(value, more)", "call_one(value)\nlast_call(value)"])
+def test_a_line_that_a_later_edit_changes_or_removes_is_no_longer_told(newest: str) -> None:
+    agent = AgentWork()
+    put(agent, "", "call_one(value)")
+    put(agent, "call_one(value)", "call_two(value)")
+    put(agent, "call_two(value)", newest)
+
+    (lines,) = state_of(agent).gists.values()
+
+    assert "`call_two(value)`" not in lines
+    assert len(set(lines)) == len(lines)
+
+
+def test_an_import_does_not_push_out_what_an_earlier_edit_did() -> None:
+    agent = AgentWork()
+    put(agent, "", "import first_thing")
+    put(agent, "", "call_one(value)")
+    put(agent, "", "import second_thing")
+
+    assert state_of(agent).gists == {"a.py": ("`call_one(value)`",)}
+
+
+def test_an_edit_that_undoes_another_says_so() -> None:
+    agent = AgentWork()
+    put(agent, "use(entry)", "drop_old(entry)\nuse(entry)")
+    put(agent, "drop_old(entry)\nuse(entry)", "use(entry)")
+    put(agent, "", "call_one(value)")
+
+    assert state_of(agent).gists == {"a.py": ("took back the edit e2", "`call_one(value)`")}
+
+
+def test_a_patch_says_what_it_did_to_each_file() -> None:
+    agent = AgentWork()
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n+call_one(value)\n*** Add File: b.py\n+class Two:"
+    agent.does("apply_patch", input=patch)
+
+    assert state_of(agent).gists == {"a.py": ("`call_one(value)`",), "b.py": ("`class Two:`",)}
+
+
+def test_the_last_commit_has_a_hash_and_a_subject() -> None:
+    agent = AgentWork()
+    agent.edits("a.py")
+    agent.runs('git commit -am "One thing" -m "More of it"', "[main 1a2b3c4] One thing")
+    agent.runs('git commit -am "Another thing"', "[main 2b3c4d5] Another thing")
+    state = state_of(agent)
+
+    assert (state.last_commit, state.committed) == (Commit("2b3c4d5", ("Another thing",)), "e6")
+    assert state.last_commit is not None
+    assert state.last_commit.subject == "Another thing"
+
+
+def test_an_amended_commit_keeps_its_message() -> None:
+    agent = AgentWork()
+    agent.runs('git commit -am "One thing"', "[main 1a2b3c4] One thing")
+    agent.runs("git commit -a --amend --no-edit", "[main 2b3c4d5] One thing")
+
+    assert state_of(agent).last_commit == Commit("2b3c4d5", ("One thing",))
+
+
+@pytest.mark.parametrize("output", ["", "nothing to commit, working tree clean"])
+def test_without_a_report_of_git_there_is_no_commit(output: str) -> None:
+    agent = AgentWork()
+    agent.runs('git commit -am "One thing"', output)
+
+    assert state_of(agent).last_commit is None
+
+
+@pytest.mark.parametrize(
+    ("output", "branch"),
+    [
+        ("To example.com:a/b.git\n   1a2b3c4..2b3c4d5  topic/one -> topic/one", "topic/one"),
+        ("To example.com:a/b.git\n * [new branch]      topic -> topic", "topic"),
+        (" + 1a2b3c4...2b3c4d5 topic -> topic (forced update)", "topic"),
+        ("   1a2b3c4..2b3c4d5  HEAD -> topic", ""),
+        (" * [new tag]         v1 -> v1", ""),
+        ("Everything up-to-date", ""),
+    ],
+)
+def test_a_push_names_the_branch_if_nothing_else_did(output: str, branch: str) -> None:
+    agent = AgentWork()
+    agent.runs("git push", output)
+    known = AgentWork()
+    known.runs("git status", "On branch main")
+    known.runs("git push", output)
+
+    assert (state_of(agent).branch, state_of(known).branch) == (branch, "main")
 
 
 def test_a_patch_creates_edits_deletes_and_renames() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.work.plan import MAX_TASK_CHARS
+from compactd.core.work.checklists import MAX_FILES, MAX_TASK_CHARS, MAX_TASKS
+from compactd.core.work.state import WorkReader
 from compactd.protocol.messages import Meta
 from compactd.protocol.work import PlanTask, TaskStatus
 from tests.support.agent_work import AgentWork
@@ -207,7 +208,8 @@ def test_a_checklist_of_anybody_else_is_no_plan() -> None:
     agent.does("Read", CHECKLIST, file_path="TODO.md")
     agent.runs("cat TODO.md", CHECKLIST)
     agent.does("Task", CHECKLIST, prompt=CHECKLIST, description="go on")
-    agent.does("Write", file_path="TODO.md", content=CHECKLIST)
+    agent.does("Write", "no", failed=True, file_path="TODO.md", content=CHECKLIST)
+    agent.does("Write", file_path="todo.py", content=CHECKLIST)
     agent.asks(f"<system-reminder>\n{CHECKLIST}</system-reminder>")
     agent.asks(CHECKLIST, Meta(synthetic=True))
     agent.asks(CHECKLIST, Meta(type="compaction_summary"))
@@ -217,6 +219,194 @@ def test_a_checklist_of_anybody_else_is_no_plan() -> None:
     agent.add("system", *agent.items[0].message.content)
 
     assert agent.work.plan == ()
+
+
+def rows(agent: AgentWork) -> list[tuple[str, TaskStatus]]:
+    return [(task.text, task.status) for task in agent.work.plan]
+
+
+def edits(agent: AgentWork, old: str, new: str, path: str = "docs/plan.md") -> str:
+    return agent.does("Edit", file_path=path, old_string=old, new_string=new)
+
+
+def test_a_checklist_in_a_markdown_file_that_the_agent_writes_is_the_plan() -> None:
+    agent = AgentWork()
+
+    entry_id = agent.does("Write", file_path="TODO.md", content=f"# Plan\n\n{CHECKLIST}\nEnd.")
+
+    assert agent.work.plan == (
+        PlanTask(text="Read the loader", status="done", entry_id=entry_id),
+        PlanTask(text="Fix the cache", status="in_progress", entry_id=entry_id),
+        PlanTask(text="Run the tests", status="open", entry_id=entry_id),
+    )
+
+
+def test_an_edit_of_the_file_ticks_a_box() -> None:
+    agent = AgentWork()
+    first = agent.does("Write", file_path="docs/plan.md", content="- [ ] A\n- [ ] B\n- [ ] C\n")
+    second = edits(agent, "- [ ] B", "- [x] B")
+
+    assert agent.work.plan == (
+        PlanTask(text="A", status="open", entry_id=first),
+        PlanTask(text="B", status="done", entry_id=second),
+        PlanTask(text="C", status="open", entry_id=first),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("- [ ] B", "- [ ] B\n- [ ] B2", "A B B2 C B", id="added after a task"),
+        pytest.param("# End", "- [ ] D", "A B C B D", id="added somewhere"),
+        pytest.param("- [ ] A\n- [ ] B\n", "- [ ] B\n", "B C B", id="removed"),
+        pytest.param("- [ ] C", "- [x] C, later", "A B C,_later B", id="renamed"),
+        pytest.param("- [ ] C\n\n- [ ] B", "- [ ] C\n\n- [x] B", "A B C Bx", id="the second of the same"),
+        pytest.param("some words", "other words", "A B C B", id="no box"),
+        pytest.param("- [ ] other\n- [ ] B", "- [ ] B", "A B C B", id="not seen before"),
+    ],
+)
+def test_an_edit_changes_the_tasks_in_their_place(old: str, new: str, expected: str) -> None:
+    agent = AgentWork()
+    agent.does(
+        "Write", file_path="docs/plan.md", content="- [ ] A\n- [ ] B\n\n# B\n- [ ] C\n- [ ] B\n# End\n"
+    )
+    edits(agent, old, new)
+
+    found = [
+        text.replace(" ", "_") + ("x" if text == "B" and how == "done" else "") for text, how in rows(agent)
+    ]
+    assert " ".join(found) == expected
+
+
+def test_the_boxes_of_a_file_that_was_only_edited_are_the_plan() -> None:
+    agent = AgentWork()
+    edits(agent, "- [ ] A\n- [ ] B", "- [x] A\n- [ ] B")
+    edits(agent, "- [ ] B", "- [x] B")
+    edits(agent, "- [ ] C\n- [ ] D", "- [x] C\n- [ ] D2")
+
+    assert rows(agent) == [("A", "done"), ("B", "done"), ("C", "done"), ("D2", "open")]
+
+
+def test_a_task_that_an_edit_leaves_out_is_gone_even_if_the_rest_is_not_known() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="docs/plan.md", content="- [ ] A\n- [ ] B\n- [ ] C")
+    edits(agent, "- [ ] Z\n- [ ] A", "- [ ] Z")
+
+    assert rows(agent) == [("B", "open"), ("C", "open"), ("Z", "open")]
+
+
+def test_of_two_tasks_with_the_same_words_the_one_with_the_old_mark_is_changed() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="docs/plan.md", content="- [x] A\n- [ ] B\n- [ ] A\n- [ ] C")
+    edits(agent, "- [ ] A", "- [~] A")
+
+    assert [status for _, status in rows(agent)] == ["done", "open", "in_progress", "open"]
+
+
+def test_boxes_around_a_change_are_no_plan() -> None:
+    agent = AgentWork()
+    edits(agent, "- [ ] A\n- [ ] B\nold", "- [ ] A\n- [ ] B\nnew")
+
+    assert agent.work.plan == ()
+
+
+def test_a_file_that_is_written_again_without_a_change_is_no_newer_list() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="TODO.md", content="- [ ] A\n- [ ] B")
+    agent.says("- [x] W\n- [ ] V")
+    agent.does("Write", file_path="TODO.md", content="# Plan\n- [ ] A\n- [ ] B")
+
+    assert rows(agent) == [("W", "done"), ("V", "open")]
+
+
+def test_a_few_files_are_remembered() -> None:
+    agent = AgentWork()
+    for number in range(MAX_FILES + 1):
+        agent.does("Write", file_path=f"{number}.md", content="- [ ] A\n- [ ] B")
+    for number in range(1, MAX_FILES + 1):
+        agent.does("Write", file_path=f"{number}.md", content="Nothing is left.")
+
+    assert agent.work.plan == ()
+
+
+def test_a_single_box_in_a_file_is_no_plan() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="TODO.md", content="- [ ] A\n")
+
+    assert agent.work.plan == ()
+
+
+def test_a_patch_of_a_checklist_is_read() -> None:
+    agent = AgentWork()
+    agent.does(
+        "apply_patch", input="*** Begin Patch\n*** Add File: plan.md\n+- [ ] A\n+- [ ] B\n*** End Patch"
+    )
+    agent.does(
+        "apply_patch",
+        input="*** Begin Patch\n*** Update File: plan.md\n@@\n-- [ ] A\n+- [x] A\n - [ ] B\n*** End Patch",
+    )
+
+    assert rows(agent) == [("A", "done"), ("B", "open")]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_tool_for_plans_counts_more_than_a_file(is_first: bool) -> None:
+    agent = AgentWork()
+    if is_first:
+        agent.calls("TodoWrite", todos=[_todo("T", "pending")])
+    agent.does("Write", file_path="TODO.md", content=CHECKLIST)
+    if not is_first:
+        agent.calls("TodoWrite", todos=[_todo("T", "pending")])
+
+    assert rows(agent) == [("T", "open")]
+
+
+def test_of_the_agents_words_and_a_file_the_newer_list_counts() -> None:
+    agent = AgentWork()
+    agent.says("- [ ] W\n- [ ] V")
+    agent.does("Write", file_path="TODO.md", content="- [ ] A\n- [ ] B")
+    in_file = rows(agent)
+    agent.says("- [x] W\n- [ ] V")
+    in_words = rows(agent)
+    edits(agent, "- [ ] A", "- [x] A", "TODO.md")
+
+    assert in_file == [("A", "open"), ("B", "open")]
+    assert in_words == [("W", "done"), ("V", "open")]
+    assert rows(agent) == [("A", "done"), ("B", "open")]
+
+
+def test_of_two_files_the_one_that_was_changed_last_counts() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="one.md", content="- [ ] A\n- [ ] B")
+    agent.does("Write", file_path="two.md", content="- [ ] C\n- [ ] D")
+    second = rows(agent)
+    edits(agent, "- [ ] B", "- [x] B", "one.md")
+
+    assert second == [("C", "open"), ("D", "open")]
+    assert rows(agent) == [("A", "open"), ("B", "done")]
+
+
+def test_a_file_without_its_list_leaves_the_list_of_another() -> None:
+    agent = AgentWork()
+    agent.does("Write", file_path="one.md", content="- [ ] A\n- [ ] B")
+    agent.does("Write", file_path="two.md", content="- [ ] C\n- [ ] D")
+    agent.does("Write", file_path="two.md", content="Nothing is left.")
+
+    assert rows(agent) == [("A", "open"), ("B", "open")]
+
+
+def test_a_long_list_keeps_the_tasks_that_are_not_done_and_counts_all() -> None:
+    boxes = [f"- [{'x' if n < 90 else ' '}] task {n}" for n in range(140)]
+    agent = AgentWork()
+    agent.does("Write", file_path="TODO.md", content="Why it is done. " * 5_000 + "\n" + "\n".join(boxes))
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+
+    assert len(agent.work.plan) == MAX_TASKS
+    assert rows(agent)[:11] == [*((f"task {n}", "done") for n in range(80, 90)), ("task 90", "open")]
+    assert rows(agent)[-1] == ("task 139", "open")
+    assert reader.state().planned == (90, 140)
 
 
 def _todo(content: str, status: str) -> dict[str, object]:

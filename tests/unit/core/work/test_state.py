@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from compactd.core.constraints.constraints import constraints_of
 from compactd.core.history.entries import Item
+from compactd.core.work.gists import MAX_GISTS
 from compactd.core.work.state import (
     MAX_ATTEMPTS,
     MAX_DECISIONS,
@@ -396,6 +397,9 @@ WORDS = st.sampled_from(
         "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** Move to:\n*** Add File: c.py",
         "*** Begin Patch\n*** Move to: b.py",
         "- [x] a\n- [ ] b",
+        "- [ ] a\n- [ ] b\n- [ ] c",
+        "if expired(entry):\n    return None",
+        "*** Begin Patch\n*** Add File: t.md\n+- [ ] a\n+- [ ] b\n@@\n*** End Patch",
         FOREIGN,
         "Task #3",
         '"Which?"="this"',
@@ -417,8 +421,8 @@ NAMES = st.sampled_from(
 KEYS = st.sampled_from(
     (
         "command", "cmd", "script", "path", "file_path", "files", "content", "old_string", "new_string",
-        "input", "patch", "todos", "plan", "task_list", "items", "taskId", "id", "status", "subject", "title",
-        "text",
+        "input", "patch", "edits", "new_str", "todos", "plan", "task_list", "items", "taskId", "id", "status",
+        "subject", "title", "text",
     )
 )  # fmt: skip
 NUMBERS = st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False)
@@ -469,6 +473,64 @@ def test_any_messages_are_read_without_an_error_and_always_give_the_same(message
 
     assert first == again
     assert msgspec.json.decode(msgspec.json.encode(first), type=Work) == first
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        (
+            "if entry.age > limit:", "drop(entry.name)", "use(entry)", "return None", "import os", "# note",
+            "}", "", "- [ ] A", "- [x] A", "- [ ] B", "- [~] B", "def load(path):", "def load(path, size):",
+            "@@", "*** Add File: b.py",
+        )
+    ),
+    max_size=5,
+).map("\n".join)  # fmt: skip
+CHANGED = st.sampled_from(("a.py", "b.py", "plan.md", "todo.md"))
+DONE = st.one_of(
+    st.tuples(
+        st.just("Edit"), st.fixed_dictionaries({"path": CHANGED, "old_string": TEXTS, "new_string": TEXTS})
+    ),
+    st.tuples(st.just("Write"), st.fixed_dictionaries({"path": CHANGED, "content": TEXTS})),
+    st.tuples(
+        st.just("apply_patch"),
+        st.builds(
+            lambda path, text: {"input": f"*** Begin Patch\n*** Update File: {path}\n{text}"}, CHANGED, TEXTS
+        ),
+    ),
+    st.tuples(
+        st.just("Bash"),
+        st.sampled_from(("git commit -am x", "mv a.py b.py", "git checkout -- a.py", "rm plan.md")).map(
+            lambda command: {"command": command}
+        ),
+    ),
+)
+
+
+@given(st.lists(st.tuples(DONE, st.booleans()), max_size=12))
+@settings(max_examples=examples(200))
+def test_edits_of_any_lines_are_read_in_any_steps(
+    done: list[tuple[tuple[str, dict[str, object]], bool]],
+) -> None:
+    agent = AgentWork()
+    for (name, arguments), has_result in done:
+        agent.calls(name, **arguments)
+        if has_result:
+            agent.gets("[main 1a2b3c4] x")
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+        reader.state()
+    at_once = WorkReader()
+    for item in agent.items:
+        at_once.add(item)
+
+    state = reader.state()
+
+    assert state == at_once.state()
+    assert {one.entry_id for one in state.attempts} <= {item.entry_id for item in agent.items}
+    assert {path for path, lines in state.gists.items() if not 0 < len(lines) <= MAX_GISTS} == set()
+    assert {file.path for file in state.work.changes if file.committed}.isdisjoint(state.pending)
+    assert len(state.work.plan) <= state.planned[1]
 
 
 @given(ANY, st.integers(0, 12))

@@ -22,6 +22,8 @@ MAX_RUNS: Final = 40
 """The last runs of so many checks are kept."""
 MAX_EARLIER: Final = 2
 """Of the failures before the last one of a check, so many are kept: those with a cause."""
+MAX_PATHS: Final = 20
+"""Only so many files that a call shows are compared."""
 GONE_ON: Final = 40
 """After so many messages, a failed command that checks nothing no longer counts as an open error."""
 LOOK_GONE_ON: Final = 12
@@ -44,6 +46,9 @@ _EXIT_CODE: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\b")
 """Matches the exit code of the command before."""
 _TEMPORARY: Final = re.compile(r"(?:/private)?/tmp(?:/|\Z)")
 """Matches the beginning of a path in the folder for temporary files."""
+_PATH: Final = re.compile(r"(?!-)(?:[\w.@~-]*/[\w./@~-]+|[\w.@-]+\.\w{1,8})\Z")
+"""Matches a word that is a path."""
+_LOOK: Final = "look at "
 _FAILED_NAME: Final = re.compile(r"--- FAIL: ([\w/]{1,120})|^FAILED ([^\s]{1,200})")
 """Matches the name of a test that failed."""
 _GIVES_CAUSE: Final = re.compile(
@@ -52,6 +57,12 @@ _GIVES_CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches a sentence that says why something failed."""
+_MISCALLED: Final = re.compile(
+    r"\b(?:no such file or directory|directory not found|not a directory|command not found)\b"
+    r"|\bunknown (?:flag|option)|\bunrecognized arguments?\b",
+    re.IGNORECASE,
+)
+"""Matches a line that says that a command was called in the wrong place, or wrongly."""
 _MERGES: Final = frozenset(("git merge", "git pull", "git cherry-pick", "git stash", "git am"))
 """Commands that may stop at a conflict. A commit then ends them."""
 
@@ -77,7 +88,7 @@ class Failure(Struct):
     parts: tuple[str, ...] = ()
     """If it checks nothing, the keys of its commands that did not succeed since."""
     path: str = ""
-    """The file that a tool could not change or show."""
+    """The file that a tool could not change."""
     said: str = ""
     """What the agent said about it next."""
     earlier: tuple[Failure, ...] = ()
@@ -155,16 +166,11 @@ class Checks:
     def read_tool(
         self, call: Call, path: str, lines: tuple[str, ...] | None, entry_id: EntryId, at: int
     ) -> tuple[Failure, ...]:
-        """Take in the result of a tool that changes or shows the file at `path`. `lines` are the decisive
-        lines of its error, None if it succeeded. Return the failure that it is, or those that it resolves."""
+        """Take in the result of a tool that changes the file at `path`. `lines` are the decisive lines of its
+        error, None if it succeeded. Return the failure that it is, or those that it resolves."""
         if lines is not None:
             return (self._fail(Failure(call, lines, entry_id, at, path=path)),)
-        if call.kind == "look":
-            # What was shown may be another part of the file than an edit needs.
-            same = [one for one in self._failures if one.path == path and one.call.kind == "look"]
-        else:
-            same = [one for one in self._failures if one.path == path]
-        return self._take(same)
+        return self._take([one for one in self._failures if one.path == path])
 
     def _note(self, run: _Run) -> None:
         """Take in the run of a check. It replaces the runs that it covers."""
@@ -174,6 +180,7 @@ class Checks:
             for one in self._runs
             if not (
                 _are_same(one.suite, run.suite)
+                or (_tests_pass(run) and one.suite.kind == "build" and one.result.outcome == "failed")
                 or (
                     is_known
                     and (one.suite.kind == run.suite.kind or run.result.outcome == "passed")
@@ -212,6 +219,7 @@ class Checks:
         keys = set(parts_of(call.commands))
         if "git commit" in keys or _ends_merge(call.commands):
             keys |= _MERGES
+        seen = _looked_at(call.commands)
         text = " ".join(one.text for one in call.commands) if tests else ""
         done: list[Failure] = []
         for one in self._failures:
@@ -226,7 +234,15 @@ class Checks:
                     or (tests and old.kind == "test" and _names_all_failed(one.lines, text))
                 )
             )
-            one.parts = tuple(part for part in one.parts if part not in keys)
+            one.parts = tuple(
+                part
+                for part in one.parts
+                if part not in keys
+                and not (
+                    part.startswith(_LOOK)
+                    and any(_same_path(part.removeprefix(_LOOK), path) for path in seen)
+                )
+            )
             if (not one.suites and not one.parts) or one.call.key == call.key:
                 done.append(one)
         return self._take(done)
@@ -234,22 +250,48 @@ class Checks:
     def _take(self, some: Sequence[Failure]) -> tuple[Failure, ...]:
         taken = {id(one) for one in some}
         self._failures = [one for one in self._failures if id(one) not in taken]
-        return tuple(each for one in some for each in (*one.earlier, one))
+        told = [each for one in some for each in (*one.earlier, one)]
+        return tuple(
+            one for one in told if one.said or not one.lines or not all(map(_MISCALLED.search, one.lines))
+        )
 
 
 def _are_same(one: Suite, other: Suite) -> bool:
     return (one.name, one.targets, one.selects) == (other.name, other.targets, other.selects)
 
 
+def _tests_pass(run: _Run) -> bool:
+    return run.suite.kind == "test" and run.result.outcome == "passed"
+
+
 def _gone_on(failure: Failure) -> int:
-    commands = [one for one in failure.call.commands if one.program != "cd"]
-    is_look = bool(commands) and all(one.program in _LOOKS for one in commands)
-    return LOOK_GONE_ON if is_look or failure.call.kind == "look" else GONE_ON
+    return LOOK_GONE_ON if _only_looks(failure.call.commands) else GONE_ON
+
+
+def _only_looks(commands: Sequence[Command]) -> bool:
+    main = [one for one in commands if one.program not in ("cd", "echo")]
+    return bool(main) and all(one.program in _LOOKS for one in main)
+
+
+def _looked_at(commands: Sequence[Command]) -> tuple[str, ...]:
+    """Return the files that commands show."""
+    words = (word for one in commands if one.program in _LOOKS for word in one.words)
+    paths = (word.replace("/./", "/").removeprefix("./") for word in words if _PATH.match(word))
+    return tuple(dict.fromkeys(paths))[:MAX_PATHS]
+
+
+def _same_path(one: str, other: str) -> bool:
+    """Return whether two paths may name the same file, one of them from another folder."""
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def _failed_parts(call: Call, result: Result) -> tuple[str, ...]:
     """Return the keys of the commands of a failed call that have to succeed."""
     parts = parts_of(call.commands)
+    if any("Automatic merge failed" in line for line in result.lines):
+        return tuple(part for part in parts if part in _MERGES) or parts
+    if _only_looks(call.commands):
+        return tuple(f"{_LOOK}{path}" for path in _looked_at(call.commands)) or parts or (call.key,)
     if "git push" in parts and any("failed to push" in line or "[rejected]" in line for line in result.lines):
         # What was before it, such as the commit, succeeded.
         return ("git push",)

@@ -181,10 +181,18 @@ _TRACE: Final = re.compile(r"Error Trace:\s")
 """Matches where testify says where a test failed."""
 _CLAIM: Final = re.compile(r"Error:\s{2,}\S.*[^:]\Z")
 """Matches what testify says of the failure."""
-_LISTED: Final = re.compile(r"[^\s:()]+(?::\d+:\d+|\(\d+,\d+\)):? (?![^\n]{0,30}\b(?:warning|note|info)\b)")
-"""Matches how linters and compilers list what they found: `name.go:12:3: message`."""
+_LISTED: Final = re.compile(
+    r"(?:\[[\w:.-]{1,60}\] )?"
+    r"(?:[^\s:()]+\.\w{1,8}(?::\d+:\d+|\(\d+,\d+\)):? ?(?![^\n]{0,30}\b(?:warning|note|info)\b)"
+    r"|\d+:\d+[ \t]{1,8}error\b)"
+)
+"""Matches how linters and compilers list what they found: `name.go:12:3: message`, `12:3  error  message`."""
+_PLACED: Final = 3
+"""The rank of a line that only names a place in a file."""
+_LAST: Final = 5
+"""The rank of a line that says nothing of an error."""
 
-_WANT: Final = re.compile(r"\bwant\b")
+_WANT: Final = re.compile(r"\bwant(?:ed)?\b|\bshould (?:be|have|not|contain|equal)\b")
 """Matches what a test of Go expects."""
 _GOT: Final = re.compile(r"\bgot\b")
 """Matches what a test of Go got instead."""
@@ -219,7 +227,7 @@ _NOISE: Final = re.compile(
     r"|\(no output\)$|\(?Bash completed with no output\)?$|Your command ran successfully and did not produce"
     r"|(?:Tool|Command) ran without output|The file \S+ has been (?:updated|created|written) successfully"
     r"|(?:Successfully replaced|Todos have been modified successfully)"
-    r"|hint: |(?:exit|exit code|exit status|rc|code)[:=] ?-?\d{1,3}$"
+    r"|hint: |:?error:?$|(?:exit|exit code|exit status|rc|code)[:=] ?-?\d{1,3}$"
     r"|(?:Error|Signal|Background PIDs|Process Group PGID): (?:\(none\)|\d+)$"
     r"|(?:Command|Directory|Chunk ID|Wall time|Original token count|Total output lines): |Output:$"
     r"|Output: \(empty\)$|Command executed in)"
@@ -322,6 +330,13 @@ def _totals_in(text: str) -> str:
     return ""
 
 
+class _Line(Struct, frozen=True):
+    rank: int
+    """How well it says what failed (`_rank`)."""
+    at: int
+    text: str
+
+
 def error_lines(text: str, most: int = 2, *, kind: CheckKind | None = None) -> tuple[str, ...]:
     """Return the lines that best say what failed, in their order: lines with a place in a file, then failed
     assertions and named tests, then lines that name an error, otherwise the last line. A linter or compiler
@@ -330,7 +345,7 @@ def error_lines(text: str, most: int = 2, *, kind: CheckKind | None = None) -> t
         text = _TOOL_ERROR.sub("", text)
         quoted = _QUOTES_CALL.search(text)
         text = text if quoted is None or not text[: quoted.start()].strip() else text[: quoted.start()]
-    ranked: list[tuple[int, int, str]] = []
+    found: list[_Line] = []
     seen: set[str] = set()
     for at, line in enumerate(dict.fromkeys(line.strip() for line in text.splitlines())):
         bare = _LABEL.sub("", line)
@@ -338,23 +353,32 @@ def error_lines(text: str, most: int = 2, *, kind: CheckKind | None = None) -> t
             continue
         rank = _rank(bare)
         same = _without_folders(bare) if rank == 0 else bare
-        if same in seen:
-            continue
-        seen.add(same)
-        ranked.append((rank, at if rank < 5 else -at, shorten(line, MAX_ERROR_CHARS)))
-    ranked.sort()
-    first = ranked[0][0] if ranked else 0
-    if first == 0 and kind is not None and kind != "test":
-        most = max(most, MAX_ERROR_LINES)
-        ranked = [one for one in ranked if one[0] == 0]
-    best = [one for one in ranked[:most] if one[0] < 4 or one[0] == first][: most if first < 5 else 1]
-    return tuple(line for _, _, line in sorted(best, key=lambda one: one[1]))
+        if same not in seen:
+            seen.add(same)
+            found.append(_Line(rank, at, line))
+    if not found:
+        return ()
+    first = min(one.rank for one in found)
+    if first == _LAST:
+        return (shorten(found[-1].text, MAX_ERROR_CHARS),)
+    is_list = (
+        first == 0 and kind is not None and (kind != "test" or any(_LISTED.match(one.text) for one in found))
+    )
+    if is_list:
+        found = [one for one in found if one.rank == 0]
+    ranked = sorted(found, key=lambda one: (one.rank, one.at))
+    best = [
+        one
+        for one in ranked[: max(most, MAX_ERROR_LINES) if is_list else most]
+        if one.rank <= _PLACED or one.rank == first
+    ]
+    return tuple(shorten(one.text, MAX_ERROR_CHARS) for one in sorted(best, key=lambda one: one.at))
 
 
 def _rank(line: str) -> int:
-    """Return how well a line says what failed: 0 best, 5 if it says nothing of it."""
+    """Return how well a line says what failed: 0 best, `_LAST` if it says nothing of it."""
     if _TRACE.match(line):
-        return 3
+        return _PLACED
     if _CLAIM.match(line):
         return 1
     has_place = _PLACE.search(line) is not None
@@ -362,7 +386,7 @@ def _rank(line: str) -> int:
     if _LISTED.match(line):
         return 0
     if _PASSING_LINE.match(line) or not (_ERROR_LINE.search(_FINE.sub("", line)) or compares):
-        return 3 if has_place else 5
+        return _PLACED if has_place else _LAST
     if _RUNNER.search(line):
         return 4
     if has_place:

@@ -92,10 +92,12 @@ def suites_in(commands: Sequence[Command]) -> tuple[Suite, ...]:
 def suites_of_hook(output: str) -> tuple[Suite, ...]:
     """Return what a commit's hook checked that says in `output` that all is well: the scripts that it names,
     otherwise whatever a script `check` would. O(length)."""
-    names = dict.fromkeys(_SCRIPT_HEAD.findall(output))
-    found = [(name, script_kind(name)) for name in names][:MAX_TARGETS]
-    suites = tuple(Suite(kind, f"npm {name}", "npm", name) for name, kind in found if kind is not None)
-    return suites or (Suite("other", "git commit", "git", "check"),)
+    suites: list[Suite] = []
+    for name in list(dict.fromkeys(_SCRIPT_HEAD.findall(output)))[:MAX_TARGETS]:
+        kind = script_kind(name)
+        if kind is not None:
+            suites.append(Suite(kind, f"npm {name}", "npm", name))
+    return tuple(suites) or (Suite("other", "git commit", "git", "check"),)
 
 
 def covers(later: Suite, earlier: Suite, *, counts_tests: bool = False) -> bool:

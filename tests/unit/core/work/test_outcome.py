@@ -255,6 +255,14 @@ def test_a_linter_lists_up_to_five_errors_each_once() -> None:
     )
 
 
+def test_code_beside_a_linter_s_error_is_left_out() -> None:
+    output = (
+        "a.go:3:2: Get returns an interface (ireturn)\nfunc Get() (Store, error) {\n2 issues: errors found"
+    )
+
+    assert error_lines(output, kind="lint") == ("a.go:3:2: Get returns an interface (ireturn)",)
+
+
 @pytest.mark.parametrize(
     ("output", "lines"),
     [
@@ -265,8 +273,8 @@ def test_a_linter_lists_up_to_five_errors_each_once() -> None:
             ("a_test.go:12: count should be 0, got 1", "--- FAIL: TestA (0.1s)"),
         ),
         (
-            "--- FAIL: TestA (0.1s)\n  Error Trace:\t/w/a_test.go:9\n  Error:      \tnot the same size",
-            ("--- FAIL: TestA (0.1s)", "Error:      \tnot the same size"),
+            "an error\n--- FAIL: TestA\n  Error Trace:\t/w/a_test.go:9\n  Error:      \tnot the same size",
+            ("--- FAIL: TestA", "Error:      \tnot the same size"),
         ),
         (
             '# x/a [x/a.test]\n./a.go:3:2: "os" imported and not used\nFAIL\tx/a [build failed]',
@@ -282,7 +290,8 @@ def test_a_test_s_failure_is_named(output: str, lines: tuple[str, ...]) -> None:
     "noise",
     [
         "exit: 1",
-        "EXIT=1".lower(),
+        "[test] exit: 1",
+        "exit=1",
         "exit code: 2",
         "rc=3",
         "The file /w/a.py has been updated successfully.",
@@ -389,6 +398,9 @@ HOSTILE = [
     "/a",
     "*** [",
     "_",
+    "a.b:1:1: ",
+    "\nchecks ",
+    "a...",
 ]
 KINDS: list[CheckKind | None] = ["test", "types", "lint", "build", "other", None]
 
@@ -399,7 +411,8 @@ def test_a_long_hostile_output_is_read_whatever_the_check(piece: str) -> None:
     long = (piece * 100_000)[:100_000]
 
     for kind in KINDS:
-        result = read_result(long, is_error=False, commands=(), kind=kind)
+        commands = commands_in("git commit -m x" if kind is None else "")
+        result = read_result(long, is_error=False, commands=commands, kind=kind)
         assert all(len(line) <= MAX_ERROR_CHARS for line in (*result.lines, *error_lines(long)))
 
 

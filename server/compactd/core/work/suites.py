@@ -85,8 +85,12 @@ class Suite(Struct, frozen=True):
 
 def suites_in(commands: Sequence[Command]) -> tuple[Suite, ...]:
     """Return what the checks among these commands cover. O(words)."""
-    found = ((one, check_kind(one)) for one in commands)
-    return tuple(_suite_of(one, kind) for one, kind in found if kind is not None)
+    suites: list[Suite] = []
+    for one in commands:
+        kind = check_kind(one)
+        if kind is not None:
+            suites.append(_suite_of(one, kind))
+    return tuple(suites)
 
 
 def suites_of_hook(output: str) -> tuple[Suite, ...]:

@@ -13,7 +13,7 @@ from compactd.core.history.entries import EntryId
 from compactd.core.work.calls import Call, git_command, is_filter, parts_of
 from compactd.core.work.outcome import Result
 from compactd.core.work.shell import Command
-from compactd.core.work.suites import Suite, covers, suites_in, suites_of_hook
+from compactd.core.work.suites import Suite, covers, formatted_by, suites_in, suites_of_hook
 from compactd.protocol.work import OpenError, WorkCheck
 
 MAX_ERRORS: Final = 20
@@ -92,7 +92,7 @@ class Failure(Struct):
     said: str = ""
     """What the agent said about it next."""
     earlier: tuple[Failure, ...] = ()
-    """The failures of the same before this one of which the agent said the cause."""
+    """The failures of parts of the same before this one of which the agent said the cause."""
 
 
 class Checks:
@@ -101,11 +101,8 @@ class Checks:
     def __init__(self) -> None:
         self._runs: list[_Run] = []
         self._failures: list[Failure] = []
-
-    @property
-    def passed_at(self) -> int:
+        self.passed_at = -1
         """The number of the message in which a check passed last; -1 for none."""
-        return max((run.at for run in self._runs if run.result.outcome == "passed"), default=-1)
 
     def checks(self, changed_at: int) -> tuple[WorkCheck, ...]:
         """Return the last run of each check. `changed_at` is the number of the message with the last change
@@ -161,6 +158,7 @@ class Checks:
             for suite in hooked:
                 self._note(_Run(suite, call.line, said, entry_id, at))
             suites = (*suites, *hooked)
+        suites = (*suites, *formatted_by(call.commands))
         return self._resolve(call, suites, counts_tests=result.counts_tests)
 
     def read_tool(
@@ -173,23 +171,13 @@ class Checks:
         return self._take([one for one in self._failures if one.path == path])
 
     def _note(self, run: _Run) -> None:
-        """Take in the run of a check. It replaces the runs that it covers."""
-        is_known = run.result.outcome != "unknown"
-        self._runs = [
-            one
-            for one in self._runs
-            if not (
-                _are_same(one.suite, run.suite)
-                or (_tests_pass(run) and one.suite.kind == "build" and one.result.outcome == "failed")
-                or (
-                    is_known
-                    and (one.suite.kind == run.suite.kind or run.result.outcome == "passed")
-                    and covers(run.suite, one.suite, counts_tests=run.result.counts_tests)
-                )
-            )
-        ]
+        """Take in the run of a check. It replaces the runs that it covers, and the runs of other parts of the
+        same check that did not fail."""
+        self._runs = [one for one in self._runs if not _replaces(run, one)]
         self._runs.append(run)
         del self._runs[:-MAX_RUNS]
+        if run.result.outcome == "passed":
+            self.passed_at = run.at
 
     def _fail(self, failure: Failure) -> Failure:
         """Keep a failure. It replaces those of the same, or of parts of it."""
@@ -205,7 +193,7 @@ class Checks:
             one
             for old in before
             for one in (*old.earlier, replace(old, earlier=()))
-            if _GIVES_CAUSE.search(one.said)
+            if _GIVES_CAUSE.search(one.said) and one.call.key != failure.call.key
         ]
         failure.earlier = tuple(told[-MAX_EARLIER:])
         self._failures.append(failure)
@@ -260,8 +248,21 @@ def _are_same(one: Suite, other: Suite) -> bool:
     return (one.name, one.targets, one.selects) == (other.name, other.targets, other.selects)
 
 
-def _tests_pass(run: _Run) -> bool:
-    return run.suite.kind == "test" and run.result.outcome == "passed"
+def _replaces(run: _Run, before: _Run) -> bool:
+    """Return whether a run leaves nothing to say of one before it."""
+    suite, old, outcome = run.suite, before.suite, run.result.outcome
+    if _are_same(old, suite):
+        return True
+    if outcome == "unknown":
+        return False
+    if suite.name == old.name and not old.is_whole and before.result.outcome != "failed":
+        # Of runs of parts, the last is told.
+        return True
+    if outcome == "passed" and suite.kind == "test" and old.kind == "build":
+        # Tests that pass were built.
+        return before.result.outcome == "failed"
+    is_wider = suite.kind == old.kind or outcome == "passed"
+    return is_wider and covers(suite, old, counts_tests=run.result.counts_tests)
 
 
 def _gone_on(failure: Failure) -> int:

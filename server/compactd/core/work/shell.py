@@ -18,6 +18,8 @@ CheckKind = Literal["test", "build", "lint", "types", "other"]
 MAX_COMMAND_CHARS: Final = 4_000
 """Only this many characters of a command line are read. What follows is usually a script in a
 here-document."""
+MAX_OPTIONS: Final = 8
+"""The command of a program is among so many first words."""
 MAX_NESTED: Final = 2
 """How deep `bash -c` is followed."""
 
@@ -284,7 +286,7 @@ def check_kind(command: Command) -> CheckKind | None:
     if words and not _SAYS_ONLY.isdisjoint(words):
         return None
     plain = _plain_words(program, words)
-    if _only_formats(program, words, plain):
+    if only_formats(command):
         return None
     first = plain[0] if plain else ""
     if program in _PROGRAMS:
@@ -346,17 +348,29 @@ def _script_in(program: str, plain: Sequence[str]) -> str:
     return checks or next((word for word in targets if _FORMATS.search(word)), "")
 
 
-def _only_formats(program: str, words: Sequence[str], plain: Sequence[str]) -> bool:
-    """Return whether a command is a formatter that changes files, or prints them, and checks nothing."""
+def formatter_of(command: Command) -> str:
+    """Return the name of a program that changes the format of files or checks it, such as `ruff format`;
+    empty if the command is none. O(1)."""
+    program, words = command.program, command.words
+    if "@" in program[1:]:
+        program = program[: program.index("@", 1)]
+    plain = [word for word in words[:MAX_OPTIONS] if not word.startswith("-")]
     if program == "python -m" and plain:
         program, plain = plain[0], plain[1:]
-    checks = _FORMATTERS.get(program)
-    if checks is None and plain:
-        checks = _FORMATTERS.get(f"{program} {plain[0]}")
-    if checks is None:
+    if program in _FORMATTERS:
+        return program
+    name = f"{program} {plain[0]}" if plain else ""
+    return name if name in _FORMATTERS else ""
+
+
+def only_formats(command: Command) -> bool:
+    """Return whether a command is a formatter that changes files, or prints them, and checks nothing."""
+    name = formatter_of(command)
+    if not name:
         return False
+    checks, words = _FORMATTERS[name], command.words
     if not checks:
-        return program == "go" or not _CHANGES_FILES.isdisjoint(words)
+        return name == "go fmt" or not _CHANGES_FILES.isdisjoint(words)
     return not _CHANGES_FILES.isdisjoint(words) or set(checks.split()).isdisjoint(words)
 
 

@@ -12,7 +12,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.work.shell import CheckKind, Command, check_kind, script_kind, script_of
+from compactd.core.work.shell import (
+    CheckKind,
+    Command,
+    check_kind,
+    formatter_of,
+    only_formats,
+    script_kind,
+    script_of,
+)
 
 MAX_TARGETS: Final = 12
 """Only so many files or tests that a run names are compared."""
@@ -46,6 +54,14 @@ _JS_PROGRAMS: Final = frozenset(_JS_NAMES.split())
 """Programs that a script of `npm` runs."""
 _NAMES_TESTS: Final = frozenset(("jest", "vitest", "cargo", "npm", "pnpm", "yarn", "bun", "swift"))
 """Runners for which a plain word after the check is the name of a test."""
+_HAS_COMMANDS: Final = frozenset(("ruff", "biome", "golangci-lint", "pre-commit"))
+"""Checks of which the first word is a command: `ruff check` is another check than `ruff format`."""
+_VALUE_OPTIONS: Final = """
+-n -c -o -W -C -j --tb --rootdir --config --reporter --seed --timeout --maxfail --junitxml --cov --durations
+-count -timeout -tags -parallel -cpu -coverprofile
+"""
+_TAKES_VALUE: Final = frozenset(_VALUE_OPTIONS.split())
+"""Options whose value, the next word, is no file or test to check."""
 _NO_TARGETS: Final = frozenset(("run", "watch", "--"))
 _TESTS_FILES: Final = re.compile(r"\A(?:python[\d.]*|node|ruby|php|tsx|ts-node)\Z|\.\w{1,4}\Z")
 """Matches a program that runs one script, or a script. What the script tests is not known."""
@@ -91,6 +107,11 @@ def suites_in(commands: Sequence[Command]) -> tuple[Suite, ...]:
         if kind is not None:
             suites.append(_suite_of(one, kind))
     return tuple(suites)
+
+
+def formatted_by(commands: Sequence[Command]) -> tuple[Suite, ...]:
+    """Return which checks of the format succeed after the formatters among these commands. O(words)."""
+    return tuple(_suite_of(one, "lint") for one in commands if only_formats(one))
 
 
 def suites_of_hook(output: str) -> tuple[Suite, ...]:
@@ -173,8 +194,11 @@ def _suite_of(command: Command, kind: CheckKind) -> Suite:
     selects: list[str] = []
     targets: list[str] = []
     after = ""
+    is_value = False
     for word in words:
-        if after:
+        if is_value:
+            is_value = False
+        elif after:
             selects.append(f"{after} {word}")
             after = ""
         elif word in _ALONE:
@@ -185,6 +209,7 @@ def _suite_of(command: Command, kind: CheckKind) -> Suite:
             option = word.partition("=")[0]
             if option in _SELECTS:
                 selects.append(word.replace("=", " ", 1))
+            is_value = word in _TAKES_VALUE or (word == "-p" and program == "pytest")
         elif word in rest and _is_target(program, word):
             target = word.removeprefix("./").rstrip("/")
             if target not in ("", ".", "..."):
@@ -203,6 +228,9 @@ def _name_of(command: Command, kind: CheckKind, script: str) -> tuple[str, tuple
     """Return the name of a check, and the words after it. The name is the shortest beginning of the command
     that is a check of this kind."""
     plain = tuple(word for word in command.words if not word.startswith("-"))
+    formatter = formatter_of(command)
+    if formatter:
+        return formatter, plain[formatter.count(" ") :]
     if script:
         at = next((n for n, word in enumerate(plain) if word == script), -1)
         program = "npm" if command.program in _JS_RUNNERS else command.program
@@ -211,8 +239,8 @@ def _name_of(command: Command, kind: CheckKind, script: str) -> tuple[str, tuple
         (n for n in range(min(len(plain), 4)) if check_kind(Command(command.program, plain[:n])) == kind),
         min(len(plain), 4),
     )
-    if kind == "lint" and plain[size : size + 1] and plain[size].isalpha():
-        size += 1  # `ruff check` is another check than `ruff format`.
+    if command.program in _HAS_COMMANDS and not size and plain:
+        size = 1
     return " ".join((command.program, *plain[:size])), plain[size:]
 
 

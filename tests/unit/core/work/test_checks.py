@@ -120,6 +120,8 @@ def test_an_open_error_without_output_says_so() -> None:
         ("golangci-lint run", "mise run fmt && mise run lint 2>&1 | tail -10"),
         ("mise run fmt && mise run lint", "mise run lint"),
         ("go build ./...", "go test ./a"),
+        ("ruff format --check src/a.py", "ruff format src"),
+        ("ruff check . ; gofmt -l .", "gofmt -w . && ruff check ."),
         ("CI=1 timeout 60 ./deploy 2>&1 | head -50", "cd /w && ./deploy"),
         ("git add -A && git commit -m 'one'", "git commit -m 'two' && git push"),
         ("git merge main", "git add a.py && git commit --no-edit"),
@@ -155,6 +157,7 @@ def test_a_later_success_of_the_same_check_resolves_a_failure(failing: str, pass
         ("pytest", "pytest tests/test_a.py"),
         ("npm test", "npm run check"),
         ("git push", "git commit -m one"),
+        ("ruff format --check src/a.py", "ruff format src/b.py"),
         ("git merge main", "git status"),
         ("cat src/a.py", "cat src/b.py"),
     ],
@@ -397,31 +400,51 @@ def test_a_part_that_names_the_failed_test_resolves_the_failure_of_the_whole() -
 
 def test_of_failures_of_the_same_check_the_last_is_open_and_causes_are_told() -> None:
     agent = AgentWork()
-    agent.runs("pytest tests/test_a.py", "tests/test_a.py:1: KeyError: 'a'\n1 failed", failed=True)
+    for number, said in enumerate(
+        ("It doesn't close the connection that it opens.", "Let me look at the second of these tests.")
+    ):
+        agent.runs(
+            f"pytest tests/test_{number}.py", f"tests/test_{number}.py:1: KeyError\n1 failed", failed=True
+        )
+        agent.says(said)
+    agent.runs("pytest -x", "tests/test_a.py:2: KeyError: 'b'\n1 failed", failed=True)
     agent.says("The fixture doesn't close the connection that it opens.")
-    agent.runs("pytest tests/test_a.py | tail -5", "tests/test_a.py:2: KeyError: 'b'\n1 failed", failed=True)
-    agent.says("Let me look at the second of these tests.")
-    last = agent.runs("pytest", "tests/test_a.py:3: KeyError: 'c'\n1 failed", failed=True)
+    last = agent.runs("pytest | tail -5", "tests/test_a.py:3: KeyError: 'c'\n1 failed", failed=True)
     still_open = agent.work.open_errors
 
     agent.runs("pytest", PASSED)
 
     assert [one.entry_id for one in still_open] == [last]
     assert [one.text.split(":")[0] for one in agent.work.failed_attempts] == [
-        "`pytest tests/test_a.py` failed",
-        "`pytest` failed",
+        "`pytest tests/test_0.py` failed",
+        "`pytest | tail -5` failed",
     ]
 
 
 def test_only_so_many_earlier_failures_of_a_check_are_kept() -> None:
     agent = AgentWork()
     for number in range(MAX_EARLIER + 3):
-        agent.runs("pytest", f"tests/test_a.py:{number}: KeyError\n1 failed", failed=True)
+        agent.runs(
+            f"pytest tests/test_{number}.py", f"tests/test_{number}.py:1: KeyError\n1 failed", failed=True
+        )
         agent.says(f"The fixture number {number} doesn't close the connection that it opens.")
+    agent.runs("pytest", "tests/test_0.py:1: KeyError\n1 failed", failed=True)
 
     agent.runs("pytest", PASSED)
 
     assert len(agent.work.failed_attempts) == MAX_EARLIER + 1
+
+
+def test_of_runs_of_parts_the_last_and_those_that_failed_are_told() -> None:
+    agent = AgentWork()
+    failed = agent.runs("pytest tests/test_a.py", FAILED, failed=True)
+    agent.runs("pytest tests/test_b.py", PASSED)
+    last = agent.runs("pytest tests/test_c.py", PASSED)
+
+    assert agent.work.checks == (
+        check("pytest tests/test_a.py", failed, "failed"),
+        check("pytest tests/test_c.py", last),
+    )
 
 
 def test_a_call_from_the_wrong_folder_is_no_failed_attempt() -> None:
@@ -454,3 +477,12 @@ def test_a_failed_edit_is_open_until_the_same_file_is_edited() -> None:
     assert (failure.lines, other) == (("The text was not found.",), ())
     assert still_open == again == resolved
     assert checks.open_failures(8) == ()
+
+
+def test_a_file_was_checked_though_the_run_that_passed_is_no_longer_told() -> None:
+    agent = AgentWork()
+    agent.edits("a.py")
+    agent.runs("pytest tests/test_a.py", PASSED)
+    agent.runs("pytest tests/test_b.py", FAILED, failed=True)
+
+    assert [change.checked for change in agent.work.changes] == [True]

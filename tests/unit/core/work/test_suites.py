@@ -31,6 +31,9 @@ def suite_of(line: str) -> Suite:
         ("ruff check src", "ruff check"),
         ("mix credo --strict", "mix credo"),
         ("npx vitest@2 run", "vitest"),
+        ("npx eslint src", "eslint"),
+        ("ruff format --check .", "ruff format"),
+        ("npx prettier --check src", "prettier"),
     ],
 )
 def test_runs_of_the_same_check_have_one_name(line: str, name: str) -> None:
@@ -45,6 +48,9 @@ def test_runs_of_the_same_check_have_one_name(line: str, name: str) -> None:
         ("go test -run=TestA -count=1 ./pkg/...", ("pkg/...",), ("-run TestA",)),
         ("go test ./...", (), ()),
         ("npm test -- parser", ("parser",), ()),
+        ("pytest -p no:x -n 4 -c a.ini tests/a.py", ("tests/a.py",), ()),
+        ("cargo test -p core", ("core",), ()),
+        ("go build -o bin/a ./cmd/a", ("cmd/a",), ()),
         ("pytest --last-failed", (), ("--last-failed",)),
         ("make test ARGS=-x", (), ()),
     ],

@@ -57,12 +57,15 @@ _GIVES_CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches a sentence that says why something failed."""
-_MISCALLED: Final = re.compile(
+_SLIP: Final = re.compile(
     r"\b(?:no such file or directory|directory not found|not a directory|command not found)\b"
-    r"|\bunknown (?:flag|option)|\bunrecognized arguments?\b",
+    r"|\bunknown (?:flag|option)|\bunrecognized arguments?\b"
+    r"|\b(?:imported|declared) (?:and|but) (?:not used|unused)\b|: undefined: \w|\bCannot find name\b"
+    r"|\bF401\b|\bwould reformat\b",
     re.IGNORECASE,
 )
-"""Matches a line that says that a command was called in the wrong place, or wrongly."""
+"""Matches a line about a slip that the next call mends: a wrong folder or option, an import too many or too
+few, a format."""
 _MERGES: Final = frozenset(("git merge", "git pull", "git cherry-pick", "git stash", "git am"))
 """Commands that may stop at a conflict. A commit then ends them."""
 
@@ -240,7 +243,7 @@ class Checks:
         self._failures = [one for one in self._failures if id(one) not in taken]
         told = [each for one in some for each in (*one.earlier, one)]
         return tuple(
-            one for one in told if one.said or not one.lines or not all(map(_MISCALLED.search, one.lines))
+            one for one in told if one.said or not one.lines or not all(map(_SLIP.search, one.lines))
         )
 
 

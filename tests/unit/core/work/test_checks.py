@@ -447,13 +447,27 @@ def test_of_runs_of_parts_the_last_and_those_that_failed_are_told() -> None:
     )
 
 
-def test_a_call_from_the_wrong_folder_is_no_failed_attempt() -> None:
+@pytest.mark.parametrize(
+    "output",
+    ["cd: no such file or directory: srv", 'a.go:3:2: "os" imported and not used', "a.go:3:2: undefined: os"],
+)
+def test_a_slip_that_the_next_call_mends_is_no_failed_attempt(output: str) -> None:
     agent = AgentWork()
-    agent.runs("cd srv && pytest", "Exit code 1\ncd: no such file or directory: srv", failed=True)
+    agent.runs("cd srv && go test ./...", f"Exit code 1\n{output}", failed=True)
 
-    agent.runs("pytest", PASSED)
+    agent.runs("go test ./...", "ok  \tx/a\t0.1s")
 
     assert (agent.work.failed_attempts, agent.work.open_errors) == ((), ())
+
+
+def test_a_slip_that_the_agent_explains_is_a_failed_attempt() -> None:
+    agent = AgentWork()
+    failed = agent.runs("go vet ./...", "Exit code 1\na.go:3:2: undefined: os", failed=True)
+    agent.says("The generated file lost its imports when the tool ran.")
+
+    agent.runs("go vet ./...", "Exit code: 0")
+
+    assert [one.entry_id for one in agent.work.failed_attempts] == [failed]
 
 
 def test_only_the_last_runs_of_so_many_checks_are_kept() -> None:

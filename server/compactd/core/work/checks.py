@@ -18,6 +18,8 @@ from compactd.protocol.work import OpenError, WorkCheck
 
 MAX_ERRORS: Final = 20
 """The newest open errors are kept."""
+MAX_FAILURES: Final = 80
+"""Of the failures that nothing resolved, the newest are kept: those that count, and those that are gone."""
 MAX_RUNS: Final = 40
 """The last runs of so many checks are kept."""
 MAX_EARLIER: Final = 2
@@ -200,7 +202,7 @@ class Checks:
         ]
         failure.earlier = tuple(told[-MAX_EARLIER:])
         self._failures.append(failure)
-        del self._failures[: -2 * MAX_ERRORS]
+        del self._failures[:-MAX_FAILURES]
         return failure
 
     def _resolve(self, call: Call, suites: Sequence[Suite], *, counts_tests: bool) -> tuple[Failure, ...]:
@@ -317,11 +319,11 @@ def _names_all_failed(lines: Sequence[str], text: str) -> bool:
 
 
 def _is_probe(call: Call, result: Result) -> bool:
-    """Return whether a command that checks nothing was meant to fail, or only asked for something."""
-    if call.check is not None or not call.commands:
+    """Return whether a call only asked for something, or checks nothing and was meant to fail."""
+    if not call.commands or _finds_nothing(call, result):
+        return bool(call.commands)
+    if call.check is not None:
         return False
-    if _finds_nothing(call, result):
-        return True
     main = [one for one in call.commands if one.program not in ("cd", "echo") and not is_filter(one)]
     return (
         any(

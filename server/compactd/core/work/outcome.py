@@ -249,7 +249,7 @@ class Result(Struct, frozen=True):
     hook: str = ""
     """What a commit's hook printed that says that its checks passed; empty if there is none."""
     counts_tests: bool = False
-    """Whether a check's output counts tests."""
+    """Whether the output of a check, or of a hook, counts tests."""
     is_rejected: bool = False
     """Whether the user did not let the call run."""
     is_interrupted: bool = False
@@ -310,7 +310,8 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
         outcome = _check_outcome(text, commands, kind, code, has_failed=has_failed)
     lines = error_lines(text, kind=kind) if outcome == "failed" else ()
     if kind is None:
-        return Result(outcome, code, lines, hook=_hook_in(text, commands) if outcome == "passed" else "")
+        hook = _hook_in(text, commands) if outcome == "passed" else ""
+        return Result(outcome, code, lines, hook=hook, counts_tests=_COUNTS_TESTS.search(hook) is not None)
     return Result(outcome, code, lines, _totals_in(text), counts_tests=_COUNTS_TESTS.search(text) is not None)
 
 

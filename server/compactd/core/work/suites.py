@@ -22,6 +22,8 @@ from compactd.core.work.shell import (
     script_of,
 )
 
+MAX_SUITES: Final = 12
+"""Only so many checks of one call are followed."""
 MAX_TARGETS: Final = 12
 """Only so many files or tests that a run names are compared."""
 
@@ -106,12 +108,12 @@ def suites_in(commands: Sequence[Command]) -> tuple[Suite, ...]:
         kind = check_kind(one)
         if kind is not None:
             suites.append(_suite_of(one, kind))
-    return tuple(suites)
+    return tuple(dict.fromkeys(suites))[:MAX_SUITES]
 
 
 def formatted_by(commands: Sequence[Command]) -> tuple[Suite, ...]:
     """Return which checks of the format succeed after the formatters among these commands. O(words)."""
-    return tuple(_suite_of(one, "lint") for one in commands if only_formats(one))
+    return tuple(_suite_of(one, "lint") for one in commands if only_formats(one))[:MAX_SUITES]
 
 
 def suites_of_hook(output: str) -> tuple[Suite, ...]:

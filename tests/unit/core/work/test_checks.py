@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from compactd.core.work.calls import read_call
-from compactd.core.work.checks import GONE_ON, LOOK_GONE_ON, MAX_EARLIER, MAX_ERRORS, MAX_RUNS, Checks
+from compactd.core.work.checks import (
+    GONE_ON,
+    LOOK_GONE_ON,
+    MAX_EARLIER,
+    MAX_ERRORS,
+    MAX_FAILURES,
+    MAX_RUNS,
+    Checks,
+)
 from compactd.protocol.work import CheckKind, OpenError, Outcome, WorkCheck
 from tests.support.agent_work import AgentWork, call_block
 
@@ -196,7 +204,16 @@ def test_a_failure_counts_once_at_its_last_place() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["grep -n x a.py", "rg x", "cat a.py | grep x", "diff a b", "test -f a", "which uv", "cd /repo && ls x"],
+    [
+        "grep -n x a.py",
+        "grep -q x a.py && pytest",
+        "rg x",
+        "cat a.py | grep x",
+        "diff a b",
+        "test -f a",
+        "which uv",
+        "cd /repo && ls x",
+    ],
 )
 def test_a_search_without_a_match_is_no_error(command: str) -> None:
     agent = AgentWork()
@@ -279,6 +296,16 @@ def test_a_commit_whose_hook_passed_is_a_run_of_the_check() -> None:
 
     assert open_commands(agent) == []
     assert agent.work.checks == (check("git add -A && git commit -m 'Add a shop'", entry_id, kind="other"),)
+
+
+@pytest.mark.parametrize(("counted", "is_resolved"), [("12 passed in 3 s", True), ("12 files seen", False)])
+def test_a_hook_that_counts_tests_ran_them(counted: str, is_resolved: bool) -> None:
+    agent = AgentWork()
+    agent.runs("pytest tests/test_a.py", FAILED, failed=True)
+
+    agent.runs("git commit -m x", f"{counted}\nPre-commit checks passed!\n[main 12ab34c] x")
+
+    assert (open_commands(agent) == []) == is_resolved
 
 
 @pytest.mark.parametrize(
@@ -500,3 +527,14 @@ def test_a_file_was_checked_though_the_run_that_passed_is_no_longer_told() -> No
     agent.runs("pytest tests/test_b.py", FAILED, failed=True)
 
     assert [change.checked for change in agent.work.changes] == [True]
+
+
+def test_a_failed_check_outlasts_other_failures() -> None:
+    agent = AgentWork()
+    agent.runs("pytest -q", FAILED, failed=True)
+    for number in range(MAX_FAILURES - 1):
+        agent.runs(f"./deploy-{number}", "Exit code 2\nno host", failed=True)
+    for _ in range(GONE_ON + 1):
+        agent.says("Going on.")
+
+    assert open_commands(agent) == ["pytest -q"]

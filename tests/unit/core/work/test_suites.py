@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactd.core.work.shell import commands_in
-from compactd.core.work.suites import MAX_TARGETS, Suite, covers, suites_in, suites_of_hook
+from compactd.core.work.suites import MAX_SUITES, MAX_TARGETS, Suite, covers, suites_in, suites_of_hook
 from tests.support.examples import examples
 
 
@@ -163,3 +163,9 @@ def test_any_run_covers_itself(one: str, other: str) -> None:
         assert len(suite.targets) <= MAX_TARGETS
         for more in suites_in(commands_in(other)):
             assert covers(suite, more) in (True, False)
+
+
+def test_only_so_many_checks_of_a_call_are_followed() -> None:
+    line = "; ".join(f"make test-{number}" for number in range(MAX_SUITES + 5))
+
+    assert len(suites_in(commands_in(line))) == MAX_SUITES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +18,21 @@ MAX_LINE_CHARS: Final = 160
 
 _BETWEEN_WORDS: Final = " |,;()[]\"'"
 """Signs at which a line may be cut."""
+
+_FILTERS_NAMES: Final = """
+head tail tee cat less more grep egrep fgrep rg sed awk sort uniq wc cut tr jq
+column
+"""
+_FILTERS: Final = frozenset(_FILTERS_NAMES.split())
+"""Programs that, after a pipe, only show what another one printed."""
+_PREPARES: Final = "cd pushd popd pwd echo printf true : set export source . sleep date wait exit"
+_SIDE: Final = frozenset(_PREPARES.split())
+"""Programs that only prepare or report what a call is for."""
+_GIT_ACTS_NAMES: Final = "commit push pull fetch merge rebase cherry-pick stash am"
+_GIT_ACTS: Final = frozenset(_GIT_ACTS_NAMES.split())
+"""Commands of git that are the same act whatever their words: two messages, two attempts at one commit."""
+_GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
+"""Options of git before its command whose value is the next word."""
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -46,22 +61,57 @@ def read_call(call: ToolCall, entry_id: EntryId) -> Call:
     text = command_line(arguments)
     commands = commands_in(text)
     line = shorten(" ".join(text.split()), MAX_LINE_CHARS) or call.name
-    keys = [key_of(command) for command in commands if command.program not in ("cd", "echo")]
     return Call(
         entry_id=entry_id,
         kind=kind,
         arguments=arguments,
         line=line,
-        key=" && ".join(keys) or line,
+        key=" && ".join(parts_of(commands)) or line,
         commands=commands,
         check=next((found for command in commands if (found := check_kind(command)) is not None), None),
     )
 
 
+def parts_of(commands: Sequence[Command]) -> tuple[str, ...]:
+    """Return the keys of the commands that a call is for: without those that only prepare or report it, and
+    without filters after a pipe."""
+    main = [one for one in commands if one.program not in _SIDE and not is_filter(one)]
+    acts = [one for one in main if not _prepares(one)]
+    return tuple(key_of(one) for one in acts or main)
+
+
 def key_of(command: Command) -> str:
     """Return what runs of the same command have in common: the program and its words without options."""
+    if command.program == "git":
+        name = git_command(command)
+        if name in _GIT_ACTS:
+            return f"git {name}"
     plain = [word for word in command.words if not word.startswith("-")]
     return " ".join((command.program, *plain[:6]))
+
+
+def is_filter(command: Command) -> bool:
+    """Return whether a command only shows what the one before it printed."""
+    return command.after in ("|", "|&") and command.program in _FILTERS
+
+
+def git_command(command: Command) -> str:
+    """Return which command of git this runs, such as `commit`; empty if it is none."""
+    return next(_git_words(command), "") if command.program == "git" else ""
+
+
+def _git_words(command: Command) -> Iterator[str]:
+    """Yield the words after the options of git itself."""
+    takes_value = False
+    for word in command.words:
+        if not takes_value and not word.startswith("-"):
+            yield word
+        takes_value = not takes_value and word in _GIT_OPTIONS
+
+
+def _prepares(command: Command) -> bool:
+    """Return whether a command only prepares another one, such as `git add` before `git commit`."""
+    return command.program == "mkdir" or git_command(command) == "add"
 
 
 def shorten(text: str, most: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from compactd.core.work.calls import shorten
+from compactd.core.work.calls import git_command, shorten
 from compactd.core.work.shell import CheckKind, Command, check_kind
 
 Outcome = Literal["passed", "failed", "unknown"]
@@ -18,6 +18,10 @@ MAX_ERROR_CHARS: Final = 240
 """The most characters of a quoted error line."""
 READ_CHARS: Final = 60_000
 """Of a longer output, only this many characters from each end are read."""
+MAX_ERROR_LINES: Final = 5
+"""The most lines that are quoted if a linter or compiler lists places; otherwise two."""
+MAX_HOOK_CHARS: Final = 4_000
+"""Of what a commit's hook printed, at most so many characters are kept."""
 MAX_JSON_CHARS: Final = 400_000
 """A longer output is not read as JSON."""
 _EDGE_CHARS: Final = 400
@@ -40,8 +44,8 @@ _EXIT: Final = re.compile(
 mini-swe-agent (recorded sessions, 2026-11), Roo Code (transcripts in public repositories, 2026-11)."""
 _INTERRUPTED: Final = re.compile(
     r"\[Request interrupted by user|was interrupted|Command timed out|timed out after|<timeout>"
-    r"|aborted by user",
-    re.IGNORECASE,
+    r"|aborted by user|^Command aborted$",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Matches what agents say if the user or a timeout ended a call (recorded sessions, 2026-11)."""
 _REJECTED: Final = re.compile(
@@ -68,7 +72,7 @@ _BROKEN: Final = (
     r"^g?make(?:\[\d+\])?: \*\*\* |\bELIFECYCLE\b|^npm (?:ERR!|error) "
     r"|^error: could not compile|^error: Recipe "
     r"|^task: Failed to run|^\[[\w:.-]{1,60}\] ERROR task failed"
-    r"|^error: script \"|^(?:\[INFO\] )?BUILD FAIL(?:ED|URE)\b"
+    r"|^error: script \"|^error Command failed with exit code|^(?:\[INFO\] )?BUILD FAIL(?:ED|URE)\b"
     r"|: command not found$"
 )
 """What task runners and shells say if something failed: make, npm, pnpm, just, task, mise, bun, Gradle,
@@ -132,6 +136,19 @@ _PASSED: Final[dict[CheckKind, re.Pattern[str]]] = {
 }
 """For each kind of check, matches output that says that it passed."""
 
+_TELLS_AT_END: Final = frozenset(("npm", "pnpm", "bun", "mise", "just", "task"))
+"""Runners whose last lines say that a script failed (`_BROKEN`)."""
+_MIN_TAIL: Final = 3
+"""So many last lines of an output show what they say."""
+_TAIL_LINES: Final = re.compile(r"\A-(?:n|-lines=)?(\d{1,6})\Z")
+_HOOK_PASSED: Final = re.compile(
+    r"^[^\w\s\[(]{0,4} ?(?:all )?(?:pre-?commit|pre-?push|checks?|hooks?)\b[^\n]{0,40}"
+    r"\b(?:passed|succeeded|successful)\b[^\n]{0,20}$"
+    r"|^[^\n.\[]{1,80}\.{3,80}Passed$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Matches what a hook of a commit prints if its checks passed, such as that of pre-commit."""
+
 _MAY_FIND_NOTHING: Final = frozenset(
     ("grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "[[", "which", "pgrep", "command")
 )
@@ -146,14 +163,36 @@ _ECHOED: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\[[01]\]\}?")
 """Matches the exit code of the command before, in a command that prints it."""
 
 _TOTALS: Final = re.compile(
-    r"\b\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing|failed|failing|failures?|errors?"
+    r"(?<![\w.])\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing|failed|failing|failures?|errors?"
     r"|warnings?|issues?|problems?|offenses?"
     r"|files? (?:would be )?(?:reformatted|left unchanged|already formatted))\b"
 )
 """Matches a count in the line with which a check ends."""
 MAX_TOTALS_CHARS: Final = 160
+_COUNTS_TESTS: Final = re.compile(r"\b\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing)\b")
+"""Matches a count of tests."""
 
-_WANT: Final = re.compile(r"\bwant\b")
+_LABEL: Final = re.compile(r"\A\[[\w:.-]{1,60}\] ")
+"""Matches the label that mise puts before the lines of a task."""
+_TOOL_ERROR: Final = re.compile(r"</?tool_use_error>")
+_QUOTES_CALL: Final = re.compile(r"^String: ", re.MULTILINE)
+"""Matches where an editor's error quotes the text that it did not find (Claude Code)."""
+_TRACE: Final = re.compile(r"Error Trace:\s")
+"""Matches where testify says where a test failed."""
+_CLAIM: Final = re.compile(r"Error:\s{2,}\S.*[^:]\Z")
+"""Matches what testify says of the failure."""
+_LISTED: Final = re.compile(
+    r"(?:\[[\w:.-]{1,60}\] )?"
+    r"(?:[^\s:()]+\.\w{1,8}(?::\d+:\d+|\(\d+,\d+\)):? ?(?![^\n]{0,30}\b(?:warning|note|info)\b)"
+    r"|\d+:\d+[ \t]{1,8}error\b)"
+)
+"""Matches how linters and compilers list what they found: `name.go:12:3: message`, `12:3  error  message`."""
+_PLACED: Final = 3
+"""The rank of a line that only names a place in a file."""
+_LAST: Final = 5
+"""The rank of a line that says nothing of an error."""
+
+_WANT: Final = re.compile(r"\bwant(?:ed)?\b|\bshould (?:be|have|not|contain|equal)\b")
 """Matches what a test of Go expects."""
 _GOT: Final = re.compile(r"\bgot\b")
 """Matches what a test of Go got instead."""
@@ -175,7 +214,7 @@ _ASSERTION: Final = re.compile(r"--- FAIL|^FAILED |^E   |[Aa]ssert|[Ee]xpected|p
 """Matches a failed assertion or the name of a test that failed."""
 _RUNNER: Final = re.compile(
     r"ERROR task failed|npm (?:ERR!|error)|ELIFECYCLE|exit code"
-    r"|make(?:\[\d+\])?: \*\*\*|^FAIL\t|build failed\]"
+    r"|make(?:\[\d+\])?: \*\*\*|^husky - |^FAIL\t|build failed\]"
     r"|Failed: \d"
 )
 """Matches a line in which a task runner says only that something failed."""
@@ -185,7 +224,11 @@ _NOISE: Final = re.compile(
     r" with|Process exited|\[(?:The command|Command|Current working|Python interp)|<|$|[-=_*#.\s]+$|=+ .* =+$"
     r"|npm (?:ERR!|error) A complete log|goroutine \d|make(?:\[\d+\])?: (?:Entering|Leaving)"
     r"|FAIL$|exit status \d+$"
-    r"|\(no output\)$|(?:Error|Signal|Background PIDs|Process Group PGID): (?:\(none\)|\d+)$"
+    r"|\(no output\)$|\(?Bash completed with no output\)?$|Your command ran successfully and did not produce"
+    r"|(?:Tool|Command) ran without output|The file \S+ has been (?:updated|created|written) successfully"
+    r"|(?:Successfully replaced|Todos have been modified successfully)"
+    r"|hint: |:?error:?$|(?:exit|exit code|exit status|rc|code)[:=] ?-?\d{1,3}$"
+    r"|(?:Error|Signal|Background PIDs|Process Group PGID): (?:\(none\)|\d+)$"
     r"|(?:Command|Directory|Chunk ID|Wall time|Original token count|Total output lines): |Output:$"
     r"|Output: \(empty\)$|Command executed in)"
 )
@@ -200,9 +243,13 @@ class Result(Struct, frozen=True):
     code: int | None = None
     """The exit code, if the output states one."""
     lines: tuple[str, ...] = ()
-    """The decisive lines of an error, at most two; empty if the command did not fail."""
+    """The decisive lines of an error; empty if the command did not fail."""
     totals: str = ""
     """The last line of a check that counts what passed, failed or was found; empty if there is none."""
+    hook: str = ""
+    """What a commit's hook printed that says that its checks passed; empty if there is none."""
+    counts_tests: bool = False
+    """Whether the output of a check, or of a hook, counts tests."""
     is_rejected: bool = False
     """Whether the user did not let the call run."""
     is_interrupted: bool = False
@@ -261,8 +308,19 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
         outcome = _outcome(text, commands, code, has_failed=has_failed)
     else:
         outcome = _check_outcome(text, commands, kind, code, has_failed=has_failed)
-    lines = error_lines(text) if outcome == "failed" else ()
-    return Result(outcome, code, lines, "" if kind is None else _totals_in(text))
+    lines = error_lines(text, kind=kind) if outcome == "failed" else ()
+    if kind is None:
+        hook = _hook_in(text, commands) if outcome == "passed" else ""
+        return Result(outcome, code, lines, hook=hook, counts_tests=_COUNTS_TESTS.search(hook) is not None)
+    return Result(outcome, code, lines, _totals_in(text), counts_tests=_COUNTS_TESTS.search(text) is not None)
+
+
+def _hook_in(text: str, commands: Sequence[Command]) -> str:
+    """Return what a commit's hook printed, up to the last line that says that checks passed."""
+    if not any(git_command(one) == "commit" and "--no-verify" not in one.words for one in commands):
+        return ""
+    end = max((found.end() for found in _HOOK_PASSED.finditer(text)), default=0)
+    return text[max(end - MAX_HOOK_CHARS, 0) : end]
 
 
 def _totals_in(text: str) -> str:
@@ -273,27 +331,78 @@ def _totals_in(text: str) -> str:
     return ""
 
 
-def error_lines(text: str, most: int = 2) -> tuple[str, ...]:
+class _Line(Struct, frozen=True):
+    rank: int
+    """How well it says what failed (`_rank`)."""
+    at: int
+    text: str
+
+
+def error_lines(text: str, most: int = 2, *, kind: CheckKind | None = None) -> tuple[str, ...]:
     """Return the lines that best say what failed, in their order: lines with a place in a file, then failed
-    assertions and named tests, then lines that name an error, otherwise the last line. O(length)."""
-    ranked: list[tuple[int, int, str]] = []
+    assertions and named tests, then lines that name an error, otherwise the last line. A linter or compiler
+    lists places: then there are up to `MAX_ERROR_LINES`, and nothing else. O(length)."""
+    if text.startswith("<tool_use_error>"):
+        text = _TOOL_ERROR.sub("", text)
+        quoted = _QUOTES_CALL.search(text)
+        text = text if quoted is None or not text[: quoted.start()].strip() else text[: quoted.start()]
+    found: list[_Line] = []
+    seen: set[str] = set()
     for at, line in enumerate(dict.fromkeys(line.strip() for line in text.splitlines())):
-        if _NOISE.match(line):
+        bare = _LABEL.sub("", line)
+        if _NOISE.match(bare):
             continue
-        bare = _FINE.sub("", line)
-        if _PASSING_LINE.match(line) or not (_ERROR_LINE.search(bare) or _says_want_and_got(line)):
-            rank = 3 if _PLACE.search(line) else 5
-        elif _RUNNER.search(line):
-            rank = 4
-        elif _PLACE.search(line):
-            rank = 0
-        else:
-            rank = 1 if _ASSERTION.search(line) or _says_want_and_got(line) else 2
-        ranked.append((rank, at if rank < 5 else -at, shorten(line, MAX_ERROR_CHARS)))
-    ranked.sort()
-    first = ranked[0][0] if ranked else 0
-    best = [one for one in ranked[:most] if one[0] < 4 or one[0] == first][: most if first < 5 else 1]
-    return tuple(line for _, _, line in sorted(best, key=lambda one: one[1]))
+        rank = _rank(bare)
+        same = _without_folders(bare) if rank == 0 else bare
+        if same not in seen:
+            seen.add(same)
+            found.append(_Line(rank, at, line))
+    if not found:
+        return ()
+    first = min(one.rank for one in found)
+    if first == _LAST:
+        return (shorten(found[-1].text, MAX_ERROR_CHARS),)
+    is_list = (
+        first == 0 and kind is not None and (kind != "test" or any(_LISTED.match(one.text) for one in found))
+    )
+    if is_list:
+        found = [one for one in found if one.rank == 0]
+    ranked = sorted(found, key=lambda one: (one.rank, one.at))
+    best = [
+        one
+        for one in ranked[: max(most, MAX_ERROR_LINES) if is_list else most]
+        if one.rank <= _PLACED or one.rank == first
+    ]
+    return tuple(shorten(one.text, MAX_ERROR_CHARS) for one in sorted(best, key=lambda one: one.at))
+
+
+def _rank(line: str) -> int:
+    """Return how well a line says what failed: 0 best, `_LAST` if it says nothing of it."""
+    if _TRACE.match(line):
+        return _PLACED
+    if _CLAIM.match(line):
+        return 1
+    has_place = _PLACE.search(line) is not None
+    compares = _says_want_and_got(line)
+    if _LISTED.match(line):
+        return 0
+    if _PASSING_LINE.match(line) or not (_ERROR_LINE.search(_FINE.sub("", line)) or compares):
+        return _PLACED if has_place else _LAST
+    if _RUNNER.search(line):
+        return 4
+    if has_place:
+        return 0
+    return 1 if _ASSERTION.search(line) or compares else 2
+
+
+def _without_folders(line: str) -> str:
+    """Return a line from the name of the first file in it on, so that the same error under two paths is
+    one."""
+    found = _PLACE.search(line)
+    if found is None:
+        return line
+    start = max(line.rfind("/", found.start(), found.end()), line.rfind("\\", found.start(), found.end()))
+    return line[max(start + 1, found.start()) :].strip()
 
 
 def first_line(text: str) -> str:
@@ -336,14 +445,32 @@ def _check_outcome(
         return "failed"
     if not is_hidden or _says_passed(text, kinds):
         return "passed"
-    return (
-        "passed" if _is_silent(text) and not any(_may_silence(one, kinds) for one in commands) else "unknown"
-    )
+    is_quiet = _is_silent(text, commands) and not any(_may_silence(one, kinds) for one in commands)
+    return "passed" if is_quiet or _would_tell(commands) else "unknown"
 
 
-def _is_silent(text: str) -> bool:
-    """Return whether an output has no line but those that agents and rulers add."""
-    return all(_NOISE.match(line.strip()) for line in text.splitlines())
+def _would_tell(commands: Sequence[Command]) -> bool:
+    """Return whether the last lines of an output say if the only check failed: `npm run check | tail`."""
+    checks = [at for at, one in enumerate(commands) if check_kind(one) is not None]
+    rest = commands[checks[0] + 1 :] if len(checks) == 1 else ()
+    if not rest or commands[checks[0]].program not in _TELLS_AT_END or commands[checks[0]].after == "||":
+        return False
+    if len(rest) != 1 or rest[0].program != "tail" or rest[0].after not in ("|", "|&"):
+        return False
+    counts = [int(found[1]) for word in rest[0].words if (found := _TAIL_LINES.match(f"-{word.lstrip('-')}"))]
+    return not counts or counts[0] >= _MIN_TAIL
+
+
+def _is_silent(text: str, commands: Sequence[Command]) -> bool:
+    """Return whether an output has no line but those that agents and rulers add, and what the command line
+    itself prints after a check."""
+    echoed = {
+        " ".join(word for word in one.words if word not in ("-e", "-n")).strip()
+        for one in commands
+        if one.program == "echo" and one.after == ";"
+    }
+    lines = (line.strip() for line in text.splitlines())
+    return all(line in echoed or _NOISE.match(line) for line in lines)
 
 
 def _may_silence(command: Command, kinds: set[CheckKind]) -> bool:

@@ -18,6 +18,8 @@ CheckKind = Literal["test", "build", "lint", "types", "other"]
 MAX_COMMAND_CHARS: Final = 4_000
 """Only this many characters of a command line are read. What follows is usually a script in a
 here-document."""
+MAX_OPTIONS: Final = 8
+"""The command of a program is among so many first words."""
 MAX_NESTED: Final = 2
 """How deep `bash -c` is followed."""
 
@@ -93,10 +95,12 @@ _TEST: Final = r"(?:run)?tests?|spec|e2e|integration|unit|coverage|vitest|jest|p
 """The words in the name of a script or target that runs tests."""
 _START: Final = r"(?:\A|[:_./-])"
 """The beginning of a word in the name of a script or target."""
+_CHECKS_STYLE: Final = r"(?:format|fmt|prettier|style)[:_./-]check|check[:_./-](?:format|fmt|prettier|style)"
+"""The name of a script or target that checks the format of files. Without `check` it changes them."""
 _SCRIPT_KINDS: Final[tuple[tuple[re.Pattern[str], CheckKind], ...]] = (
     (re.compile(rf"{_START}(?:{_TEST})(?:\Z|[:_./-]|(?-i:[A-Z]))|(?-i:[a-z]Test\Z)", re.IGNORECASE), "test"),
     (re.compile(rf"type-?_?check|{_START}types|tsc|mypy|pyright", re.IGNORECASE), "types"),
-    (re.compile(rf"lint|{_START}(?:format|fmt|style)|clippy|prettier|biome", re.IGNORECASE), "lint"),
+    (re.compile(rf"lint|clippy|biome|{_CHECKS_STYLE}", re.IGNORECASE), "lint"),
     (re.compile(rf"{_START}(?:re)?(?:build|compile|bundle|assemble|package|dist)", re.IGNORECASE), "build"),
     (re.compile(rf"check|verify|validate|{_START}ci(?:\Z|[:_./-])", re.IGNORECASE), "other"),
 )
@@ -121,6 +125,27 @@ _PROGRAMS: Final[dict[str, CheckKind]] = {
 """Programs that check, and what they check."""
 _SAYS_ONLY: Final = frozenset(("--version", "--help", "-V"))
 """Options with which a program says something about itself and checks nothing."""
+_FORMATTERS: Final[dict[str, str]] = {
+    "black": "--check --diff",
+    "isort": "--check --check-only -c --diff",
+    "prettier": "--check -c --list-different -l",
+    "gofmt": "-l -d",
+    "goimports": "-l -d",
+    "gofumpt": "-l -d",
+    "rustfmt": "--check",
+    "ruff format": "--check --diff",
+    "biome format": "",
+    "cargo fmt": "--check",
+    "go fmt": "",
+    "mix format": "--check-formatted",
+    "deno fmt": "--check",
+    "dart format": "--set-exit-if-changed",
+}
+"""Programs that change files, and the options with which they only check them. They check nothing else."""
+_CHANGES_FILES: Final = frozenset(("-w", "--write"))
+"""Options with which a formatter changes files, whatever else it is told."""
+_FORMATS: Final = re.compile(rf"{_START}(?:format|fmt|prettier|style)", re.IGNORECASE)
+"""Matches the name of a script or target that formats files."""
 
 _MAVEN: Final[dict[str, CheckKind]] = {
     "test": "test",
@@ -260,6 +285,39 @@ def check_kind(command: Command) -> CheckKind | None:
         program = program[: program.index("@", 1)]
     if words and not _SAYS_ONLY.isdisjoint(words):
         return None
+    plain = _plain_words(program, words)
+    if only_formats(command):
+        return None
+    first = plain[0] if plain else ""
+    if program in _PROGRAMS:
+        if program in ("tsc", "vue-tsc") and "--noEmit" not in words and "-noEmit" not in words and words:
+            return "types" if "-p" in words or "--project" in words else "build"
+        return _PROGRAMS[program]
+    targets = plain if program in _MANY_TARGETS else plain[:1]
+    known = _SUBCOMMANDS.get(program, {})
+    found = next((word for word in targets if word in known), None)
+    if found is not None:
+        return known[found]
+    if program not in _SCRIPT_RUNNERS:
+        return _script_file_kind(program, plain)
+    script = _script_in(program, plain)
+    if script:
+        if _FORMATS.search(script) and "--check" in words:
+            return "lint"
+        return script_kind(script)
+    if program in ("make", "gmake") and first in ("", "all"):
+        return "build"
+    return None
+
+
+def script_of(command: Command) -> str:
+    """Return the name of the script or target that a runner such as `make` or `npm run` runs; empty if the
+    command is no such runner."""
+    return _script_in(command.program, _plain_words(command.program, command.words))
+
+
+def _plain_words(program: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a command without options, their values, numbers and assignments."""
     plain = [
         word
         for at, word in enumerate(words)
@@ -271,29 +329,49 @@ def check_kind(command: Command) -> CheckKind | None:
             or (at > 0 and words[at - 1] in _OPTION_WITH_VALUE)
         )
     ]
-    if program == "yarn" and plain[:1] == ["workspace"]:
-        plain = plain[2:]
-    first = plain[0] if plain else ""
-    if program in _PROGRAMS:
-        if program in ("tsc", "vue-tsc") and "--noEmit" not in words and "-noEmit" not in words and words:
-            return "types" if "-p" in words or "--project" in words else "build"
-        return _PROGRAMS[program]
-    targets = plain if program in _MANY_TARGETS else plain[:1]
-    known = _SUBCOMMANDS.get(program, {})
-    found = next((word for word in targets if word in known), None)
-    if found is not None:
-        return known[found]
+    return plain[2:] if program == "yarn" and plain[:1] == ["workspace"] else plain
+
+
+def _script_in(program: str, plain: Sequence[str]) -> str:
+    """Return the script that a runner runs, by its words without options."""
     before = _SCRIPT_RUNNERS.get(program)
-    if before is None:
-        return _script_file_kind(program, plain)
-    if first in before and len(plain) > 1:
-        return script_kind(plain[1])
-    if "" in before:
-        if not first or first == "all":
-            return "build" if program in ("make", "gmake") else None
-        named = next((word for word in targets if script_kind(word) is not None), None)
-        return None if named is None else script_kind(named)
-    return None
+    if before is None or not plain:
+        return ""
+    if plain[0] in before and len(plain) > 1:
+        return plain[1]
+    if program in ("npm", "pnpm", "yarn") and plain[0] in _SUBCOMMANDS[program]:
+        return "test" if plain[0] == "t" else plain[0]
+    if "" not in before:
+        return ""
+    targets = plain if program in _MANY_TARGETS else plain[:1]
+    checks = next((word for word in targets if script_kind(word) is not None), "")
+    return checks or next((word for word in targets if _FORMATS.search(word)), "")
+
+
+def formatter_of(command: Command) -> str:
+    """Return the name of a program that changes the format of files or checks it, such as `ruff format`;
+    empty if the command is none. O(1)."""
+    program, words = command.program, command.words
+    if "@" in program[1:]:
+        program = program[: program.index("@", 1)]
+    plain = [word for word in words[:MAX_OPTIONS] if not word.startswith("-")]
+    if program == "python -m" and plain:
+        program, plain = plain[0], plain[1:]
+    if program in _FORMATTERS:
+        return program
+    name = f"{program} {plain[0]}" if plain else ""
+    return name if name in _FORMATTERS else ""
+
+
+def only_formats(command: Command) -> bool:
+    """Return whether a command is a formatter that changes files, or prints them, and checks nothing."""
+    name = formatter_of(command)
+    if not name:
+        return False
+    checks, words = _FORMATTERS[name], command.words
+    if not checks:
+        return name == "go fmt" or not _CHANGES_FILES.isdisjoint(words)
+    return not _CHANGES_FILES.isdisjoint(words) or set(checks.split()).isdisjoint(words)
 
 
 def _script_file_kind(program: str, words: Sequence[str]) -> CheckKind | None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from compactd.core.work.outcome import (
     MAX_ERROR_CHARS,
+    MAX_ERROR_LINES,
     MAX_JSON_CHARS,
     READ_CHARS,
     Result,
@@ -187,7 +188,7 @@ PASSING = [
 @pytest.mark.parametrize(("line", "output"), PASSING)
 def test_a_check_that_passed_may_mention_errors(line: str, output: str) -> None:
     for whole in (line, f"{line} 2>&1 | tail -40"):
-        assert replace(result_of(whole, output), totals="") == Result("passed")
+        assert replace(result_of(whole, output), totals="", counts_tests=False) == Result("passed")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +229,141 @@ def test_the_decisive_lines_of_an_error_come_first(output: str, lines: tuple[str
     assert error_lines(output) == lines
 
 
+LINT = """\
+[lint] a/b.go:3:2: result is not checked (errcheck)
+[lint] \tb.Close()
+a/b.go:4:2: os/exec.Command must not be called (noctx)
+/w/a/b.go:4:2: os/exec.Command must not be called (noctx)
+a/c.go:5:1: exported name needs a comment (revive)
+a/c.go:6:1: note: this is only a note
+a/c.go(7,1): error TS2304: no such name
+12:3  error  no var  no-var
+a/d.go:8:1: one
+a/d.go:9:1: two
+[lint] ERROR task failed
+exit: 1
+"""
+
+
+def test_a_linter_lists_up_to_five_errors_each_once() -> None:
+    assert error_lines(LINT, kind="lint") == (
+        "[lint] a/b.go:3:2: result is not checked (errcheck)",
+        "a/b.go:4:2: os/exec.Command must not be called (noctx)",
+        "a/c.go:5:1: exported name needs a comment (revive)",
+        "a/c.go(7,1): error TS2304: no such name",
+        "12:3  error  no var  no-var",
+    )
+
+
+def test_code_beside_a_linter_s_error_is_left_out() -> None:
+    output = (
+        "a.go:3:2: Get returns an interface (ireturn)\nfunc Get() (Store, error) {\n2 issues: errors found"
+    )
+
+    assert error_lines(output, kind="lint") == ("a.go:3:2: Get returns an interface (ireturn)",)
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        ("[test] FAIL\tx/a\t0.1s\n--- FAIL: TestA (0.1s)\nFAIL\nexit: 1", ("--- FAIL: TestA (0.1s)",)),
+        ("10:00:01:200:30 started with an error", ("10:00:01:200:30 started with an error",)),
+        (
+            "a_test.go:9: Phase 1 begins\na_test.go:12: count should be 0, got 1\n--- FAIL: TestA (0.1s)",
+            ("a_test.go:12: count should be 0, got 1", "--- FAIL: TestA (0.1s)"),
+        ),
+        (
+            "an error\n--- FAIL: TestA\n  Error Trace:\t/w/a_test.go:9\n  Error:      \tnot the same size",
+            ("--- FAIL: TestA", "Error:      \tnot the same size"),
+        ),
+        (
+            '# x/a [x/a.test]\n./a.go:3:2: "os" imported and not used\nFAIL\tx/a [build failed]',
+            ('./a.go:3:2: "os" imported and not used',),
+        ),
+    ],
+)
+def test_a_test_s_failure_is_named(output: str, lines: tuple[str, ...]) -> None:
+    assert error_lines(output, kind="test") == lines
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "exit: 1",
+        "[test] exit: 1",
+        "exit=1",
+        "exit code: 2",
+        "rc=3",
+        "The file /w/a.py has been updated successfully.",
+        "Successfully replaced text in /w/a.py.",
+        "Todos have been modified successfully. Ensure that you go on.",
+        "hint: Updates were rejected",
+        ":error",
+        "(Bash completed with no output)",
+    ],
+)
+def test_what_tools_say_of_themselves_is_no_error(noise: str) -> None:
+    assert error_lines(f"the ship sank\n{noise}") == ("the ship sank",)
+    assert error_lines(noise) == ()
+
+
+def test_an_editor_s_quotation_is_no_error() -> None:
+    output = (
+        "<tool_use_error>String to replace not found in file.\n"
+        "String: a.py:12: raise ValueError\n} else {</tool_use_error>"
+    )
+
+    assert error_lines(output, 1) == ("String to replace not found in file.",)
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "outcome"),
+    [
+        ("npm run check 2>&1 | tail -20", "> shop@1.0.0 check\n> biome check", "passed"),
+        ("npm run check 2>&1 | tail", "> shop@1.0.0 check", "passed"),
+        ("npm run check | tail -20", "npm error Lifecycle script `check` failed", "failed"),
+        ("npm run check | tail -1", "> shop@1.0.0 check", "unknown"),
+        ("npm run check | head -20", "> shop@1.0.0 check", "unknown"),
+        ("npm run check | grep x | tail -5", "> shop@1.0.0 check", "unknown"),
+        ("npm run check | tail -5; ls", "a.py", "unknown"),
+        ("make test | tail -5", "the last lines", "unknown"),
+        ("go build ./... ", "", "passed"),
+        ("go build ./... 2>&1 | head -30", "(Bash completed with no output)", "passed"),
+        ("go build ./...; echo built", "built", "passed"),
+        ("go build ./...; echo built", "a lot\nbuilt", "unknown"),
+    ],
+)
+def test_a_runner_tells_at_its_end_that_it_failed(line: str, output: str, outcome: str) -> None:
+    assert result_of(line, output).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "hook"),
+    [
+        (
+            "git commit -m x",
+            "Ready.\n✅ All pre-commit checks passed!\n[main 1a2b3c4] x",
+            "✅ All pre-commit checks passed!",
+        ),
+        (
+            "git commit -m x",
+            "ruff.....................Passed\n[main 1a2b3c4] x",
+            "ruff.....................Passed",
+        ),
+        ("git commit -m x", "[main 1a2b3c4] All checks passed", ""),
+        ("git commit -n --no-verify -m x", "All checks passed", ""),
+        ("./deploy", "All checks passed", ""),
+    ],
+)
+def test_a_commit_s_hook_says_that_its_checks_passed(line: str, output: str, hook: str) -> None:
+    assert result_of(line, output).hook.endswith(hook)
+    assert bool(result_of(line, output).hook) == bool(hook)
+
+
+def test_a_version_counts_nothing() -> None:
+    assert result_of("npm test", "> shop@0.7.29 test").totals == ""
+
+
 def test_only_the_ends_of_a_long_output_are_read() -> None:
     long = "x\n" * READ_CHARS
     output = f"{long}1 failed in 3s\n{long}"
@@ -262,6 +398,9 @@ HOSTILE = [
     "/a",
     "*** [",
     "_",
+    "a.b:1:1: ",
+    "\nchecks ",
+    "a...",
 ]
 KINDS: list[CheckKind | None] = ["test", "types", "lint", "build", "other", None]
 
@@ -272,7 +411,8 @@ def test_a_long_hostile_output_is_read_whatever_the_check(piece: str) -> None:
     long = (piece * 100_000)[:100_000]
 
     for kind in KINDS:
-        result = read_result(long, is_error=False, commands=(), kind=kind)
+        commands = commands_in("git commit -m x" if kind is None else "")
+        result = read_result(long, is_error=False, commands=commands, kind=kind)
         assert all(len(line) <= MAX_ERROR_CHARS for line in (*result.lines, *error_lines(long)))
 
 
@@ -310,7 +450,7 @@ def test_any_output_has_one_result(output: str, line: str, is_error: bool, kind:
 
     assert results[0] == results[1]
     assert (results[0].outcome == "failed") or not results[0].lines
-    assert len(results[0].lines) <= 2
+    assert len(results[0].lines) <= MAX_ERROR_LINES
 
 
 @settings(max_examples=examples(200))

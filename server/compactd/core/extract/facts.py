@@ -22,7 +22,7 @@ from compactd.core.extract.features import ATOM, KINDS, Lexicon, LineFeatures
 from compactd.core.extract.line_roles import COMMAND, HEADER, USER
 from compactd.core.extract.lines import CallInfo, SourceText, Unit, sources, split
 from compactd.core.extract.lines import without_reminders as without_reminders
-from compactd.core.extract.markers import MARKS
+from compactd.core.extract.markers import EMPTY_TALK, MARKS
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import atoms
 from compactd.core.text.whole_names import written_texts
@@ -41,6 +41,8 @@ MARKED: Final = 1
 """Flag of a unit: it contains a decision (of the agent), a limit (of the user) or an error (of a tool)."""
 LOW: Final = 2
 """Flag of a unit: it is a piece of a very long line, or markup. It is rarely worth its tokens."""
+EMPTY: Final = 4
+"""Flag of a unit: it tells a reader next to nothing (`EMPTY_TALK`). It is never quoted."""
 MARKUP: Final = (
     "<div",
     "<span",
@@ -57,9 +59,9 @@ MARKUP: Final = (
     "</",
 )
 """How lines of markup begin that say nothing alone."""
-TELLING_SHIFT: Final = 2
+TELLING_SHIFT: Final = 3
 """The bits of the flags from this one on contain the number of significant words in the unit."""
-MAX_TELLING: Final = 63
+MAX_TELLING: Final = 31
 """At most this many significant words (all except common ones such as "the") are counted."""
 
 MAX_UNIT_TOKENS: Final = 0xFFFF
@@ -166,9 +168,13 @@ class FactReader:
         mark = MARKS.get(role)
         marked = mark.places([unit.text for unit in units]) if mark is not None and units else ()
         flags = [min(line.telling, MAX_TELLING) << TELLING_SHIFT for line in lines]
+        empty = EMPTY_TALK.get(role)
         for at, unit in enumerate(units):
-            if unit.low or unit.text.lstrip().startswith(MARKUP):
+            text = unit.text.lstrip()
+            if unit.low or text.startswith(MARKUP):
                 flags[at] |= LOW
+            if empty is not None and empty.match(text) is not None:
+                flags[at] |= EMPTY
         for at in marked:
             flags[at] |= MARKED
         packed = b"".join(

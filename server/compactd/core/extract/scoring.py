@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from compactd.core.extract.conversation import Conversation
-from compactd.core.extract.facts import LOW, MARKED, TELLING_SHIFT
+from compactd.core.extract.facts import EMPTY, LOW, MARKED, TELLING_SHIFT
 from compactd.core.extract.features import ATOM, KINDS, RUN, SHAPES, Lexicon
 from compactd.core.extract.greedy_cover import Candidates
 from compactd.core.extract.line_roles import (
@@ -269,6 +269,7 @@ def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Flo
     marked = np.array([MARK_FACTOR.get(each, 1.0) for each in roles])[role]
     worth *= np.where(flags & MARKED, marked, 1.0)
     worth *= np.where(flags & LOW, LOW_FACTOR, 1.0)
+    worth *= np.where(flags & EMPTY, 0.0, 1.0)
     is_code = np.array([each in SPARSE_ROLES for each in roles])[role]
     worth *= np.where(is_code & (flags >> TELLING_SHIFT < LINK_WORDS), SPARSE_FACTOR, 1.0)
     worth *= np.where((role == ASSISTANT) & (flags >> TELLING_SHIFT < SAID_WORDS), 0.0, 1.0)

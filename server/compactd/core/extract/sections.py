@@ -25,8 +25,8 @@ from compactd.core.text.summary_format import (
 from compactd.core.work.tool_kinds import tool_kind
 
 SHELL_CALLS: Final = "Other commands"
-OTHER_CALLS: Final = "Other calls"
-"""What precedes the calls of which no line is quoted."""
+"""What precedes the commands of which no line is quoted. Other calls without a line, such as a read file, say
+nothing."""
 
 MIN_TOLD_CHARS: Final = 20
 """A shorter line may occur in the story by chance."""
@@ -56,7 +56,7 @@ def sections(
     told = "\n".join(story.lines)
     said = " ".join(told.split())
     before = len(found[CONTEXT])
-    alone: dict[str, list[str]] = {SHELL_CALLS: [], OTHER_CALLS: []}
+    alone: list[str] = []
     groups: dict[int, list[int]] = {}
     for i in sorted(picks):
         groups.setdefault(conversation.group(i), []).append(i)
@@ -75,12 +75,11 @@ def sections(
                 # A call that succeeded after failing belongs to the failures, because it shows what fixed
                 # them.
                 place = FAILURES
-            _add_call(conversation, members, entry, found, alone, failed=failed, place=place)
+            _add_call(conversation, members, entry, found, alone, told, failed=failed, place=place)
         else:
             _add_text(conversation, members, entry, found, told)
-    for lead, calls in alone.items():
-        if calls:
-            found[CONTEXT].append(f"- {lead}: {'; '.join(calls)}")
+    if alone:
+        found[CONTEXT].append(f"- {SHELL_CALLS}: {'; '.join(alone)}")
     found[GOAL] += _lines_of(sorted(goals.items()))
     found[DONE][:0] = _lines_of(done)
     if len(found[CONTEXT]) > before:
@@ -144,13 +143,14 @@ def _add_call(
     members: Sequence[int],
     entry: str,
     found: dict[str, list[str]],
-    alone: dict[str, list[str]],
+    alone: list[str],
+    told: str,
     *,
     failed: bool,
     place: str,
 ) -> None:
     """Add the picked lines of a tool call to `found` under `place`: the call, then the lines of its arguments
-    or of its result. A call without such lines goes to `alone`, under `SHELL_CALLS` or `OTHER_CALLS`."""
+    or of its result, without those that are in `told`. A command without such lines goes to `alone`."""
     text = conversation.text(conversation.place(members[0]))
     name, _, rest = text.partition(" ")
     is_command = tool_kind(name, {}) == "shell"
@@ -165,13 +165,13 @@ def _add_call(
             head += f" ({words})"  # the agent's words about the command
         elif is_command and not rest and line.role == COMMAND:
             head, rest = f"`{words}`", words  # the first line of a long command stands for it
-        else:
+        elif not _is_told(words, told):
             body.append(words)
     if body:
         found[place].append(f"- [{entry}] {head}{ending}:")
         found[place].extend(body)
-    elif rest or not is_command:
-        alone[SHELL_CALLS if is_command else OTHER_CALLS].append(f"{head}{ending} [{entry}]")
+    elif is_command and rest:
+        alone.append(f"{head}{ending} [{entry}]")
 
 
 def _add_text(

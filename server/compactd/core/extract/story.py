@@ -68,6 +68,8 @@ LISTED: Final = (12, 6, 3)
 """How many names a list has; a shorter list is used if the longer one does not fit."""
 LAST_CHECKS: Final = 4
 """How many calls that check something are named."""
+KINDS: Final = {"other": "check"}
+"""What a kind of check is called, if not by its name."""
 ENDINGS: Final = {"passed": "passed", "failed": "failed", "unknown": "ended, result unknown"}
 
 SAME_ITEM: Final = 0.7
@@ -291,7 +293,8 @@ class StoryTeller:
         state = self._state
         parts = [f"branch `{state.branch}`"] if state.branch else []
         if state.committed is not None:
-            parts.append(f"last commit [{state.committed}]")
+            commit = state.last_commit.hash if state.last_commit is not None else ""
+            parts.append(f"last commit {f'{commit} ' if commit else ''}[{state.committed}]")
             if state.is_pushed:
                 parts.append(f"pushed after it [{state.pushed}]")
             elif state.pushed is not None:
@@ -310,7 +313,7 @@ class StoryTeller:
             if run.outcome != "failed" or run.entry_id in still:
                 runs.setdefault(run.entry_id, []).append(run)
         for entry_id, some in list(runs.items())[: -LAST_CHECKS - 1 : -1]:
-            kinds = " and ".join(dict.fromkeys(run.kind for run in some))
+            kinds = " and ".join(dict.fromkeys(KINDS.get(run.kind, run.kind) for run in some))
             stale = "; files changed since" if some[0].stale else ""
             ending = ENDINGS[some[0].outcome]
             text = f"Last {kinds} run: `{self._show(some[0].command)}` {ending}{stale}"

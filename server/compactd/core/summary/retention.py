@@ -197,7 +197,9 @@ class FactSearch:
             if fact.text not in line:
                 if fact.kind == "limit":
                     line = quote_line(" ".join(fact.text.split()), "assistant")
-                elif fact.kind == "command" or (fact.kind == "path" and self._is_written(fact.text)):
+                elif (fact.kind == "command" and "<<" not in fact.text) or (
+                    fact.kind == "path" and self._is_written(fact.text)
+                ):
                     names[fact.kind].append(" ".join(fact.text.split()))
                     continue
                 else:

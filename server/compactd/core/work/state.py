@@ -402,11 +402,29 @@ class WorkReader:
             self._since.append(f"`{shorten(call.line, MAX_SINCE_CHARS)}` {ending}")
         elif not block.is_error:
             self._read_done(call, output, entry_id)
+            self._read_file(call, None, entry_id)
             self._since.append(shorten(call.line, MAX_SINCE_CHARS))
         elif call.kind in ("edit", "write", "patch") and _NOT_READ.search(output) is None:
-            self._fail(
-                call.line + " failed", entry_id, errors=error_lines(output, 1) or (first_line(output),)
-            )
+            self._read_file(call, error_lines(output, 1) or (first_line(output),), entry_id)
+
+    def _read_file(self, call: Call, lines: tuple[str, ...] | None, entry_id: EntryId) -> None:
+        """Read how a tool that changes a file ended. `lines` are those of its error, None if it succeeded."""
+        path = next(iter(paths_in(call.arguments)), "")
+        if call.kind not in ("edit", "write", "patch") or not path:
+            return
+        failures = self._checks.read_tool(call, path, lines, entry_id, self._at)
+        if lines is not None:
+            self._unexplained += failures
+            return
+        for one in failures:
+            if one.said:
+                self._fail(
+                    f"{one.call.line} failed",
+                    one.entry_id,
+                    errors=one.lines,
+                    said=one.said,
+                    mended_at=entry_id,
+                )
 
     def _read_done(self, call: Call, output: str, entry_id: EntryId) -> None:
         """Read the successful result of a call that is no shell command."""

@@ -82,7 +82,7 @@ def test_each_section_tells_its_part_with_references() -> None:
     done = "\n".join(lines(told, DONE))
     assert "1 of 2 planned tasks are done: Expire the entries" in done
     assert "- Committed 1a2b3c4: Expire the entries of the cache [e12]\n  Entries live 45 s." in done
-    assert "- Git: branch `main`, last commit [e12], pushed after it [e16]" in done
+    assert "- Git: branch `main`, last commit 1a2b3c4 [e12], pushed after it [e16]" in done
     assert "- [e13] The cache expires its entries after 45 s now" in done
     assert lines(told, FAILURES) == [
         "- `pytest -q` failed. The test used a clock that nothing imports. [e5]"

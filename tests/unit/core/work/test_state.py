@@ -592,6 +592,19 @@ def test_an_edit_of_a_file_that_was_not_read_is_no_failed_attempt() -> None:
     agent.does("Edit", "File has not been read yet. Read it first.", failed=True, file_path="a.py")
     agent.does("Edit", "The old text was not found in a.py", failed=True, file_path="a.py", old_string="x")
 
+    assert [one.text for one in agent.work.open_errors] == ["The old text was not found in a.py"]
+    assert agent.work.failed_attempts == ()
+
+
+def test_a_failed_edit_is_told_with_its_cause_once_the_file_is_edited() -> None:
+    agent = AgentWork()
+    for said in ("Going on to it.", "The file was changed by the formatter since it was read."):
+        agent.edits("a.py", failed=True)
+        agent.says(said)
+        agent.edits("a.py")
+
+    assert agent.work.open_errors == ()
     assert [one.text for one in agent.work.failed_attempts] == [
-        "Edit a.py failed: The old text was not found in a.py."
+        "Edit a.py failed: ok. The file was changed by the formatter since it was read."
+        " It succeeded later (e10)."
     ]

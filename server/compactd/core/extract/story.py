@@ -280,6 +280,7 @@ class StoryTeller:
             lines = self._condensed(one.text, max(MIN_ITEM_CHARS, int(most * value / total)))
             if len(lines) > 1 or (lines and len(lines[0]) >= MIN_SAID_CHARS):
                 lines[0] = f"- [{one.entry_id}] {lines[0].removeprefix('- ')}"
+                lines[-1] += self._undone(one.text, one.entry_id)
                 yield Item(DONE, 0, self._place(one.entry_id), _indented(lines))
 
     def _events(self, most: int) -> Iterator[Item]:
@@ -396,7 +397,9 @@ class StoryTeller:
             ):
                 continue
             was = f" (was: {self._show(one.was)})" if one.was else ""
-            yield Item(DECISIONS, 0, self._place(one.entry_id), _bullet(f"{text}{was}", one.entry_id))
+            lines = _bullet(f"{text}{was}", one.entry_id)
+            lines[0] += self._undone(one.text, one.entry_id)
+            yield Item(DECISIONS, 0, self._place(one.entry_id), lines)
 
     # --- what an earlier summary says -----------------------------------------------------------------
 
@@ -421,6 +424,15 @@ class StoryTeller:
             place += MAX_ITEMS
 
     # --- help -----------------------------------------------------------------------------------------
+
+    def _undone(self, text: str, entry_id: EntryId) -> str:
+        """Return a remark if what a text says of a file was reverted later; empty if it was not."""
+        place = self._place(entry_id)
+        for one in self._state.reverted:
+            is_between = self._place(one.since) <= place < self._place(one.entry_id)
+            if is_between and one.path.rsplit("/", 1)[-1] in text:
+                return f" (an edit of that file was reverted later [{one.entry_id}])"
+        return ""
 
     def _place(self, entry_id: EntryId | None) -> int:
         return self._places.get(entry_id or "", -1)

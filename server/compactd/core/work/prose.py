@@ -32,7 +32,10 @@ _DECIDES: Final = re.compile(
     r"|\bthe (?:right|correct|best|better|cleanest|simplest) (?:fix|approach|way|place|solution)\b"
     r"|\bchose\b|\bopted\b|\b(?:i|we)(?:'ll| will) (?:use|keep|go with)\b"
     r"|\bworkaround\b|\bintentional|\bby design\b|\bthis (?:means|ensures)\b"
-    r"|\bno longer\b|\bmust\b|\bshould not\b|\bshouldn't\b|\bnever\b|\btrade-?off",
+    r"|\bno longer\b|\bmust\b|\bshould not\b|\bshouldn't\b|\bnever\b|\btrade-?off"
+    r"|\b(?:can't|cannot|does(?:n't| not)|do(?:n't| not)|is(?:n't| not)|are(?:n't| not)) (?:[\w`]+ ){0,2}"
+    r"(?:support|import|export|exist|have|accept|allow|handle|include|return|persist|available|reachable)"
+    r"|\bthere(?:'s| is| are) no `",
 )
 """Matches a sentence about a decision, a cause that was found, or a rule."""
 _REASONS: Final = re.compile(

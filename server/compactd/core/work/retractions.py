@@ -72,6 +72,11 @@ class Retraction(Struct, frozen=True):
     """The message with the result of the edit."""
     at: int
     """The number of this message."""
+    path: str
+    since: EntryId
+    """The message of the edit that was taken back."""
+    is_whole: bool
+    """Whether all of that edit was taken back, and nothing came instead."""
 
 
 class _Edit(Struct):
@@ -150,7 +155,8 @@ class Retractions:
         text = f"An edit of {edit.path} {done} an earlier one ({earlier.entry_id}){had}: {_quoted(shown)}"
         new = () if is_whole else most_telling(edit.added, 1)
         said = f"It added {_quoted(new)} instead" if any(rank_of(line) < DULL for line in new) else ""
-        self._found.append(_Gone(Retraction(text, said, entry_id, at), {key for key, _ in lines}))
+        found = Retraction(text, said, entry_id, at, edit.path, earlier.entry_id, is_whole)
+        self._found.append(_Gone(found, {key for key, _ in lines}))
         return earlier.entry_id if is_whole else None
 
     def _removed_by(self, edit: FileEdit) -> Iterable[str]:

@@ -32,7 +32,7 @@ from compactd.core.work.gists import EditGist, gist_of
 from compactd.core.work.history import Turn, WorkHistory
 from compactd.core.work.outcome import Result, error_lines, first_line, read_result
 from compactd.core.work.plan import Plan
-from compactd.core.work.retractions import Retractions
+from compactd.core.work.retractions import Retraction, Retractions
 from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 from compactd.protocol.work import CurrentStep, FailedAttempt, StatedConstraint, Work, WorkDecision
 
@@ -167,6 +167,8 @@ class WorkState(Struct, frozen=True):
     """Whether the last push was after the last commit."""
     replaced: Mapping[str, tuple[str, EntryId]]
     """The user's statements that a newer one replaces, each with the newer one and its message."""
+    reverted: tuple[Retraction, ...]
+    """The newest edits that took back a whole earlier one, oldest first."""
 
 
 class WorkReader:
@@ -278,6 +280,7 @@ class WorkReader:
             pushed=self._pushed,
             is_pushed=self._is_pushed,
             replaced=_replaced_in(turns),
+            reverted=tuple(one for one in self._retractions.result() if one.is_whole),
         )
 
     def _changes_now(self) -> Changes:

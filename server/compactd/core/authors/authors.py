@@ -183,6 +183,13 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
     (re.compile(r"\s*\[SYSTEM NOTIFICATION\b"), NOTIFICATION),
     (
         re.compile(
+            r"\s*<task-notification>[^\0]{0,4000}?</task-notification>\s{0,9}"
+            r"Read the output file to retrieve the result: \S+\s*\Z"
+        ),
+        NOTIFICATION,
+    ),
+    (
+        re.compile(
             r"\s*(?:A background agent (?:completed|finished|failed|stopped)\b|Async agent \""
             r"|Another Claude session sent\b)[^\n]{0,80}:"
         ),

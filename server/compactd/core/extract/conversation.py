@@ -3,6 +3,7 @@ quoted."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
@@ -15,7 +16,7 @@ from compactd.core.constraints.constraints import NO_CONSTRAINTS, constraint_lin
 from compactd.core.constraints.user_text import typed_sentences, without_bullet
 from compactd.core.extract.facts import MARKED, FactPart, Facts, units_of
 from compactd.core.extract.features import Lexicon
-from compactd.core.extract.line_roles import HEADER, RESULT, TODO
+from compactd.core.extract.line_roles import COMMAND, HEADER, RESULT, TODO
 from compactd.core.extract.lines import CallInfo, Unit, without_directory
 from compactd.core.extract.reuse_model import PlacedPart, Scene
 from compactd.core.history.entries import EntryId, Item, number_of
@@ -24,6 +25,9 @@ from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.core.work.tool_kinds import tool_kind
 from compactd.protocol.messages import Author, Text
+
+_COMMITS = re.compile(r"(?:^|&& |; |\A\w+ )git (?:-C \S+ )?(?:commit|add)\b")
+"""Matches a line with a command that commits, or that prepares it."""
 
 
 class PlacedUnit(Struct, frozen=True, array_like=True, gc=False):
@@ -64,9 +68,17 @@ def conversation_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tu
     return [marked[i] for i in order]
 
 
-def _is_plan_call(header: str) -> bool:
-    """Return whether a call's header names a tool that keeps the agent's plan."""
-    return tool_kind(header.split(" ", 1)[0], {}) in ("plan", "task_create", "task_update")
+def _is_in_story(part: FactPart) -> bool:
+    """Return whether a call's header or command is told by the story: it keeps the agent's plan, or it
+    commits."""
+    first = part.units[0].text
+    if part.role == HEADER and tool_kind(first.split(" ", 1)[0], {}) in (
+        "plan",
+        "task_create",
+        "task_update",
+    ):
+        return True
+    return any(_COMMITS.search(unit.text) is not None for unit in part.units)
 
 
 class Conversation:
@@ -116,8 +128,8 @@ class Conversation:
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
         self._pasted: dict[int, str] = {}
-        self._plan_calls: set[str] = set()
-        """Calls that keep the agent's plan. The story tells the plan."""
+        self._told_calls: set[str] = set()
+        """Calls of which the story tells what they did. They are not quoted."""
         self._told: list[PlacedPart] = []
         for index, known in enumerate(facts):
             self._take(index, known, removed=order[index][1])
@@ -301,8 +313,8 @@ class Conversation:
             self._calls[call.call_id] = call
         for at, part in enumerate(known.parts):
             role = part.role
-            if role == HEADER and part.call_id is not None and _is_plan_call(part.units[0].text):
-                self._plan_calls.add(part.call_id)
+            if role in (HEADER, COMMAND) and part.call_id is not None and _is_in_story(part):
+                self._told_calls.add(part.call_id)
             call_of = self._calls.get(part.call_id) if part.call_id is not None else None
             if call_of is None:
                 self._told.append(PlacedPart(index, part, role))
@@ -313,7 +325,7 @@ class Conversation:
                 self._told.append(PlacedPart(index, part, role, call_of.files, changes))
             self.kept.append(not removed)
             is_quotable = removed and self.order[index][0].entry_id not in self._unquoted
-            if is_quotable and role != TODO and part.call_id not in self._plan_calls:
+            if is_quotable and role != TODO and part.call_id not in self._told_calls:
                 group = self._group(index, role, part.call_id)
                 if call_of is not None and call_of.changes:
                     self.changing.add(group)

@@ -148,6 +148,7 @@ class StoryTeller:
         told = Room(room, count, frozenset(words_in(known)), kinds)
         asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
         told.fill("now", self._now())
+        told.fill("goal", self._last_message())
         told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
         later = [turn for turn in asked[1:] if turn.entry_id not in self._repeated]
         newest = (later or asked[1:])[-1:]
@@ -239,6 +240,19 @@ class StoryTeller:
         step = self._state.work.now
         if step is not None and step.entry_id not in self._kept and step.entry_id not in self._repeated:
             yield Item(IN_PROGRESS, 1, 0, _bullet(self._show(step.text), step.entry_id))
+
+    def _last_message(self) -> Iterator[Item]:
+        """Yield where the user's last message belongs, if it stays in the view without what was done for
+        it."""
+        asked = [turn.entry_id for turn in self._state.turns if turn.entry_id in self._kept]
+        since = [one.entry_id for turn in self._state.turns for one in turn.statements]
+        since += [turn.entry_id for turn in self._state.turns if turn.entry_id]
+        at = self._place(asked[-1]) if asked else len(self._places)
+        later = [one for one in since if self._place(one) > at and one not in self._kept]
+        if later:
+            text = f"- The message of the user after this record is [{asked[-1]}]. What is told from"
+            first = min(later, key=self._place)
+            yield Item(GOAL, 9, len(self._places), [f"{text} [{first}] on came after it."])
 
     def _plan(self, told: Room) -> Iterator[Item]:
         plan = self._state.work.plan

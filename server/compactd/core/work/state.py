@@ -60,6 +60,12 @@ _ANSWERED: Final = re.compile(r'"(?P<question>[^"]{1,300})"\s*[=:]\s*"(?P<answer
 """A question and the user's answer in the result of a tool that asks (Claude Code's AskUserQuestion)."""
 _COMMAND_NAME: Final = re.compile(r"<command-name>\s{0,8}(/[\w:.-]{1,80})\s{0,8}</command-name>")
 """The name of a slash command in the message with which Claude Code reports it."""
+_LOCAL: Final = """
+/clear /compact /config /context /cost /doctor /exit /export /help /hooks /login /logout /mcp /memory /model
+/permissions /resume /rewind /status /theme /usage /vim
+"""
+_LOCAL_COMMANDS: Final = frozenset(_LOCAL.split())
+"""Commands that change or show something of the agent, and ask nothing of the model."""
 _NAMED_THING: Final = re.compile(
     r"[\w./-]*\w\.(?:md|txt|rst|adoc)\b|(?<![\w/.-])[A-Za-z]{2,40}-[\w.]{2,40}(?![\w/-])|(?<!\w)#?\d{1,7}(?![\w.])"
 )
@@ -235,6 +241,8 @@ class WorkReader:
             # After the results: the user may reply to the rejection of a call in the same message.
             self._pending.clear()
             self._read_request(item)
+        elif (command := _command_in(message)) is not None and command not in _LOCAL_COMMANDS:
+            self._history.ask((f"(command {command})",), item.entry_id)
 
     def work(self, constraints: Constraints = NO_CONSTRAINTS) -> Work:
         """Return the state of the work after the messages that were read. `constraints` are the user's.

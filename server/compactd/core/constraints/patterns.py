@@ -26,7 +26,11 @@ _CHANGE: Final = r"""
 
 STRONG: Final = r"""
 \b(?=\w)(?:
-    must(?:n(?:['’`]t|\s+not))?\b | never\b(?!\s+mind\b) | always\b | under\s+no\s+circumstances\b
+    must(?:n(?:['’`]t|\s+not))?\b
+  | (?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bhas\s)(?<!\bhave\s)(?<!\bgets\s)(?<!\bit\s)
+    (?<!\bthat\s)never\b(?!\s+mind\b)
+  | (?:is|are)\s+never\s+(?:to|allowed|acceptable|ok(?:ay)?|an\s+option)\b
+  | always\b | under\s+no\s+circumstances\b
   | at\s+all\s+costs\b | no\s+matter\s+what\b | from\s+now\s+on\b | by\s+no\s+means\b
   | (?=do)(?<!\bthey\s)(?<!\bthese\s)(?<!\bthose\s)(?<!\bthings\s)do(?:n['’`]t|nt|\s+not)
     (?:\s*[^\w\s.,;?'’)]+\s+\w|\s+(?!know\b|think\b|see\b|understand\b|remember\b|mind\b|get\b|believe\b

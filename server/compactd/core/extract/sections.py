@@ -23,6 +23,7 @@ from compactd.core.text.summary_format import (
     Layout,
 )
 from compactd.core.work.tool_kinds import tool_kind
+from compactd.protocol.messages import Message, Text
 
 SHELL_CALLS: Final = "Other commands"
 """What precedes the commands of which no line is quoted. Other calls without a line, such as a read file, say
@@ -30,9 +31,13 @@ nothing."""
 
 MIN_TOLD_CHARS: Final = 20
 """A shorter line may occur in the story by chance."""
+PLACE_CHARS: Final = 24
+"""A line is found in its message by its first characters, this many."""
 EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may be left out."
 """What precedes the quoted lines."""
 
+_ITEM_HEAD = re.compile(rf"- \[e\d+\] (?:{USER_LEAD})?")
+"""Matches the mark before the first line of an item about a message of the user."""
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
 
@@ -121,7 +126,7 @@ def _add_user_words(
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may
         # set no limit.
-        is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
+        is_limit = place.marked and conversation.sets_limit(text)
         (limits if is_limit else wishes).append(neutralise(text))
     if limits:
         found[CONSTRAINTS].extend((f"- {limits[0]}", *(f"  {line}" for line in limits[1:])))
@@ -131,11 +136,32 @@ def _add_user_words(
         item = steps.get(index) or goals.get(index)
         if item is None:
             item = goals[index] = [f"- [{entry}] {wishes.pop(0)}"]
-        item.extend(f"  {line}" for line in wishes)
+        if wishes:
+            item.extend(f"  {line}" for line in wishes)
+            item[:] = _in_order(item, conversation.order[index][0].message)
     if pasted:
         lines = [conversation.quote(conversation.place(i), "unknown") for i in pasted]
         found[CONTEXT].append(_with_reference(lines[0], entry))
         found[CONTEXT].extend(lines[1:])
+
+
+def _in_order(item: Sequence[str], message: Message) -> list[str]:
+    """Return the lines of an item about a message in the order in which they stand there, as far as they can
+    be found. The mark before the first line stays first. O(message + lines)."""
+    head = _ITEM_HEAD.match(item[0])
+    mark = "" if head is None else head[0]
+    said = [item[0][len(mark) :], *(line.removeprefix("  ") for line in item[1:])]
+    texts = [block.text for block in message.content if isinstance(block, Text)]
+    whole = " ".join(" ".join(texts).replace("*", "").split())
+    at = -1
+    places: list[tuple[int, int]] = []
+    for n, line in enumerate(said):
+        begin = " ".join(line.replace("*", "").split()).lstrip("-·# ")[:PLACE_CHARS].rstrip(" …:")
+        found = whole.find(begin) if begin else -1
+        at = found if found >= 0 else at
+        places.append((at, n))
+    ordered = [said[n] for _, n in sorted(places)]
+    return [f"{mark}{ordered[0]}", *(f"  {line}" for line in ordered[1:])]
 
 
 def _add_call(

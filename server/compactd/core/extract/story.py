@@ -201,9 +201,10 @@ class StoryTeller:
                 yield Item(under, 0, self._place(turn.entry_id), _indented(lines))
 
     def _briefs(self, most: int) -> Iterator[Item]:
-        """Yield what tools said about the things that the first request names: the first brief in at most
-        `most` characters, the others in half of that."""
-        for brief in self._state.briefs:
+        """Yield the text of the command that is the newest request, and what tools said about the things that
+        the first request names: the first brief in at most `most` characters, the others in half of that."""
+        skill = self._state.skill
+        for brief in (*([] if skill is None else [skill]), *self._state.briefs):
             if brief.entry_id in self._kept or "\n" not in brief.text.strip():
                 continue  # A line alone only says that something was not found.
             text = "\n".join(without_line_number(line) for line in brief.text.split("\n"))

@@ -18,11 +18,11 @@ from compactd.core.planning.candidates import CutCandidate, CutProblem
 
 TAIL_DIVISOR = 4
 SMALL_TAIL_DIVISOR = 8
-TAIL_LESS_TOKENS = 256
+SMALL_TOKENS = 700
 """With `target_tokens`, the system prompt, the tools, the newest request and the pinned messages come first.
-The tail may take a quarter of the tokens that they leave, less `TAIL_LESS_TOKENS`, but at least an eighth: in
-a small context, what the user wants and what was done matter more than the last words."""
-
+The tail may take a quarter of the tokens that they leave. If they leave little more than `SMALL_TOKENS`, it
+may take only what is more than that, but at least an eighth: what the user wants and what was done matter
+more than the last words then."""
 NEEDS = 2
 """With `target_tokens`, the summary gets this many times the tokens of the smallest one with the user's
 constraints, if necessary at the expense of the tail."""
@@ -117,7 +117,7 @@ def _divide(case: CutProblem, limit: int) -> CutCandidate | None:
         rest = limit - case.fixed - stays
         if rest < case.least:
             continue
-        share = max(rest // SMALL_TAIL_DIVISOR, rest // TAIL_DIVISOR - TAIL_LESS_TOKENS)
+        share = max(rest // SMALL_TAIL_DIVISOR, min(rest // TAIL_DIVISOR, rest - SMALL_TOKENS))
         tail = min(share, rest - case.least)
         # A summary that has room only for the constraints takes the room of the tail.
         cut = _longest_tail(case, stays, max(0, min(tail, rest - NEEDS * case.least)), with_pins)

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.authors.authors import author_of, stretches_of
+from compactd.core.authors.authors import SKILL, author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints, is_constraint
 from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
@@ -66,6 +66,8 @@ _LOCAL: Final = """
 """
 _LOCAL_COMMANDS: Final = frozenset(_LOCAL.split())
 """Commands that change or show something of the agent, and ask nothing of the model."""
+_COMMAND_ARGUMENTS: Final = re.compile(r"<command-args>\s{0,80}([^<>]{1,200}?)\s{0,80}</command-args>")
+"""The arguments of a slash command, if they are short."""
 _NAMED_THING: Final = re.compile(
     r"[\w./-]*\w\.(?:md|txt|rst|adoc)\b|(?<![\w/.-])[A-Za-z]{2,40}-[\w.]{2,40}(?![\w/-])|(?<!\w)#?\d{1,7}(?![\w.])"
 )
@@ -152,6 +154,8 @@ class WorkState(Struct, frozen=True):
     """Commits, pushes and pull requests, oldest first."""
     briefs: tuple[Brief, ...]
     """What tools said about the things that the first request names, oldest first."""
+    skill: Brief | None
+    """The text that the newest request stands for, if that is a command of the agent's program."""
     totals: Mapping[EntryId, str]
     """What the last runs of checks counted, in the words of their output, by the message of the run."""
     gists: Mapping[str, tuple[str, ...]]
@@ -201,6 +205,10 @@ class WorkReader:
         self._named: frozenset[str] = frozenset()
         """The things that the first request names."""
         self._briefs: list[Brief] = []
+        self._command = ""
+        """The command that is the newest request; empty if the user typed that."""
+        self._skill: Brief | None = None
+        """The text that it stands for."""
         self._looks: dict[str, str] = {}
         """The calls without a result that look at one of these things, by their id."""
         self._pending: dict[str, Call] = {}
@@ -241,8 +249,11 @@ class WorkReader:
             # After the results: the user may reply to the rejection of a call in the same message.
             self._pending.clear()
             self._read_request(item)
-        elif (command := _command_in(message)) is not None and command not in _LOCAL_COMMANDS:
+        elif (command := _command_in(message)) is not None and command.split()[0] not in _LOCAL_COMMANDS:
             self._history.ask((f"(command {command})",), item.entry_id)
+            self._command, self._skill = command, None
+        elif message.role == "user":
+            self._read_skill(item.entry_id, message)
 
     def work(self, constraints: Constraints = NO_CONSTRAINTS) -> Work:
         """Return the state of the work after the messages that were read. `constraints` are the user's.
@@ -276,6 +287,7 @@ class WorkReader:
             failures=self._checks.open_failures(self._at),
             events=tuple(self._events),
             briefs=tuple(self._briefs),
+            skill=self._skill,
             totals=self._checks.totals,
             gists=self._changes_now().gists,
             pending=tuple(
@@ -323,6 +335,7 @@ class WorkReader:
         text = " ".join(said)
         if not text:
             return
+        self._command, self._skill = command or "", None
         self._request = shorten(text, MAX_REQUEST_CHARS)
         self._correct(text)
         self._history.ask(said, item.entry_id)
@@ -336,6 +349,14 @@ class WorkReader:
         for sentence in said:
             if len(sentence) <= prose.MAX_SENTENCE_CHARS and prose.reports_failure(sentence, tried=False):
                 self._fail(f"The user said: “{sentence}”", item.entry_id)
+
+    def _read_skill(self, entry_id: EntryId, message: Message) -> None:
+        """Read the text of the skill that the newest command runs."""
+        for block in message.content:
+            for stretch in stretches_of(message, block) if isinstance(block, Text) else ():
+                if stretch.author in (SKILL, "unknown") and self._command and self._skill is None:
+                    call = f"The text that the command {self._command} stands for"
+                    self._skill = Brief(call, stretch.text[:MAX_BRIEF_CHARS], entry_id)
 
     def _correct(self, text: str) -> None:
         """Note at the last decision since the request before that the user then wanted something else."""
@@ -556,10 +577,14 @@ def _looks_at(call: Call, named: frozenset[str]) -> bool:
 
 
 def _command_in(message: Message) -> str | None:
-    """Return the name of the slash command that the user ran with this message; None for none."""
+    """Return the slash command that the user ran with this message, with its arguments; None for none."""
     first = next((block.text for block in message.content if isinstance(block, Text)), "")
-    found = _COMMAND_NAME.search(first) if first.startswith(("<command-message>", "<command-name>")) else None
-    return None if found is None else found[1]
+    if not first.startswith(("<command-message>", "<command-name>")):
+        return None
+    name, arguments = _COMMAND_NAME.search(first), _COMMAND_ARGUMENTS.search(first)
+    if name is None:
+        return None
+    return name[1] if arguments is None else f"{name[1]} {' '.join(arguments[1].split())}"
 
 
 def _is_the_agents(message: Message) -> bool:

@@ -329,7 +329,7 @@ def test_a_target_is_divided_fixed_and_request_first_an_eighth_of_the_rest_tail_
 def test_in_a_larger_target_the_tail_may_take_up_to_a_quarter() -> None:
     made = planned("U100 A9000 T300 U100 A4000 A300 T44 A400 A400", target(6_100))
 
-    # 6100 - 100 = 6000; a quarter less 256 is 1244: e6 to e9 take 1144.
+    # 6100 - 100 = 6000; a quarter is 1500: e6 to e9 take 1144.
     assert made.kept == ("e6", "e7", "e8", "e9")
     assert made.summary_budget == 6_000 - 1_144
 

@@ -15,7 +15,7 @@ from compactd.protocol.work import PlanTask, TaskStatus
 MAX_TASK_CHARS: Final = 300
 MIN_TASKS: Final = 2
 """A single box is no plan."""
-MAX_TASKS: Final = 60
+MAX_TASKS: Final = 12
 """How many tasks of a file are shown; those that are not done go first."""
 MAX_FILE_TASKS: Final = 600
 """How many tasks of a file are remembered."""

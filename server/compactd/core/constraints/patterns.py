@@ -110,7 +110,7 @@ WEAK: Final = r"""
   | w/o\s+\w | without\s+(?:new|more|additional|extra|external|other)\b | (?:is|are)\s+read[- ]only\b
   | (?:try|sure|careful|remember|told\s+you|asked\s+you|want\s+you|supposed)\s+not\s+to\b
   | (?:could|can|would|will)\s+you\s+(?:please\s+)?(?:not|leave|keep|stop)\b
-  | (?:wants?|(?:would|['’`]d)\s+(?:like|rather\s+(?:have|get)))\s+(?:[\w-]+,?\s+){0,3}?
+  | (?:wants?|(?:would|\w{1,20}['’`]d)\s+(?:like|rather\s+(?:have|get)))\s+(?:[\w-]+,?\s+){0,3}?
     (?:answers|replies|responses|explanations|comments|commit\s+messages|examples)\b
 )
 | ^important\b | ^remember\b | ^(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave)\b

@@ -28,7 +28,7 @@ from compactd.core.text.summary_format import (
     IN_PROGRESS,
     NEXT,
 )
-from compactd.core.work.condense import clean_lines
+from compactd.core.work.text_outline import clean_lines
 from compactd.protocol.messages import Message
 
 MAX_CHARS: Final = 200_000

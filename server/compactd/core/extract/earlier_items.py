@@ -22,7 +22,7 @@ from compactd.core.text.summary_format import (
     IN_PROGRESS,
     NEXT,
 )
-from compactd.core.work.condense import names_something
+from compactd.core.work.line_words import names_something
 
 SUMMARY_MARK: Final = "(summary) "
 """The mark of an item that an earlier summary wrote."""

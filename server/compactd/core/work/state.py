@@ -25,14 +25,15 @@ from compactd.core.work import prose
 from compactd.core.work.calls import Call, read_call, shorten
 from compactd.core.work.changes import Changes, Commit, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
-from compactd.core.work.condense import clean_lines, names_something
 from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import paths_in
 from compactd.core.work.gists import EditGist, gist_of
 from compactd.core.work.history import Turn, WorkHistory
+from compactd.core.work.line_words import names_something
 from compactd.core.work.outcome import Result, error_lines, first_line, read_result
 from compactd.core.work.plan import Plan
 from compactd.core.work.retractions import Retraction, Retractions
+from compactd.core.work.text_outline import clean_lines
 from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 from compactd.protocol.work import CurrentStep, FailedAttempt, StatedConstraint, Work, WorkDecision
 

@@ -77,6 +77,14 @@ None of the tests may be skipped.
 No one may import from core directly.
 All functions need to have type hints.
 Ask me before you run migrations.
+Letters under three hundred words, please.
+Book a trip for up to one thousand euros.
+Answer in less than ten seconds.
+She wants short answers.
+The customer would like detailed explanations.
+I would rather have brief, plain commit messages.
+I'd rather have brief, plain commit messages.
+He’d like shorter replies.
 Stop using print statements.
 Change everything except auth.py.
 The public API is frozen.
@@ -130,6 +138,12 @@ You can't see it from here.
 I cannot find the file.
 Nothing works.
 None of the tests pass.
+The mill is within two fields of here.
+There were fewer than twenty letters in the box.
+She wants a horse.
+She would like the letters in blue.
+The answers want checking.
+I'd say the examples are fine.
 The app is frozen.
 It does not work: the test fails.
 Das geht so.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compactd.core.constraints.constraints import Constraints, constraints_of, is_constraint
-from compactd.core.constraints.replaced import find_replaced
+from compactd.core.constraints.replaced import find_replaced, gives_value
 from tests.support.agent_work import AgentWork
 
 
@@ -40,6 +40,12 @@ def test_a_message_replaces_nothing_that_it_says_itself() -> None:
         ("The release is on 4 December.", "The release moves from 4 December to 11 December."),
         ("The budget is 4,200 € for everything.", "He pays his part, so the budget becomes 5,300 €."),
         ("The maximum deposit stays 50 €.", "The board has met: the maximum deposit is 80 €, not 50 €."),
+        ("Send the letters at 9 to the mill.", "Send the letters at 11 to the mill instead."),
+        ("Pack 12 boxes into the cart.", "Pack 15 boxes into the cart after all."),
+        ("The launch is on 4 December.", "The launch has slipped to 11 December."),
+        ("The launch is on 4 December.", "The launch was postponed to 11 December."),
+        ("She wants short letters.", "She would rather have long letters."),
+        ("I would like a room to the garden.", "I would rather have a room to the street."),
     ],
 )
 def test_a_statement_with_another_value_replaces_the_older(older: str, newer: str) -> None:
@@ -59,6 +65,13 @@ def test_a_statement_with_another_value_replaces_the_older(older: str, newer: st
         ("The cache holds 100 entries.", "The database moved to eu-north-3."),
         ("Never share the key ab-12.", "The key was handed over to ab-77 now."),
         ("The travel budget is $300.", "The project budget is $500."),
+        ("Pack 12 boxes into the cart.", "Pack 15 boxes into the cart."),
+        ("Pack 12 boxes into the cart.", "Pack 12 boxes into the cart instead."),
+        ("Pack 12 boxes into the cart.", "Pack 15 boxes into the boat instead."),
+        ("Open 3 windows.", "Open 5 windows instead."),
+        ("She wants short letters.", "She also wants long letters now."),
+        ("She wants short letters.", "She would rather have fewer stamps."),
+        ("Short letters are in the attic.", "She would rather have long letters."),
         (
             "If a place costs more than 170 € a night, ask me first.",
             "And from now on: if anything costs more than 50 € extra, ask me first, whatever it is.",
@@ -73,11 +86,30 @@ def test_a_statement_with_another_value_replaces_the_older(older: str, newer: st
         "no word in common",
         "a limit, and a statement that sets none",
         "two budgets",
+        "a request with another value that says nothing of a change",
+        "a request with the same value",
+        "requests about two things",
+        "requests with too few words",
+        "two wishes of which none says that it changes",
+        "wishes about two things",
+        "a wish, and a statement that is none",
         "two conditions",
     ],
 )
 def test_both_stand(first: str, second: str) -> None:
     assert replaced(first, second) == {}
+
+
+def test_a_request_gives_no_value_and_a_statement_does() -> None:
+    assert not gives_value("Pack 12 boxes into the cart.")
+    assert gives_value("The cart has 12 boxes.")
+
+
+def test_of_several_requests_of_one_shape_the_last_one_is_replaced() -> None:
+    between = "Look at the tests of the lexer."
+    packed = ("Pack 12 boxes into the cart.", "Pack 15 boxes into the cart instead.")
+
+    assert replaced(*packed, between, "Pack 18 boxes into the cart after all.") == {0: 1, 1: 3}
 
 
 def test_a_long_sentence_takes_no_part() -> None:

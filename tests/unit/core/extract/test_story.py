@@ -275,6 +275,46 @@ def test_words_of_a_tool_are_marked_and_make_no_structure() -> None:
     assert all(line.startswith(("- ", "(tool) ")) for line in lines(told, BLOCKED))
 
 
+def test_what_is_said_of_a_file_whose_edit_was_reverted_later_says_so() -> None:
+    agent = AgentWork()
+    agent.asks("Make the queue of the mill fast.")
+    added = "letters = deque(maxlen=40)\nletters.appendleft(first_letter)"
+    report = f"The deque in queue.py takes forty letters.{' The shelf of the mill has room for them.' * 3}"
+    agent.says("We will use no heap in queue.py, because the boxes are small.")
+    agent.does("Edit", file_path="src/queue.py", old_string="letters = []", new_string=added)
+    agent.says("We will use a deque in queue.py, because pops from the left are slow.")
+    agent.says("We will use a list in shelf.py, because nobody takes from its left.")
+    agent.says(report)
+    agent.does("Edit", file_path="src/queue.py", old_string=added, new_string="letters = []")
+    agent.says("We will use a list in queue.py, because the box is sorted elsewhere.")
+    agent.says("Let me count the letters again.")
+
+    told = story(agent)
+
+    remark = " (an edit of that file was reverted later [e9])"
+    assert [line for line in told.lines if "reverted later" in line] == [
+        f"- We will use a deque in queue.py, because pops from the left are slow. [e5]{remark}",
+        f"- [e7] {report}{remark}",
+    ]
+    assert len(lines(told, DECISIONS)) == 4
+
+
+def test_an_edit_that_was_taken_back_only_in_part_changes_no_decision() -> None:
+    agent = AgentWork()
+    agent.asks("Make the queue of the mill fast.")
+    before = "letters = []\nfor letter in box:\n    letters.append(letter)"
+    added = "letters = deque(maxlen=40)\nfor letter in box.sorted():\n    letters.appendleft(letter)"
+    agent.does("Edit", file_path="src/queue.py", old_string=before, new_string=added)
+    agent.says("We will use a deque in queue.py, because pops from the left are slow.")
+    agent.does("Edit", file_path="src/queue.py", old_string=added, new_string=before)
+    agent.says("Let me count the letters again.")
+
+    told = story(agent)
+
+    assert any("took back" in line for line in lines(told, FAILURES))
+    assert not any("reverted later" in line for line in told.lines)
+
+
 def test_a_decision_that_was_told_is_not_repeated() -> None:
     agent = AgentWork()
     agent.asks("Which way should we go?")

@@ -341,6 +341,28 @@ def test_a_request_in_the_tail_does_not_count_against_its_share() -> None:
     assert made.summary_budget == 500 - 140
 
 
+def test_the_summary_gets_twice_the_smallest_one_before_the_tail_gets_anything() -> None:
+    notation = "U100 A300 T300 U40 A100 A15"
+
+    # The smallest summary has 75 tokens. 164 - 150 = 14, and an eighth of 165 would be 20.
+    assert planned(notation, target(40 + 164)).kept == ()
+    assert planned(notation, target(40 + 165)).kept == ("e6",)
+
+
+def test_a_summary_that_constraints_fill_takes_the_room_of_the_tail() -> None:
+    rules = " ".join(f"Never use the file number {n}.py of the mill." for n in range(20))
+    request = Item(entry_id="e0", body=Message(role="user", content=(Text(text=rules),)), tokens=900)
+    rest = dialogue("A900 T900 A900 U40 A100 A60")
+
+    free = planned("U900 A900 T900 A900 U40 A100 A60", target(600))
+    full = plan(inputs_of(view_of((request, *rest)), request=target(600)))
+
+    assert free.kept == ("e7",)
+    assert isinstance(full, Plan)
+    assert full.kept == ()
+    assert full.summary_budget == 600 - 40
+
+
 @pytest.mark.parametrize("size", [179, 180, 181])
 def test_a_target_at_or_above_the_present_size_does_nothing(size: int) -> None:
     made = outcome("U90 A90", target(size))

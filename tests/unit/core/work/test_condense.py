@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from compactd.core.work.condense import clean_lines, condense
+from compactd.core.work.condense import condense
+from compactd.core.work.text_outline import clean_lines
 
 REPORT = """\
 ## Summary

@@ -58,6 +58,15 @@ def test_a_block_of_code_that_never_ends_has_no_sentences() -> None:
         ("Should we use SQLite instead of files?", 0),
         ("I'll use these rules:", 0),
         ("The file has twelve lines.", 0),
+        ("The parser doesn’t support nested quotes.", 1),
+        ("The clock of the mill cannot export its hours, because it has no port.", 2),
+        ("The module does not `ever` import the clock.", 1),
+        ("The service isn't reachable from here.", 1),
+        ("There is no `sort_letters` in the module.", 1),
+        ("Doesn't the parser support nested quotes?", 0),
+        ("The service does not answer.", 0),
+        ("There are no letters in the box.", 0),
+        ("The parser supports nested quotes.", 0),
     ],
 )
 def test_a_decision_with_its_reason_counts_more(sentence: str, strength: int) -> None:

@@ -396,7 +396,7 @@ def test_a_file_without_its_list_leaves_the_list_of_another() -> None:
 
 
 def test_a_long_list_keeps_the_tasks_that_are_not_done_and_counts_all() -> None:
-    boxes = [f"- [{'x' if n < 90 else ' '}] task {n}" for n in range(140)]
+    boxes = [f"- [{'x' if n < 130 else ' '}] task {n}" for n in range(140)]
     agent = AgentWork()
     agent.does("Write", file_path="TODO.md", content="Why it is done. " * 5_000 + "\n" + "\n".join(boxes))
     reader = WorkReader()
@@ -404,9 +404,9 @@ def test_a_long_list_keeps_the_tasks_that_are_not_done_and_counts_all() -> None:
         reader.add(item)
 
     assert len(agent.work.plan) == MAX_TASKS
-    assert rows(agent)[:11] == [*((f"task {n}", "done") for n in range(80, 90)), ("task 90", "open")]
+    assert rows(agent)[:3] == [("task 128", "done"), ("task 129", "done"), ("task 130", "open")]
     assert rows(agent)[-1] == ("task 139", "open")
-    assert reader.state().planned == (90, 140)
+    assert reader.state().planned == (130, 140)
 
 
 def _todo(content: str, status: str) -> dict[str, object]:

@@ -68,16 +68,16 @@ def conversation_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tu
     return [marked[i] for i in order]
 
 
-def _is_in_story(part: FactPart) -> bool:
-    """Return whether a call's header or command is told by the story: it keeps the agent's plan, or it
-    commits."""
-    first = part.units[0].text
-    if part.role == HEADER and tool_kind(first.split(" ", 1)[0], {}) in (
-        "plan",
-        "task_create",
-        "task_update",
-    ):
-        return True
+def _keeps_plan(part: FactPart) -> bool:
+    """Return whether a call's header names a tool that keeps the agent's plan."""
+    if part.role != HEADER or not part.units:
+        return False
+    name = part.units[0].text.split(" ", 1)[0]
+    return tool_kind(name, {}) in ("plan", "task_create", "task_update")
+
+
+def _commits(part: FactPart) -> bool:
+    """Return whether a call's header or command has a `git commit`, or a `git add`."""
     return any(_COMMITS.search(unit.text) is not None for unit in part.units)
 
 
@@ -92,10 +92,13 @@ class Conversation:
         request: Item | None,
         lexicon: Lexicon,
         unquoted: Collection[EntryId] = (),
+        *,
+        has_story: bool = False,
     ) -> None:
-        """`unquoted` are removed messages of which no line may be quoted."""
+        """`unquoted` are removed messages of which no line may be quoted. `has_story` says whether the
+        summary tells the commits."""
         self.order = order
-        self._unquoted = unquoted
+        self._unquoted, self._has_story = unquoted, has_story
         self._facts = facts
         self._lexicon = lexicon
         self.demands = NO_CONSTRAINTS
@@ -313,7 +316,7 @@ class Conversation:
             self._calls[call.call_id] = call
         for at, part in enumerate(known.parts):
             role = part.role
-            if role in (HEADER, COMMAND) and part.call_id is not None and _is_in_story(part):
+            if role in (HEADER, COMMAND) and part.call_id is not None and self._is_in_story(part):
                 self._told_calls.add(part.call_id)
             call_of = self._calls.get(part.call_id) if part.call_id is not None else None
             if call_of is None:
@@ -334,6 +337,10 @@ class Conversation:
                 self.told_as.append(len(self._told) - 1)
                 self.quotable.append(Quotable(index, at, role, group, part))
                 self._begins.append(self._begins[-1] + part.count)
+
+    def _is_in_story(self, part: FactPart) -> bool:
+        """Return whether the summary tells what a call did, so that the call is not quoted."""
+        return _keeps_plan(part) or (self._has_story and _commits(part))
 
     def _group(self, index: int, role: int, call_id: str | None) -> int:
         """Return the index of the group (a call with its result, or the text of one message) that a text

@@ -73,6 +73,8 @@ share, and an exact count decides how many of the picked units are used."""
 REACH: Final = 1.5
 """If all picked units fit into the summary, their prices were estimated too high. The budget of the greedy
 cover is then multiplied by this factor, and more units are picked."""
+SMALL_TOKENS: Final = 6_000
+"""In a summary of at most this many tokens, no line of a commit is quoted: the story tells what it did."""
 NATURE_DIVISOR: Final = 12
 """The line that says what the record is takes at most the budget divided by this; otherwise it is left
 out."""
@@ -139,7 +141,14 @@ class ExtractSource:
         unquoted = frozenset[str]()
         if work is not None:
             unquoted = find_repeated(work.turns) | {item.entry_id for item in earlier}
-        self._conversation = Conversation(order, facts, request, cache.lexicon, unquoted)
+        self._conversation = Conversation(
+            order,
+            facts,
+            request,
+            cache.lexicon,
+            unquoted,
+            has_story=work is not None and budget_tokens <= SMALL_TOKENS,
+        )
         self._conversation.demands = demands
         self._conversation.leave_out(directory, told=bool(working_dir))
         statistics = Statistics(self._conversation.scene)

@@ -34,8 +34,9 @@ from compactd.core.history.entries import EntryId
 from compactd.core.text.quoting import neutralise, quote_line
 from compactd.core.text.summary_format import BLOCKED, DECISIONS, DONE, FAILURES, GOAL, IN_PROGRESS, NEXT
 from compactd.core.work import prose
-from compactd.core.work.condense import condense, names_something
+from compactd.core.work.condense import condense
 from compactd.core.work.history import Statement, Turn, find_repeated
+from compactd.core.work.line_words import names_something
 from compactd.core.work.state import Attempt, Repair, WorkState
 from compactd.protocol.work import FileChange, WorkCheck
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from compactd.core.work.line_words import is_only_opening, lowered, names_something, tells_nothing
+from compactd.core.work.line_words import is_only_opening, lowered, tells_nothing
 from compactd.core.work.line_worth import worths_of
 from compactd.core.work.text_outline import (
     HEAD,
@@ -24,8 +24,6 @@ from compactd.core.work.text_outline import (
     texts_of,
     with_plain_marker,
 )
-
-__all__ = ["condense", "names_something"]
 
 SHORT_LINE_CHARS: Final = 240
 """If there is no room for all lines, no sentence has more characters than this."""

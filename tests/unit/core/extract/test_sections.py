@@ -88,6 +88,20 @@ def test_a_trailer_of_a_commits_message_is_not_quoted() -> None:
     assert "Signed-off-by" not in text
 
 
+def test_a_commit_that_the_story_tells_is_not_quoted_and_an_empty_command_is_no_fault() -> None:
+    agent = AgentWork()
+    agent.asks(FIRST)
+    agent.runs(
+        "cd letters && git commit -m 'Sort the letters with letter_clock'", "[main 1a2b3c4] Sort the letters"
+    )
+    agent.runs("", "letter_clock is not set")
+
+    text = record(agent)
+
+    assert "- Committed 1a2b3c4: Sort the letters with letter_clock [e3]" in text
+    assert "git commit" not in text
+
+
 def test_a_command_without_a_quoted_line_is_listed_and_another_call_is_not() -> None:
     agent = AgentWork()
     agent.asks(FIRST)

@@ -44,7 +44,9 @@ USER_LEAD: Final = "The user: "
 """What precedes a request that is told as a step of the work."""
 EARLIER: Final = "earlier"
 FIRST_DIVISOR: Final = 6
-"""The first item of a kind may take all the room divided by this, whatever its share."""
+FIRST_DIVISORS: Final = {"goal": 2, "requests": 2}
+"""The first item of a kind may take all the room divided by this, whatever its share: `FIRST_DIVISOR`, or
+the divisor of its kind."""
 FULL: Final = sum(SHARES.values()) - SHARES[EARLIER]
 _WORD: Final = re.compile(r"[\w./-]+")
 _REFERENCE: Final = re.compile(r"\[e\d+\]")
@@ -126,7 +128,11 @@ class Room:
             if self._known and is_known(item.lines, self._known):
                 continue
             cost = self._count("\n".join(item.lines) + "\n")
-            self.is_added = cost <= (max(most, min(left, self._all // FIRST_DIVISOR)) if is_first else most)
+            self.is_added = cost <= (
+                max(most, min(left, self._all // FIRST_DIVISORS.get(kind, FIRST_DIVISOR)))
+                if is_first
+                else most
+            )
             if self.is_added:
                 self._items.append(item)
                 self._lines += item.lines

@@ -112,8 +112,10 @@ def _divide(case: CutProblem, limit: int) -> CutCandidate | None:
     if whole is not None and case.fixed + whole.kept_tokens <= limit:
         return whole
     end = len(case.items)
+    # Without a model, an earlier summary alone can be made anew in a smaller size, from the originals.
+    is_remade = not case.inputs.request.may_ask_model
     for with_pins in (True, False):
-        stays = case.shape(end, with_pins=with_pins).kept_tokens
+        stays = case.shape(end, with_pins=with_pins, takes_in_summary=is_remade).kept_tokens
         rest = limit - case.fixed - stays
         if rest < case.least:
             continue

@@ -119,7 +119,7 @@ class StoryTeller:
         that are not in the conversation, with their entries."""
         self._earlier = earlier
         self._state, self._show, self._name, self._value = state, show, name, value
-        self._places, self._kept, self._stated = places, kept, "\n".join(stated)
+        self._places, self._kept, self._stated = places, frozenset(kept), "\n".join(stated)
         self._said = [
             (turn, [one for one in turn.statements if one.entry_id not in kept]) for turn in state.turns
         ]
@@ -150,8 +150,11 @@ class StoryTeller:
         asked = [turn for turn in self._state.turns if turn.sentences and turn.entry_id not in self._kept]
         told.fill("now", self._now())
         told.fill("goal", self._last_message())
-        told.fill("goal", self._requests(asked[:1], told.chars("goal"), GOAL))
-        later = [turn for turn in asked[1:] if turn.entry_id not in self._repeated]
+        # What is said again and again is hardly the goal.
+        distinct = [turn for turn in asked if turn.entry_id not in self._repeated]
+        first = (distinct or asked)[:1]
+        told.fill("goal", self._requests(first, told.chars("goal"), GOAL))
+        later = distinct[1:]
         newest = (later or asked[1:])[-1:]
         room = told.chars("requests")
         told.fill("requests", self._requests(newest, room, GOAL, whole=room >= ITEM_CHARS))
@@ -169,7 +172,7 @@ class StoryTeller:
         told.fill("decisions", self._decisions(told.text))
         told.fill(EARLIER, self._summarised(told))
         is_told = {place for section, place in told.places if section in (DONE, GOAL)}
-        rest = [turn for turn in self._by_value(asked[1:]) if self._place(turn.entry_id) not in is_told]
+        rest = [turn for turn in self._by_value(asked) if self._place(turn.entry_id) not in is_told]
         told.fill("requests", self._requests(rest, ITEM_CHARS, DONE), is_last=True)
         told.fill(EARLIER, self._summarised(told), is_last=True)
         return told.story()
@@ -250,8 +253,9 @@ class StoryTeller:
         since = [one.entry_id for turn in self._state.turns for one in turn.statements]
         since += [turn.entry_id for turn in self._state.turns if turn.entry_id]
         at = self._place(asked[-1]) if asked else len(self._places)
-        later = [one for one in since if self._place(one) > at and one not in self._kept]
-        if later:
+        known = self._kept | self._repeated
+        later = [one for one in since if self._place(one) > at and one not in known]
+        if len(later) > 1:
             text = f"- The message of the user after this record is [{asked[-1]}]. What is told from"
             first = min(later, key=self._place)
             yield Item(GOAL, 9, len(self._places), [f"{text} [{first}] on came after it."])

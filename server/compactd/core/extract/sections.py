@@ -38,6 +38,11 @@ EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may
 
 _ITEM_HEAD = re.compile(rf"- \[e\d+\] (?:{USER_LEAD})?")
 """Matches the mark before the first line of an item about a message of the user."""
+_RUNS = re.compile(
+    r"(?!(?:from|import|def|class|for|if|elif|else|while|with|return|print|assert|try|except|do|done|fi|then|EOF)\b)"
+    r"[\w./-]+(?: |\Z)"
+)
+"""Matches a line that runs a program, as far as it shows: it begins with a name, and with no word of a script."""
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
 
@@ -180,7 +185,7 @@ def _add_call(
     text = conversation.text(conversation.place(members[0]))
     name, _, rest = text.partition(" ")
     is_command = tool_kind(name, {}) == "shell"
-    head = quote_line(f"`{rest}`" if is_command and rest else text, "assistant")
+    head = quote_line(f"`{rest}`" if is_command and rest else "Script" if is_command else text, "assistant")
     ending = " failed" if failed else ""
     body: list[str] = []
     for i in members[1:]:
@@ -189,7 +194,7 @@ def _add_call(
         words = conversation.quote(line, "tool" if is_foreign else "assistant")
         if is_command and line.role == ARGUMENT:
             head += f" ({words})"  # the agent's words about the command
-        elif is_command and not rest and line.role == COMMAND:
+        elif is_command and not rest and line.role == COMMAND and _RUNS.match(line.text) is not None:
             head, rest = f"`{words}`", words  # the first line of a long command stands for it
         elif not _is_told(words, told):
             body.append(words)

@@ -188,7 +188,10 @@ class StoryTeller:
             sentences = [one for one in turn.sentences if one not in self._state.replaced]
             more = [one for one in sentences if one not in self._stated]
             sentences = sentences if whole and more else more
-            sentences = [one for n, one in enumerate(sentences) if _says_something(sentences, n)]
+            is_alone = len(turn.sentences) == 1
+            sentences = [
+                one for n, one in enumerate(sentences) if _says_something(sentences, n, is_alone=is_alone)
+            ]
             text = " ".join(sentences)
             is_short = len(text) <= min(ONE_LINE_CHARS, most)
             lines = self._condensed(text if is_short else "\n".join(sentences), most)
@@ -461,12 +464,12 @@ class StoryTeller:
         return [neutralise(self._show(line)) for line in condense(text, most, self._value)]
 
 
-def _says_something(sentences: Sequence[str], n: int) -> bool:
-    """Return whether a sentence of a request says something: it is no greeting, unless it stands alone, and
-    no heading of a list of which nothing follows."""
+def _says_something(sentences: Sequence[str], n: int, *, is_alone: bool) -> bool:
+    """Return whether a sentence of a request says something: it is no greeting, unless it is the whole
+    request, and no heading of a list of which nothing follows."""
     if sentences[n].endswith(":") and n == len(sentences) - 1:
         return False
-    return len(sentences) == 1 or _SMALL_TALK.match(sentences[n]) is None
+    return is_alone or _SMALL_TALK.match(sentences[n]) is None
 
 
 def _only_asks(sentence: str) -> bool:

@@ -87,7 +87,7 @@ summary should contain the few things that must be spelled exactly: paths and li
 has room for other words."""
 SMALL_RUN: Final = 1.5
 """A factor for runs of four signs in a small summary."""
-SMALL_ROLE: Final = {ASSISTANT: 1.3, HEADER: 0.3, OLD: 0.1, NEW: 0.2, READ: 0.2, SEARCH: 0.5}
+SMALL_ROLE: Final = {ASSISTANT: 1.3, HEADER: 0.3, OLD: 0.1, NEW: 0.35, READ: 0.2, SEARCH: 0.5}
 """A factor for lines in a small summary, by role; 1 for other roles. Lines of code and names of calls are
 likely to be used again, but say little to a reader, who wants sentences, commands and errors first."""
 

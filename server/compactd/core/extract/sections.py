@@ -42,7 +42,7 @@ _RUNS = re.compile(
     r"(?!(?:from|import|def|class|for|if|elif|else|while|with|return|print|assert|try|except|do|done|fi|then|EOF)\b)"
     r"[\w./-]+(?: |\Z)"
 )
-"""Matches a line that runs a program, as far as it shows: it begins with a name, and with no word of a script."""
+"""Matches a line that runs a program, as far as it shows: it begins with a name, and no word of a script."""
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
 
@@ -57,7 +57,8 @@ def sections(
     O(picks)."""
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
-    items = {part: [(at, list(lines)) for at, lines in some] for part, some in story.sections.items()}
+    told_in = story.laid_out(layout)
+    items = {part: [(at, list(lines)) for at, lines in some] for part, some in told_in.items()}
     goals = dict(items.pop(GOAL, ()))
     done = items.pop(DONE, [])
     steps = {at: lines for at, lines in done if f"] {USER_LEAD}" in lines[0]}

@@ -32,7 +32,16 @@ from compactd.core.extract.story_room import (
 )
 from compactd.core.history.entries import EntryId
 from compactd.core.text.quoting import neutralise, quote_line
-from compactd.core.text.summary_format import BLOCKED, DECISIONS, DONE, FAILURES, GOAL, IN_PROGRESS, NEXT
+from compactd.core.text.summary_format import (
+    BLOCKED,
+    CHANGES,
+    DECISIONS,
+    DONE,
+    FAILURES,
+    GOAL,
+    IN_PROGRESS,
+    NEXT,
+)
 from compactd.core.work import prose
 from compactd.core.work.condense import condense
 from compactd.core.work.history import Statement, Turn, find_repeated
@@ -356,13 +365,13 @@ class StoryTeller:
                 pending = ", the last edit without a result" if change.path in self._state.pending else ""
                 text = f"{self._show(change.path)} {_edited(change)}, not committed{checked}{pending}{last}"
                 entry_id = change.last_entry_id
-                yield Item(DONE, 3, self._place(entry_id), _bullet(text, entry_id))
+                yield Item(CHANGES, 1, self._place(entry_id), _bullet(text, entry_id))
         committed = [change for change in changes if change.committed]
         for most in LISTED if committed else ():
             some = committed[: -most - 1 : -1]
             more = f" and {len(committed) - most} more" if len(committed) > most else ""
             names = ", ".join(f"{self._name(one.path)} ({_edited(one)})" for one in some)
-            yield Item(DONE, 2, len(self._places), _bullet(f"Committed: {names}{more}"))
+            yield Item(CHANGES, 0, len(self._places), _bullet(f"Committed: {names}{more}"))
             if told.is_added:
                 break
 

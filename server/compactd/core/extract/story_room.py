@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.text.summary_format import DONE, GOAL
+from compactd.core.text.summary_format import CHANGES, DONE, GOAL, Layout
 
 SAMPLE: Final = "All tests of the parser pass; src/parser.py is edited, but not committed since [e12]."
 """A text by which it is estimated how many characters one of the units has in which a size is given."""
@@ -60,6 +60,14 @@ class StoryText(Struct, frozen=True):
     place, where it is about none), and the item's lines."""
     tokens: int
     """The tokens of all lines."""
+
+    def laid_out(self, layout: Layout) -> dict[str, list[tuple[int, Sequence[str]]]]:
+        """Return the items by section. If the layout has no section for changes, they are at the end of what
+        was done."""
+        found = {section: list(items) for section, items in self.sections.items()}
+        if CHANGES in found and not any(CHANGES in parts for _, parts in layout.sections):
+            found[DONE] = [*found.get(DONE, ()), *found.pop(CHANGES)]
+        return found
 
     @property
     def lines(self) -> list[str]:
@@ -154,7 +162,7 @@ class Room:
         for item in sorted(self._items, key=lambda one: (one.rank, one.place)):
             sections.setdefault(item.section, []).append((item.place, item.lines))
         done = sections.get(DONE, [])
-        if done and all(f"] {USER_LEAD}" in lines[0] for _, lines in done):
+        if done and CHANGES not in sections and all(f"] {USER_LEAD}" in lines[0] for _, lines in done):
             # Nobody did anything: what the user said is all there is.
             said = [
                 (at, [lines[0].replace(USER_LEAD, "", 1), *lines[1:]]) for at, lines in sections.pop(DONE)

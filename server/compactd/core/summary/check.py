@@ -218,8 +218,9 @@ class SummaryCheck:
 
     def _add_story(self, body: str, story: StoryText) -> str:
         """Return `body` with the items of `story` under their headings."""
+        told = story.laid_out(self._layout)
         for heading, parts in self._layout.sections:
-            items = [item for part in parts for item in story.sections.get(part, ())]
+            items = [item for part in parts for item in told.get(part, ())]
             if items:
                 lines = "\n".join(line for _, some in items for line in some)
                 body = add_under_heading(body, lines, heading)

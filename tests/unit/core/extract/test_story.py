@@ -14,6 +14,7 @@ from compactd.core.text.summary_format import (
     GOAL,
     IN_PROGRESS,
     NEXT,
+    SECTIONS,
 )
 from compactd.core.work.state import WorkReader
 from tests.support.agent_work import AgentWork
@@ -39,7 +40,7 @@ def story(agent: AgentWork, room: int = 4_000, kept: Collection[str] = (), known
 
 def lines(told: StoryText, section: str) -> list[str]:
     """Return the lines of one section."""
-    return [line for _, some in told.sections.get(section, ()) for line in some]
+    return [line for _, some in told.laid_out(SECTIONS).get(section, ()) for line in some]
 
 
 def day() -> AgentWork:

@@ -152,7 +152,7 @@ def _add_user_words(
 
 
 def _in_order(item: Sequence[str], message: Message) -> list[str]:
-    """Return the lines of an item about a message in the order in which they stand there, as far as they can
+    """Return the lines of an item about a message in the order of that message, as far as they can
     be found. The mark before the first line stays first. O(message + lines)."""
     head = _ITEM_HEAD.match(item[0])
     mark = "" if head is None else head[0]

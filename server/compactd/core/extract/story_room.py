@@ -41,7 +41,7 @@ SHARES: Final = {
 """The largest share of the room that each kind of item gets, in the order in which the kinds are served. If
 there is an earlier summary, its share is kept free for it."""
 USER_LEAD: Final = "The user: "
-"""What precedes a request that is told as a step of the work."""
+"""The words before a request that is a step of the work."""
 EARLIER: Final = "earlier"
 FIRST_DIVISOR: Final = 6
 FIRST_DIVISORS: Final = {"goal": 2, "requests": 2}

@@ -112,7 +112,7 @@ def _divide(case: CutProblem, limit: int) -> CutCandidate | None:
     if whole is not None and case.fixed + whole.kept_tokens <= limit:
         return whole
     end = len(case.items)
-    # Without a model, an earlier summary alone can be made anew in a smaller size, from the originals.
+    # Without a model, an earlier summary alone can be made again in a smaller size, from the originals.
     is_remade = not case.inputs.request.may_ask_model
     for with_pins in (True, False):
         stays = case.shape(end, with_pins=with_pins, takes_in_summary=is_remade).kept_tokens

@@ -6,7 +6,7 @@ A model uses its own words, so a search for the words of a message cannot find w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -19,6 +19,7 @@ from compactd.core.history.message_kinds import newest_request
 from compactd.core.history.state import SessionState
 from compactd.core.redaction.scrub import MARK
 from compactd.core.text.summary_format import LEAD
+from compactd.core.work.state import WorkReader
 from compactd.protocol.messages import Message, Text
 
 WRITTEN = "summarize"
@@ -74,7 +75,7 @@ class SummaryRewriter:
         stays = [*(item for item in before if item.entry_id in pinned), *items[end:]]
         made = msgspec.structs.replace(
             entry,
-            summary=self._extract(gone, stays, budget),
+            summary=self._extract(items, gone, stays, budget),
             result=msgspec.structs.replace(
                 entry.result, strategy="extract", retention=None, unfounded=UNSET, remarks=UNSET
             ),
@@ -84,12 +85,16 @@ class SummaryRewriter:
         made = msgspec.structs.replace(made, summary_tokens=self._count(summary_message(made)))
         return self._counted(made)
 
-    def _extract(self, gone: list[Item], stays: list[Item], budget: int) -> str:
+    def _extract(self, items: Sequence[Item], gone: list[Item], stays: list[Item], budget: int) -> str:
         opened = self._state.opened
         working_dir = None if opened is None else opened.working_dir
         if self._cache is None:
             self._cache = FactCache(working_dir)
         at = newest_request(stays)
+        demands = constraints_of(items)
+        reader = WorkReader()
+        for item in items:
+            reader.add(item)
         source = ExtractSource(
             gone,
             stays,
@@ -97,7 +102,8 @@ class SummaryRewriter:
             budget_tokens=budget,
             working_dir=working_dir,
             cache=self._cache,
-            demands=constraints_of([*gone, *stays]),
+            demands=demands,
+            work=reader.state(demands),
         )
         return source.record(budget, self._size)
 

@@ -4,7 +4,9 @@
 are no models or are asked elsewhere. `run FOLDER --base-url URL --model NAME` asks a model to read and to
 grade them. `grade FOLDER --base-url URL --model NAME` only grades the answers in `FOLDER/answers`. `score
 FOLDER` prints the table of the grades in `FOLDER/grades`, and with `--document` writes it to docs/reading.md.
-`write-questions FOLDER` asks a model for questions about further recordings.
+`write-questions FOLDER` asks a model for questions about further recordings. `summarize FOLDER` adds the
+texts of the strategy `summarize`: it writes the prompts to `FOLDER/prompts` and reads the answers that are
+there, or with `--model` asks for them.
 """
 
 from __future__ import annotations
@@ -30,15 +32,18 @@ from benchmarks.reading.recordings import (
 )
 from benchmarks.reading.roles import GRADER, READER, WRITER
 from benchmarks.reading.scores import Answers, Grades, Row, letters_of, read_answers, row_of
+from benchmarks.reading.summarising import SIZES, summarize
 from benchmarks.reading.texts import METHODS
+from compactd.core.summary.questions import Ask
 
 RUN = "reading"
+STEPS = ("texts", "summarize", "run", "grade", "score", "write-questions")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reading", description=__doc__)
-    parser.add_argument("step", choices=("texts", "run", "grade", "score", "write-questions"))
+    parser.add_argument("step", choices=STEPS)
     parser.add_argument("folder", type=Path, help="where texts, answers and grades are")
     parser.add_argument("--base-url", default="http://127.0.0.1:8000/v1", help="an OpenAI-compatible API")
     parser.add_argument("--model", default="", help="the model that reads and grades")
@@ -59,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case step:
             model = Model(given.base_url, given.model)
             try:
+                if step == "summarize":
+                    write_summaries(folder, model if given.model else None, tuning=given.tuning)
                 if step == "write-questions":
                     ask_for_questions(folder, model, tuning=given.tuning)
                 if step == "run":
@@ -91,6 +98,25 @@ def write_texts(folder: Path, *, tuning: bool, methods: Sequence[str]) -> None:
                 file = folder / "texts" / method / f"{recording.hash}.txt"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)
+
+
+def write_summaries(folder: Path, model: Model | None, *, tuning: bool) -> None:
+    """Write the texts of the strategy `summarize` for which all answers are there."""
+
+    def answer(ask: Ask, file: Path) -> str | None:
+        if not file.exists() and model is not None:
+            file.write_text(model.text(ask.system, ask.prompt, ask.max_tokens))
+        return file.read_text() if file.exists() else None
+
+    for recording in recordings(tuning=tuning):
+        for method, size in SIZES.items():
+            text = summarize(recording, size(recording), folder / "prompts" / method, answer)
+            file = folder / "texts" / method / f"{recording.hash}.txt"
+            if text is None:
+                print(f"{method} {recording.hash}: an answer is missing")
+                continue
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
 
 
 def read_all(folder: Path, model: Model) -> None:

@@ -29,13 +29,8 @@ class Model:
     def ask(self, role: str, text: str, form: type[Answer]) -> Answer:
         """Ask for an answer of this form. Raise `msgspec.DecodeError` if the model never gives one, and
         `httpx.HTTPError` if it cannot be asked."""
-        messages = [{"role": "system", "content": role}, {"role": "user", "content": text}]
         for attempt in range(1, ATTEMPTS + 1):
-            reply = self._http.post(
-                "/chat/completions", json={"model": self._model, "messages": messages, "temperature": 0}
-            )
-            reply.raise_for_status()
-            said: str = reply.json()["choices"][0]["message"]["content"]
+            said = self.text(role, text)
             fenced = _FENCE.search(said)
             try:
                 return msgspec.json.decode(fenced[1] if fenced else said, type=form)
@@ -43,6 +38,17 @@ class Model:
                 if attempt == ATTEMPTS:
                     raise
         raise AssertionError  # the last attempt returned or raised
+
+    def text(self, role: str, text: str, max_tokens: int | None = None) -> str:
+        """Return the model's answer. Raise `httpx.HTTPError` if it cannot be asked."""
+        messages = [{"role": "system", "content": role}, {"role": "user", "content": text}]
+        request: dict[str, object] = {"model": self._model, "messages": messages, "temperature": 0}
+        if max_tokens is not None:
+            request["max_tokens"] = max_tokens
+        reply = self._http.post("/chat/completions", json=request)
+        reply.raise_for_status()
+        said: str = reply.json()["choices"][0]["message"]["content"]
+        return said
 
     def close(self) -> None:
         """Close the connection."""

@@ -19,6 +19,8 @@ NAMES: Final = {
     "extract-8k": "`extract` at 8,000",
     "before": "`extract` at that size, before it told the state of the work (`75c7c84`)",
     "before-8k": "`extract` at 8,000, before it did so",
+    "summarize": "`summarize` at that size, a strong model asked",
+    "summarize-8k": "`summarize` at 8,000, a strong model asked",
     "own-hook": "own summary and what `compactd hook` adds",
     "first-last": "first request and last messages, 8,000",
     "pruned": "old tool output cleared, last messages, 8,000",

@@ -106,14 +106,11 @@ def _texts(blocks: Sequence[object]) -> str:
     return " ".join(block.text for block in blocks if isinstance(block, Text))
 
 
-def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = None) -> Made:
-    """Return the context of a session of these messages after `session/compact`, strategy `extract`.
-
-    If the smallest request exceeds the budget, return `REFUSED`. Other errors of the engine are raised.
-    """
+def inputs_of(items: tuple[Item, ...], request: CompactRequest) -> Inputs:
+    """Return the input of the plan for a compaction of a session of these messages."""
     tokens = sum(item.tokens for item in items)
     settings = merge([])
-    inputs = Inputs(
+    return Inputs(
         view=View(items=items, tail_from=0, tokens=tokens, epoch=1),
         originals=items,
         fixed=Fixed(),
@@ -123,9 +120,17 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
             Window(window=WINDOW, confidence="fact", source="registry"),
             RequestSize(estimated=tokens),
         ),
-        request=CompactRequest(target_tokens=budget, strategy="extract", force=True),
+        request=request,
         counter=counter_for("auto", "o200k_base", MODEL),
     )
+
+
+def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = None) -> Made:
+    """Return the context of a session of these messages after `session/compact`, strategy `extract`.
+
+    If the smallest request exceeds the budget, return `REFUSED`. Other errors of the engine are raised.
+    """
+    inputs = inputs_of(items, CompactRequest(target_tokens=budget, strategy="extract", force=True))
     began = time.perf_counter()
     try:
         made = plan(inputs)
@@ -136,7 +141,7 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
     outcome = drive(SummaryInput(plan=made, facts=cache if cache is not None else FactCache()))
     seconds = time.perf_counter() - began
     if isinstance(outcome, Draft):
-        return Made(text_of(_view_after(items, outcome)), outcome.summary, seconds)
+        return Made(text_of(view_after(items, outcome)), outcome.summary, seconds)
     if isinstance(outcome, PruneOnly):
         stubs = {stub.entry_id: stub for stub in outcome.stubs}
         shown = [with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items]
@@ -144,7 +149,7 @@ def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = N
     return Made(text_of([item.message for item in items]), "", seconds)
 
 
-def _view_after(items: Sequence[Item], draft: Draft) -> list[Message]:
+def view_after(items: Sequence[Item], draft: Draft) -> list[Message]:
     """The messages of the next request: the summary, what is pinned, the tail."""
     stubs = {stub.entry_id: stub for stub in draft.stubs}
     shown = {i.entry_id: with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items}

@@ -250,7 +250,7 @@ class WorkReader:
             # After the results: the user may reply to the rejection of a call in the same message.
             self._pending.clear()
             self._read_request(item)
-        elif (command := _command_in(message)) is not None and command.split()[0] not in _LOCAL_COMMANDS:
+        elif (command := _command_in(message)) is not None and _asks(command):
             self._history.ask((f"(command {command})",), item.entry_id)
             self._command, self._skill = command, None
         elif message.role == "user":
@@ -331,7 +331,8 @@ class WorkReader:
 
     def _read_request(self, item: Item) -> None:
         said = [sentence.text for sentence in typed_sentences(item)]
-        if (command := _command_in(item.message)) is not None:
+        command = _command_in(item.message)
+        if command is not None and _asks(command):
             said.insert(0, f"(command {command})")
         text = " ".join(said)
         if not text:
@@ -575,6 +576,11 @@ def _looks_at(call: Call, named: frozenset[str]) -> bool:
         and not (command.words and command.words[0] in _CHANGING_WORDS)
         for command in call.commands
     )
+
+
+def _asks(command: str) -> bool:
+    """Return whether a slash command asks something of the model."""
+    return command.split()[0] not in _LOCAL_COMMANDS
 
 
 def _command_in(message: Message) -> str | None:

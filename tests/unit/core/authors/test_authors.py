@@ -160,3 +160,11 @@ def test_to_tell_authors_takes_no_more_than_the_length_of_a_text() -> None:
     grown = {piece: grows(spans, piece) for piece in pieces}
 
     assert {piece: times for piece, times in grown.items() if times is not None and times > MOST} == {}
+
+
+def test_a_notification_with_its_line_about_the_output_file_is_nobodys_request() -> None:
+    notification = "<task-notification>\n<task-id>b0</task-id>\n</task-notification>\n"
+    more = "Read the output file to retrieve the result: /tmp/b0.output"
+
+    assert not is_typed(Message(role="user", content=(Text(text=notification + more),)))
+    assert is_typed(Message(role="user", content=(Text(text=f"{notification}Now fix it."),)))

@@ -17,6 +17,7 @@ from compactd.core.text.summary_format import (
     SECTIONS,
 )
 from compactd.core.work.state import WorkReader
+from compactd.protocol.messages import Meta
 from tests.support.agent_work import AgentWork
 
 COMMITTED = "[main 1a2b3c4] Expire the entries of the cache\n 2 files changed"
@@ -346,3 +347,30 @@ def test_an_item_is_known_if_most_of_its_words_are() -> None:
 
     assert is_known(["- src/parser.py was rewritten [e3]"], known)
     assert not is_known(["- src/lexer.py fails with UnicodeDecodeError [e4]"], known)
+
+
+def test_the_text_of_the_command_that_runs_is_quoted_as_data() -> None:
+    agent = AgentWork()
+    agent.asks("Fix the stale cache in the loader.")
+    agent.asks("<command-message>review</command-message>\n<command-name>/review</command-name>")
+    agent.asks(
+        "Base directory for this skill: /x\n\n1. Run the tests FIRST.\n2. Reply.", Meta(synthetic=True)
+    )
+
+    told = lines(story(agent), GOAL)
+
+    assert "- [e2] (command /review)" in told
+    assert "(tool) 1. Run the tests FIRST." in told
+
+
+def test_a_message_that_stays_without_what_was_done_for_it_says_where_it_belongs() -> None:
+    agent = day()
+    agent.asks("Now tidy up the folder.")
+    for n in range(3):
+        agent.says(f"The folder {n} has files that nobody reads any more, and I remove them.")
+    asked = next(item.entry_id for item in agent.items if "tidy" in str(item.message.content))
+
+    note = lines(story(agent, kept=(asked,)), GOAL)[-1]
+
+    assert note.startswith(f"- The message of the user after this record is [{asked}].")
+    assert not any("after this record" in line for line in story(agent).lines)

@@ -18,6 +18,7 @@ from compactd.core.work.state import (
     MAX_REQUEST_CHARS,
     SHOWN_CALLS,
     WorkReader,
+    WorkState,
 )
 from compactd.protocol.messages import Document, Message, Meta, Text, ToolCall, ToolResult
 from compactd.protocol.work import (
@@ -82,6 +83,66 @@ def test_the_constraints_are_those_that_are_given() -> None:
     work = reader.work(constraints_of(agent.items))
 
     assert work.constraints == (StatedConstraint(text="Never touch c.py.", entry_id="e1"),)
+
+
+COMMAND = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+SKILL_TEXT = (
+    "Base directory for this skill: /home/me/skills/review\n\n# Review\n\n1. Run the tests FIRST.\n2. Reply."
+)
+
+
+def state_of(agent: AgentWork) -> WorkState:
+    reader = WorkReader()
+    for item in agent.items:
+        reader.add(item)
+    return reader.state()
+
+
+def test_a_slash_command_is_a_request_and_its_text_a_brief() -> None:
+    agent = AgentWork()
+    agent.asks("Fix the stale cache in the loader.")
+    agent.asks(COMMAND)
+    agent.asks(SKILL_TEXT, Meta(synthetic=True))
+    agent.says("I run the tests.")
+
+    state = state_of(agent)
+
+    assert [turn.sentences for turn in state.turns[1:]] == [("(command /review)",)]
+    assert state.skill is not None
+    assert (state.skill.entry_id, "Run the tests FIRST." in state.skill.text) == ("e3", True)
+    assert state.work.goal == "Fix the stale cache in the loader."
+
+
+def test_the_text_of_a_command_goes_with_the_next_request() -> None:
+    agent = AgentWork()
+    agent.asks(COMMAND)
+    agent.asks(SKILL_TEXT, Meta(synthetic=True))
+    agent.asks("Now write the release notes.")
+
+    assert state_of(agent).skill is None
+
+
+def test_a_command_has_its_arguments() -> None:
+    agent = AgentWork()
+    agent.asks(f"{COMMAND}\n<command-args>this branch</command-args>")
+
+    assert state_of(agent).turns[0].sentences[0] == "(command /review this branch)"
+
+
+@pytest.mark.parametrize("name", ["/clear", "/model"])
+def test_a_command_that_asks_nothing_of_the_model_is_no_request(name: str) -> None:
+    agent = AgentWork()
+    agent.asks(COMMAND.replace("/review", name))
+
+    assert state_of(agent).turns == ()
+
+
+def test_a_text_that_no_command_precedes_is_no_brief() -> None:
+    agent = AgentWork()
+    agent.asks("Fix the stale cache in the loader.")
+    agent.asks(SKILL_TEXT, Meta(synthetic=True))
+
+    assert state_of(agent).skill is None
 
 
 # --- words of others ------------------------------------------------------------------------------------

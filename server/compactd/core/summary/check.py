@@ -52,6 +52,10 @@ CROWDED: Final = 8
 room to repair it, and it is not used. This is the divisor."""
 
 
+REPAIRS: Final = tuple(kind for kind in SHARES if kind != "briefs")
+"""The kinds of items that are added to a model's summary that kept too few facts: no quoted documents."""
+
+
 class CheckedSummary(Struct, frozen=True, kw_only=True):
     """A summary after the check."""
 
@@ -121,7 +125,7 @@ class SummaryCheck:
             room = budget - self._count(own)
             if room < budget // CROWDED or room < MIN_RECORD_TOKENS:
                 return CheckedSummary(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
-            body = self._with_state(body, tuple(SHARES), REPAIR_DIVISOR)
+            body = self._with_state(body, REPAIRS, REPAIR_DIVISOR)
             note = f"{kept}; what it lacks of the state of the work was added"
         else:
             body = self._with_state(body, STATE_KINDS, STATE_DIVISOR)
@@ -129,7 +133,7 @@ class SummaryCheck:
             note = f"{note}; " if note else ""
             note += f"{reopened} tasks that it called done are open"
         text = self._given.frame(body)
-        lines = self._supplement(text, budget - self._count(text))
+        lines = self._supplement(text, budget - self._count(text), quotes_tools=False)
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
 
         text = self._fit_lines(
@@ -160,10 +164,13 @@ class SummaryCheck:
         """The beginning of the profile's end line, up to the number of messages."""
         return self._plan.inputs.settings.rules.end.partition("{")[0]
 
-    def _supplement(self, text: str, room: int) -> str:
-        """Return lines that name facts which `text` lost, in at most `room` tokens."""
+    def _supplement(self, text: str, room: int, *, quotes_tools: bool = True) -> str:
+        """Return lines that name facts which `text` lost, in at most `room` tokens; without `quotes_tools`,
+        only lines that the user or the agent wrote."""
         most = min(room, self._plan.summary_budget // SUPPLEMENT_DIVISOR)
-        return self._given.search.supplement(text, most, self._count) if most > 0 else ""
+        if most <= 0:
+            return ""
+        return self._given.search.supplement(text, most, self._count, quotes_tools=quotes_tools)
 
     def _with_constraints(self, body: str) -> str:
         """Return `body` with the constraints that it lacks."""

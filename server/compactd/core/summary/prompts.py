@@ -171,6 +171,19 @@ TRANSCRIPT_MARK = "{messages}"
 """The place in a user's `compact_prompt` where the transcript is inserted."""
 
 
+LENGTH = """\
+You have room for about {words} words. Use it for what somebody needs who goes on with the work: what
+failed and why, the reasons of decisions, exact values, and what is not done, not committed or not
+checked yet."""
+WORDS_PER_TOKEN = 0.65
+WORDS_STEP = 50
+
+
+def length_rule(most_tokens: int) -> str:
+    """Return the rule about the length of a summary of at most this many tokens."""
+    return LENGTH.format(words=max(WORDS_STEP, int(most_tokens * WORDS_PER_TOKEN) // WORDS_STEP * WORDS_STEP))
+
+
 def write(
     task: str,
     transcript: str,

@@ -29,7 +29,15 @@ from compactd.core.summary.answers import (
     without_rules,
 )
 from compactd.core.summary.newer_state import reconcile
-from compactd.core.summary.prompts import PROMPTS, RULES, Prompts, continuation_prompt, write
+from compactd.core.summary.prompts import (
+    LENGTH,
+    PROMPTS,
+    RULES,
+    Prompts,
+    continuation_prompt,
+    length_rule,
+    write,
+)
 from compactd.core.summary.transcript import chunks, conversation, paragraphs
 from compactd.core.summary.turn_prefix import HEADING
 from compactd.core.text.summary_format import NATURE, OLD_NATURES
@@ -164,6 +172,7 @@ def _thread(
     while waiting:
         part = waiting.popleft()
         task = prompts.prefix if is_prefix else prompts.summary if previous is None else prompts.update
+        task = f"{task}\n\n{length_rule(output)}"
         ask = Ask(
             purpose="prefix" if is_prefix else "history" if previous is None else "merge",
             system=prompts.system,
@@ -223,7 +232,7 @@ def _parts(
     count = inputs.counter.count
     request = inputs.request
     task = request.prompt or inputs.settings.compact_prompt or prompts.update
-    around = (prompts.system, task, request.instructions or "", *request.context)
+    around = (prompts.system, task, LENGTH, request.instructions or "", *request.context)
     room = window - headroom(window) - output - sum(count(text) for text in around)
     # From the second part on, the prompt also contains the summary so far, which is at most the output.
     room -= max(output, count(previous or ""))

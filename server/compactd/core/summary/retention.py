@@ -28,7 +28,7 @@ from compactd.core.extract.extract import AtomFacts
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.history.entries import Item, is_summary
-from compactd.core.text.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
+from compactd.core.text.atoms import CONSTRAINT, ERROR, atoms_of_chunk, commands, words_of_chunk
 from compactd.core.text.quoting import TOOL_MARK, quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.protocol.messages import Author, Retention
@@ -173,13 +173,16 @@ class FactSearch:
             score=kept / len(self._wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST])
         )
 
-    def supplement(self, summary: str, budget_tokens: int, count: Callable[[str], int]) -> str:
+    def supplement(
+        self, summary: str, budget_tokens: int, count: Callable[[str], int], *, quotes_tools: bool = True
+    ) -> str:
         """Write lines that name lost facts: those that neither the messages that stay nor `summary` contain.
         Return them without a line end after the last; empty if `budget_tokens` have no room for any.
 
         The facts that most messages contain come first. Each is listed with the last line it occurred in and
         the reference to that line's entry, and with `(tool)` if a tool or a program wrote the line. Of the
-        others, files and commands follow in one line each. O(text of the removed messages).
+        others, files and commands follow in one line each. If `quotes_tools` is false, lines of tools are
+        left out unless they report an error, and lists of names too. O(text of the removed messages).
         """
         lost = _lost_facts(self._lost, summary, self._shown)
         lines: list[str] = []
@@ -205,12 +208,14 @@ class FactSearch:
                 else:
                     continue  # A bare name says nothing.
             line = _bullet(line)
+            if not quotes_tools and line.startswith(TOOL_MARK) and ERROR.search(line) is None:
+                continue
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
                 spent += cost
                 written += line
-        for kind, some in names.items():
+        for kind, some in names.items() if quotes_tools else ():
             # The agent wrote its commands, but a tool may have written a path.
             author: Author = "assistant" if kind == "command" else "tool"
             line = _bullet(quote_line(f"{NAMED[kind]}: {'; '.join(some[:MAX_NAMED])}", author))

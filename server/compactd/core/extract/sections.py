@@ -10,6 +10,7 @@ from compactd.core.constraints.constraints import bullets, without_them
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, COMMAND, HEADER, NOTE, RESULT_ROLES, USER
 from compactd.core.extract.story_room import NO_STORY, USER_LEAD, StoryText
+from compactd.core.history.entries import number_of
 from compactd.core.text.quoting import TOOL_MARK, neutralise, quote_line
 from compactd.core.text.summary_format import (
     CHANGES,
@@ -231,7 +232,9 @@ def _is_told(line: str, told: str) -> bool:
 
 
 def _with_reference(line: str, entry: str) -> str:
-    """Return the first line of a message with the reference to it."""
+    """Return the first line of a message with the reference to it. A line that was given back to an agent has
+    none: its message is not in the journal."""
+    reference = f"[{entry}] " if number_of(entry) is not None else ""
     if line.startswith(TOOL_MARK):
-        return f"[{entry}] {line}"
-    return f"- [{entry}] {_BULLET.sub('', line.strip(), count=1)}"
+        return f"{reference}{line}"
+    return f"- {reference}{_BULLET.sub('', line.strip(), count=1)}"

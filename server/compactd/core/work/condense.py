@@ -217,9 +217,13 @@ def _shorten(text: str, most: int) -> str:
     clause = max(text.rfind(mark, 0, most - 1) for mark in (", ", "; ", ": ", " — ", " – ", " (", ". "))
     if clause > 4 * most // 5:
         end = clause
-    if end > 0 and text.count("`", 0, end) % 2 and (tick := text.rfind("`", 0, end)) > most // 2:
-        # Half a name says nothing.
-        end = tick
+    if end > 0 and text.count("`", 0, end) % 2:
+        tick = text.rfind("`", 0, end)
+        if tick > most // 2:
+            end = tick  # Half a name says nothing.
+        else:
+            # A single sign would make a name of what follows.
+            text, end = text[:tick] + text[tick + 1 :], end - 1
     if end < most // 3 and not text.isascii():
         # Some languages are written without white space.
         end = most - 2

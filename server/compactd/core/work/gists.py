@@ -157,7 +157,10 @@ def shown_of(gists: Sequence[EditGist]) -> tuple[str, ...]:
 def most_telling(lines: Sequence[str], most: int, *, is_prose: bool = False) -> tuple[str, ...]:
     """Return the lines that tell most, in their order: first one of each rank, then others. Dull lines are
     returned only if there are no others."""
-    telling = [n for n, line in enumerate(lines) if _TELLING.search(line[:MAX_LINE_CHARS])]
+    # A line with a backtick cannot be quoted between backticks.
+    telling = [
+        n for n, line in enumerate(lines) if "`" not in line and _TELLING.search(line[:MAX_LINE_CHARS])
+    ]
     ranks = {n: rank_of(lines[n], is_prose=is_prose) + (len(lines[n]) > MAX_SHOWN_CHARS) for n in telling}
     if any(ranks[n] < DULL for n in telling):
         telling = [n for n in telling if ranks[n] < DULL]

@@ -67,8 +67,6 @@ _LOCAL: Final = """
 """
 _LOCAL_COMMANDS: Final = frozenset(_LOCAL.split())
 """Commands that change or show something of the agent, and ask nothing of the model."""
-_COMMAND_ARGUMENTS: Final = re.compile(r"<command-args>\s{0,80}([^<>]{1,200}?)\s{0,80}</command-args>")
-"""The arguments of a slash command, if they are short."""
 _NAMED_THING: Final = re.compile(
     r"[\w./-]*\w\.(?:md|txt|rst|adoc)\b|(?<![\w/.-])[A-Za-z]{2,40}-[\w.]{2,40}(?![\w/-])|(?<!\w)#?\d{1,7}(?![\w.])"
 )
@@ -580,18 +578,16 @@ def _looks_at(call: Call, named: frozenset[str]) -> bool:
 
 def _asks(command: str) -> bool:
     """Return whether a slash command asks something of the model."""
-    return command.split()[0] not in _LOCAL_COMMANDS
+    return command not in _LOCAL_COMMANDS
 
 
 def _command_in(message: Message) -> str | None:
-    """Return the slash command that the user ran with this message, with its arguments; None for none."""
+    """Return the name of the slash command that the user ran with this message; None for none."""
     first = next((block.text for block in message.content if isinstance(block, Text)), "")
     if not first.startswith(("<command-message>", "<command-name>")):
         return None
-    name, arguments = _COMMAND_NAME.search(first), _COMMAND_ARGUMENTS.search(first)
-    if name is None:
-        return None
-    return name[1] if arguments is None else f"{name[1]} {' '.join(arguments[1].split())}"
+    found = _COMMAND_NAME.search(first)
+    return None if found is None else found[1]
 
 
 def _is_the_agents(message: Message) -> bool:

@@ -223,7 +223,8 @@ def _parts(line: Line) -> list[str]:
     for sentence in sentences(line.text[at:]):
         part = f"{short}{sentence}"
         is_short = len(part) - at < prose.MIN_SENTENCE_CHARS and line.kind != LEAD
-        is_open = part.endswith(_ABBREVIATIONS) and len(part) < MAX_LINE_CHARS
+        is_open = part.endswith(_ABBREVIATIONS) or part.count("`") % 2 == 1
+        is_open = is_open and len(part) < MAX_LINE_CHARS
         if is_open or (is_short and not is_polite(lowered(part))):
             short = f"{part} "
             continue

@@ -440,3 +440,12 @@ def test_a_heading_of_many_signs_is_read_in_linear_time() -> None:
     clean_lines("## " + "# " * 60_000 + "x")
 
     assert time.process_time() - begun < 2, "seconds of this process; a quadratic reader takes 50"
+
+
+def test_a_sentence_does_not_end_inside_a_name() -> None:
+    text = "The box uses `flex ... gap-1` for that, as before. " + "It is a long story about boxes. " * 8
+
+    lines = " ".join(condense(text, 120))
+
+    assert lines.count("`") % 2 == 0
+    assert "`flex ..." not in lines or "`flex ... gap-1`" in lines

@@ -126,7 +126,14 @@ def test_a_command_has_its_arguments() -> None:
     agent = AgentWork()
     agent.asks(f"{COMMAND}\n<command-args>this branch</command-args>")
 
-    assert state_of(agent).turns[0].sentences[0] == "(command /review this branch)"
+    assert state_of(agent).turns[0].sentences == ("(command /review)", "this branch")
+
+
+def test_arguments_in_a_programs_text_are_not_the_users() -> None:
+    agent = AgentWork()
+    agent.asks(f"{COMMAND}\n<command-args>push to origin</command-args>", Meta(synthetic=True))
+
+    assert state_of(agent).turns[0].sentences == ("(command /review)",)
 
 
 @pytest.mark.parametrize("name", ["/clear", "/model"])

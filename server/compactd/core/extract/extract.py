@@ -140,7 +140,7 @@ class ExtractSource:
         )
         unquoted = frozenset[str]()
         if work is not None:
-            unquoted = find_repeated(work.turns) | {item.entry_id for item in earlier}
+            unquoted = find_repeated(work.turns) | work.commands | {item.entry_id for item in earlier}
         self._conversation = Conversation(
             order,
             facts,

@@ -23,6 +23,7 @@ from compactd.core.text.summary_format import (
     SECTIONS,
     Layout,
 )
+from compactd.core.work.aider import without_command
 from compactd.core.work.tool_kinds import tool_kind
 from compactd.protocol.messages import Message, Text
 
@@ -129,7 +130,8 @@ def _add_user_words(
         for old in conversation.replaced:
             if old in text:
                 text = text.replace(old, "").strip()
-        if not text or " ".join(neutralise(text).split()) in told:
+        # The story tells `/ask why?` without the command.
+        if not text or " ".join(neutralise(without_command(text)).split()) in told:
             continue
         # Constraints that the summary already lists were removed from the line. What remains of the line may
         # set no limit.

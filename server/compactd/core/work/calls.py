@@ -58,12 +58,16 @@ def read_call(call: ToolCall, entry_id: EntryId) -> Call:
         paths = paths_in(arguments)
         line = f"{call.name} {paths[0]}" if paths else call.name
         return Call(entry_id=entry_id, kind=kind, arguments=arguments, line=line, key=line)
-    text = command_line(arguments)
+    return shell_call(command_line(arguments), arguments, entry_id, name=call.name)
+
+
+def shell_call(text: str, arguments: Mapping[str, Json], entry_id: EntryId, *, name: str) -> Call:
+    """Return what is known of a call that runs the command line `text`. `name` is the tool's. O(length)."""
     commands = commands_in(text)
-    line = shorten(" ".join(text.split()), MAX_LINE_CHARS) or call.name
+    line = shorten(" ".join(text.split()), MAX_LINE_CHARS) or name
     return Call(
         entry_id=entry_id,
-        kind=kind,
+        kind="shell",
         arguments=arguments,
         line=line,
         key=" && ".join(parts_of(commands)) or line,

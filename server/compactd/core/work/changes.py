@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
 from typing import Final
@@ -48,6 +49,8 @@ _GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 
 
 MAX_MESSAGE_CHARS: Final = 8_000
+MAX_UNDOABLE: Final = 50
+"""Only so many of the newest commits can be taken back."""
 _DOCUMENT: Final = re.compile(r"<<-?[ \t]?(['\"]?)(?P<end>\w{1,40})\1")
 """Matches the beginning of a here-document in a line."""
 _MESSAGE_OPTION: Final = re.compile(
@@ -86,6 +89,15 @@ class Commit(Struct, frozen=True):
         return self.message[0] if self.message else ""
 
 
+class _Undoable(Struct, frozen=True):
+    """A commit that can be taken back."""
+
+    commit: Commit
+    entry_id: EntryId
+    before: Mapping[str, _File | None]
+    """The files that it included, as they were at their commit before; None for those without one."""
+
+
 class Changes:
     """The changed files of a conversation, in the order of their last change. Messages are numbered."""
 
@@ -97,6 +109,10 @@ class Changes:
         self._files: dict[str, _File] = {}
         self._added: dict[str, int] = {}
         """The files that `git` added since the last commit, and the number of the message with it."""
+        self._at_commit: dict[str, _File] = {}
+        """The files as they were at their last commit by `commit_all`."""
+        self._undoable: deque[_Undoable] = deque(maxlen=MAX_UNDOABLE)
+        """The newest of these commits, oldest first."""
 
     @property
     def last_at(self) -> int:
@@ -211,6 +227,31 @@ class Changes:
                     pass
         return tuple(commits)
 
+    def commit_all(self, commit: Commit, entry_id: EntryId, at: int) -> None:
+        """Take in a commit of all changes that did not come from a shell command. O(files)."""
+        some = [path for path, file in self._files.items() if file.committed_at < file.changed_at]
+        self._commit(at, is_all=True)
+        self._undoable.append(_Undoable(commit, entry_id, {path: self._at_commit.get(path) for path in some}))
+        self._at_commit.update((path, copy(self._files[path])) for path in some)
+        self.last_commit = commit
+
+    def undo_commit(self, name: str) -> tuple[Commit, EntryId | None] | None:
+        """Take back the newest commit by `commit_all` and its changes, if `name` is its hash. Return it, and
+        the message with the commit before it; None if it is another commit. O(its files)."""
+        newest = self._undoable[-1] if self._undoable else None
+        if newest is None or not _is_same_hash(newest.commit.hash, name):
+            return None
+        self._undoable.pop()
+        for path, before in newest.before.items():
+            if before is None:
+                self._files.pop(path, None)
+                self._at_commit.pop(path, None)
+            else:
+                self._files[path], self._at_commit[path] = copy(before), before
+        left = self._undoable[-1] if self._undoable else None
+        self.last_commit = None if left is None else left.commit
+        return newest.commit, None if left is None else left.entry_id
+
     def _change(self, path: str, kind: ChangeKind, entry_id: EntryId, at: int) -> None:
         known = self._files.get(path)
         if known is None:
@@ -324,6 +365,10 @@ def is_taking_back(command: Command) -> bool:
         or (words[0] == "reset" and "--hard" in words)
         or (words[0] == "checkout" and "--" in words)
     )
+
+
+def _is_same_hash(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _is_unstaging(words: Sequence[str]) -> bool:

@@ -9,28 +9,29 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.authors.authors import SKILL, author_of, stretches_of
+from compactd.core.authors.authors import SKILL, TOOL, author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints, is_constraint
 from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item, is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.text.tool_results import text_of_result
-from compactd.core.work import prose
-from compactd.core.work.calls import Call, read_call, shorten
+from compactd.core.work import aider, prose
+from compactd.core.work.calls import Call, read_call, shell_call, shorten
 from compactd.core.work.changes import Changes, Commit, git_words, is_taking_back
 from compactd.core.work.checks import Checks, Failure
+from compactd.core.work.edit_blocks import ProposedEdit
 from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import paths_in
 from compactd.core.work.gists import EditGist, gist_of
 from compactd.core.work.history import Turn, WorkHistory
 from compactd.core.work.line_words import names_something
-from compactd.core.work.outcome import Result, error_lines, first_line, read_result
+from compactd.core.work.outcome import MAX_ERROR_LINES, Result, error_lines, first_line, read_result
 from compactd.core.work.plan import Plan
 from compactd.core.work.retractions import Retraction, Retractions
 from compactd.core.work.text_outline import clean_lines
@@ -52,6 +53,7 @@ MAX_REPAIRS: Final = 3
 """How many edits are kept, and how many of them a repaired failure names."""
 MAX_PENDING: Final = 20
 """How many edits without a result are kept."""
+MAX_COMMANDS: Final = 2_000
 MAX_SINCE_CHARS: Final = 160
 """The most characters of a call that is named after the agent's last words."""
 SHOWN_CALLS: Final = 3
@@ -113,9 +115,10 @@ class Attempt(Struct, frozen=True):
     @property
     def report(self) -> str:
         """All of it in one text."""
-        why = f": {'; '.join(self.errors)}." if self.errors else ""
         said = f" {self.said}" if self.said else ""
         mended = "" if self.mended_at is None else f" It succeeded later ({self.mended_at})."
+        ends = "." if (said or mended) and self.text[-1:].isalnum() else ""
+        why = f": {'; '.join(self.errors)}." if self.errors else ends
         return f"{self.text}{why}{said}{mended}"
 
 
@@ -178,6 +181,8 @@ class WorkState(Struct, frozen=True):
     """The user's statements that a newer one replaces, each with the newer one and its message."""
     reverted: tuple[Retraction, ...]
     """The newest edits that took back a whole earlier one, oldest first."""
+    commands: frozenset[EntryId] = frozenset()
+    """The newest prompts that ask nothing of the model, such as `/add x.py` in aider."""
 
 
 class WorkReader:
@@ -225,6 +230,11 @@ class WorkReader:
         """The agent's last words about what it does, and their message."""
         self._since: list[str] = []
         """The calls since then."""
+        self._aider = aider.AiderReader()
+        self._commands: deque[EntryId] = deque(maxlen=MAX_COMMANDS)
+        """The newest prompts that ask nothing of the model."""
+        self._linted: Call | None = None
+        """The linter of which aider showed a report, until an edit has none."""
 
     def add(self, item: Item) -> None:
         """Read the next message. O(its length)."""
@@ -253,6 +263,7 @@ class WorkReader:
             self._command, self._skill = command, None
         elif message.role == "user":
             self._read_skill(item.entry_id, message)
+            self._read_shown(item.entry_id, message)
 
     def work(self, constraints: Constraints = NO_CONSTRAINTS) -> Work:
         """Return the state of the work after the messages that were read. `constraints` are the user's.
@@ -300,6 +311,7 @@ class WorkReader:
             is_pushed=self._is_pushed,
             replaced=_replaced_in(turns),
             reverted=tuple(one for one in self._retractions.result() if one.is_whole),
+            commands=frozenset(self._commands),
         )
 
     def _changes_now(self) -> Changes:
@@ -328,7 +340,7 @@ class WorkReader:
     # --- what was said --------------------------------------------------------------------------------
 
     def _read_request(self, item: Item) -> None:
-        said = [sentence.text for sentence in typed_sentences(item)]
+        said = self._without_command(item, [sentence.text for sentence in typed_sentences(item)])
         command = _command_in(item.message)
         if command is not None and _asks(command):
             said.insert(0, f"(command {command})")
@@ -349,6 +361,17 @@ class WorkReader:
         for sentence in said:
             if len(sentence) <= prose.MAX_SENTENCE_CHARS and prose.reports_failure(sentence, tried=False):
                 self._fail(f"The user said: “{sentence}”", item.entry_id)
+
+    def _without_command(self, item: Item, said: list[str]) -> list[str]:
+        """Return what a prompt asks for: without a command of aider, and nothing if it only runs that."""
+        text = _text_of(item.message)
+        self._note_all(self._aider.read_prompt(text, item.entry_id), item.entry_id)
+        if not self._aider.is_on:
+            return said
+        if aider.is_no_request(text):
+            self._commands.append(item.entry_id)
+            return []
+        return [aider.without_command(one) if at == 0 else one for at, one in enumerate(said)]
 
     def _read_skill(self, entry_id: EntryId, message: Message) -> None:
         """Read the text of the skill that the newest command runs."""
@@ -375,9 +398,13 @@ class WorkReader:
                 continue
             # The agent goes on, so what has no result was not done.
             self._pending = {key: one for key, one in self._pending.items() if one.entry_id == entry_id}
-            self._plan.read_text(stretch.text, entry_id)
-            self._history.say(stretch.text, entry_id)
-            for sentence in prose.prose_sentences(stretch.text):
+            text, notes = self._aider.read_answer(stretch.text)
+            self._note_all(notes, entry_id)
+            if notes and not text:
+                continue
+            self._plan.read_text(text, entry_id)
+            self._history.say(text, entry_id)
+            for sentence in prose.prose_sentences(text):
                 self._end_rejection(entry_id)
                 is_next = prose.announces(sentence)
                 announced = sentence if is_next else announced
@@ -392,7 +419,7 @@ class WorkReader:
                 elif prose.decides(sentence) > int(is_next or not names_something(sentence)):
                     self._decide(prose.without_opener(sentence), entry_id)
                 last = sentence
-            last = last or shorten(_on_one_line(stretch.text), MAX_QUOTE_CHARS)
+            last = last or shorten(_on_one_line(text), MAX_QUOTE_CHARS)
         if last:
             self._now, self._since = (announced or last, entry_id), []
 
@@ -504,11 +531,7 @@ class WorkReader:
         if any(is_taking_back(command) for command in call.commands):
             self._fail(f"Changes were taken back: `{call.line}`", entry_id)
         for commit in self._changes.read_commands(call, output, entry_id, self._at):
-            subject = f": {commit.message[0]}" if commit.message else ""
-            said = f"Committed {commit.hash}{subject}" if commit.hash else f"Committed{subject}"
-            self._decide(said, entry_id)
-            self._happen(Event(said, entry_id, commit.message[1:]))
-            self._committed, self._is_pushed = entry_id, False
+            self._note_commit(commit, entry_id)
         for command in call.commands:
             words = git_words(command)
             if command.program == "git" and words[:1] == ("push",):
@@ -517,12 +540,83 @@ class WorkReader:
                 found = _PULL_REQUEST.search(output)
                 self._happen(Event(f"Opened a pull request{f': {found[0]}' if found else ''}", entry_id))
 
+    # --- what aider shows -----------------------------------------------------------------------------
+
+    def _read_shown(self, entry_id: EntryId, message: Message) -> None:
+        """Read a message that no person typed: what aider showed, or a prompt that it made."""
+        if aider.is_shown(message):
+            self._note_all(self._aider.read_shown(message, _text_of(message)), entry_id)
+        elif author_of(message) == TOOL and aider.is_lint_prompt(text := _text_of(message)):
+            self._note_all((self._aider.read_lint_prompt(text),), entry_id)
+
+    def _note_all(self, notes: Sequence[aider.Note], entry_id: EntryId) -> None:
+        """Take in what aider says about the work."""
+        for note in notes:
+            match note:
+                case aider.Applied(edit, is_new):
+                    call = aider.edit_call(edit, entry_id, is_new=is_new)
+                    self._read_done(call, "", entry_id)
+                    self._read_file(call, None, entry_id)
+                    self._since.append(shorten(call.line, MAX_SINCE_CHARS))
+                case aider.Refused(path, lines):
+                    call = aider.edit_call(ProposedEdit(path), entry_id)
+                    if path:
+                        self._read_file(call, lines, entry_id)
+                    else:
+                        self._fail("An edit could not be applied", entry_id, errors=lines)
+                case aider.Committed(name, subject):
+                    commit = Commit(name, (subject,))
+                    self._changes.commit_all(commit, entry_id, self._at)
+                    self._note_commit(commit, entry_id)
+                case aider.Undone():
+                    self._undo(note, entry_id)
+                case aider.Ran():
+                    self._read_run(note, note.entry_id or entry_id)
+                case aider.Linted():
+                    call = aider.lint_call(note.command, entry_id)
+                    lines = note.marked if not note.command else error_lines(note.text, kind="lint")
+                    result = Result("failed", lines=lines[:MAX_ERROR_LINES] or error_lines(note.text))
+                    self._unexplained += self._checks.read(call, result, entry_id, self._at)
+                    self._linted = call
+                case aider.LintPassed():
+                    if self._linted is not None:
+                        self._read_shell(self._linted, "", Result("passed"), entry_id)
+                    self._linted = None
+                case _:
+                    assert_never(note)
+
+    def _read_run(self, ran: aider.Ran, entry_id: EntryId) -> None:
+        """Read a command that the user ran in aider, and what it printed."""
+        call = shell_call(ran.command, {"command": ran.command}, entry_id, name="run")
+        if ran.has_failed is None and not ran.output.strip():
+            return  # Nothing says how it ended.
+        is_error = ran.has_failed is True
+        result = read_result(ran.output, is_error=is_error, commands=call.commands, kind=call.check)
+        self._read_shell(call, "", result, entry_id)
+
+    def _undo(self, undone: aider.Undone, entry_id: EntryId) -> None:
+        """Take in that the user took back the last commit."""
+        before = self._changes.undo_commit(undone.hash)
+        if before is not None:
+            commit, self._committed = before
+            said = _commit_line(commit)
+            self._events = [one for one in self._events if one.text != said]
+            self._decisions.pop(_key_of(said), None)
+        subject = f": {undone.subject}" if undone.subject else ""
+        self._fail(f"The user took back the commit {undone.hash}{subject}", entry_id)
+
+    def _note_commit(self, commit: Commit, entry_id: EntryId) -> None:
+        said = _commit_line(commit)
+        self._decide(said, entry_id)
+        self._happen(Event(said, entry_id, commit.message[1:]))
+        self._committed, self._is_pushed = entry_id, False
+
     # --- what follows from it -------------------------------------------------------------------------
 
     def _decide(self, text: str, entry_id: EntryId, *, about: str = "") -> None:
         """Take in a decision. `about` is the question that it answers; a newer answer replaces an older
         one."""
-        key = about or " ".join(text.lower().split())
+        key = about or _key_of(text)
         before = self._decisions.pop(key, None)
         was = before.text if before is not None and before.text != text else None
         self._decisions[key] = WorkDecision(text=text, was=was, entry_id=entry_id)
@@ -557,6 +651,20 @@ def _replaced_in(turns: Sequence[Turn]) -> dict[str, tuple[str, EntryId]]:
     still = {one: at for at, one in enumerate(statements)}
     # What was said again later is not replaced.
     return {statements[old]: said[new] for old, new in found.items() if still[statements[old]] < new}
+
+
+def _commit_line(commit: Commit) -> str:
+    subject = f": {commit.subject}" if commit.subject else ""
+    return f"Committed {commit.hash}{subject}" if commit.hash else f"Committed{subject}"
+
+
+def _key_of(text: str) -> str:
+    """Return by what a decision is recognised: its words."""
+    return " ".join(text.lower().split())
+
+
+def _text_of(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, Text))
 
 
 def _on_one_line(text: str) -> str:

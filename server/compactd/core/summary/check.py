@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.story import STATE_KINDS
-from compactd.core.extract.story_room import SHARES, StoryText, words_in
+from compactd.core.extract.story_room import StoryText, words_in
 from compactd.core.summary.answers import heading_of
 from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWords, attribute
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
@@ -47,13 +47,17 @@ MIN_RECORD_TOKENS: Final = 96
 """The smallest extract, in tokens, with which a model's summary is repaired. If there is less room, the
 summary is not repaired."""
 
+HOPELESS_DIVISOR: Final = 10
+"""A model's summary that has no room for a repair is used all the same, unless it kept less than the floor
+divided by this: readers get more from a full summary in a model's words than from quoted lines, whatever
+names it keeps (docs/reading.md)."""
 CROWDED: Final = 8
 """If a model's summary that lost too many facts leaves less than an eighth of the budget, there is too little
 room to repair it, and it is not used. This is the divisor."""
 
 
-REPAIRS: Final = tuple(kind for kind in SHARES if kind != "briefs")
-"""The kinds of items that are added to a model's summary that kept too few facts: no quoted documents."""
+REPAIRS: Final = (*STATE_KINDS, "events", "decisions")
+"""The kinds of items that are added to a model's summary that kept too few facts."""
 
 
 class CheckedSummary(Struct, frozen=True, kw_only=True):
@@ -123,10 +127,13 @@ class SummaryCheck:
         if before < self._plan.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
             room = budget - self._count(own)
-            if room < budget // CROWDED or room < MIN_RECORD_TOKENS:
+            if room >= budget // CROWDED and room >= MIN_RECORD_TOKENS:
+                body = self._with_state(body, REPAIRS, REPAIR_DIVISOR)
+                note = f"{kept}; what it lacks of the state of the work was added"
+            elif before < self._plan.inputs.settings.retention_floor / HOPELESS_DIVISOR:
                 return CheckedSummary(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
-            body = self._with_state(body, REPAIRS, REPAIR_DIVISOR)
-            note = f"{kept}; what it lacks of the state of the work was added"
+            else:
+                note = f"{kept}; it has no room for more"
         else:
             body = self._with_state(body, STATE_KINDS, STATE_DIVISOR)
         if reopened:

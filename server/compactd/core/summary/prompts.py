@@ -175,7 +175,7 @@ LENGTH = """\
 You have room for about {words} words. Use it for what somebody needs who goes on with the work: what
 failed and why, the reasons of decisions, exact values, and what is not done, not committed or not
 checked yet."""
-WORDS_PER_TOKEN = 0.65
+WORDS_PER_TOKEN = 0.55
 WORDS_STEP = 50
 
 

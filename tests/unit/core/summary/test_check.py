@@ -277,6 +277,16 @@ def test_a_models_summary_that_leaves_no_room_for_a_repair_gives_way() -> None:
     assert end.result.reason.startswith("summarize: the model's summary kept 0% of the facts")
 
 
+def test_a_models_summary_that_fills_its_room_is_used_if_it_is_not_hopeless() -> None:
+    names = "\n".join(f"- token_loop failed in src/tokens/scan_{n}.py" for n in range(2))
+    crowded = POOR + f"\n{names}\n" + "- and so it went on and on until all was well\n" * 60
+
+    end = drafted(session(), crowded, summary_tokens=700)
+
+    assert end.result.strategy == "summarize"
+    assert end.result.reason.endswith("of the facts that were used again; it has no room for more")
+
+
 def test_a_summary_above_the_floor_is_left_as_it_is() -> None:
     whole = "\n".join(
         f"- {text}"

@@ -284,8 +284,8 @@ def test_without_a_model_the_summary_has_the_same_five_headings(
 
 def test_what_a_models_summary_lost_is_added_under_one_of_the_five(daemon: Daemon, server: Loopback) -> None:
     server.play(Answer(text=SUMMARY))
-    flags = "the flag lives in src/deep/loader_flags.py "
-    again = [user(200), assistant(1, content=flags * 5), assistant(1, content=flags * 5)]
+    flags = "The flag lives in src/deep/loader_flags.py and turns the cache of the loader off."
+    again = [user(200), assistant(1, content=flags), assistant(1, content=flags)]
     session = filled(daemon, *again, *turns(6, 200), model=MODEL)
 
     done = compact(daemon, session)

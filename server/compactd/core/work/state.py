@@ -46,6 +46,9 @@ MAX_REPORT_SENTENCES: Final = 8
 MAX_DECISIONS: Final = 60
 MAX_ATTEMPTS: Final = 40
 """The newest decisions and attempts are kept."""
+TOOK_BACK: Final = "The user took back the commit"
+MAX_TAKEN_BACK: Final = 3
+"""The newest commits that the user took back are told, this many."""
 MAX_BRIEFS: Final = 4
 MAX_BRIEF_CHARS: Final = 6_000
 MAX_EDITS: Final = 30
@@ -603,7 +606,10 @@ class WorkReader:
             self._events = [one for one in self._events if one.text != said]
             self._decisions.pop(_key_of(said), None)
         subject = f": {undone.subject}" if undone.subject else ""
-        self._fail(f"The user took back the commit {undone.hash}{subject}", entry_id)
+        self._fail(f"{TOOK_BACK} {undone.hash}{subject}", entry_id)
+        taken_back = [one for one in self._attempts if one[1].text.startswith(TOOK_BACK)]
+        if len(taken_back) > MAX_TAKEN_BACK:
+            self._attempts.remove(taken_back[0])
 
     def _note_commit(self, commit: Commit, entry_id: EntryId) -> None:
         said = _commit_line(commit)

@@ -482,6 +482,17 @@ def test_an_undo_of_the_only_commit_leaves_nothing() -> None:
     assert (changed(session), state.committed, state.last_commit) == ([], None, None)
 
 
+def test_only_the_newest_undos_are_told() -> None:
+    session = asked()
+    for n in range(6):
+        session.applies("a.py", f"x{n}", f"y{n}")
+        session.shows(f"Commit 1a2b3c{n} step")
+        session.asks("/undo")
+        session.shows(f"Removed: 1a2b3c{n} step")
+
+    assert attempts(session) == [f"The user took back the commit 1a2b3c{n}: step" for n in (3, 4, 5)]
+
+
 def test_an_undo_of_another_commit_changes_nothing() -> None:
     session = asked()
     session.applies("a.py", "x", "y")

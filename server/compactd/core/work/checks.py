@@ -140,9 +140,10 @@ class Checks:
         )
 
     def open_failures(self, at: int) -> tuple[Failure, ...]:
-        """Return the failures that are open after message `at`, oldest first."""
+        """Return the failures that are open after message `at`, oldest first. They do not change when more
+        is read."""
         still = [one for one in self._failures if one.call.check or at - one.at <= _gone_on(one)]
-        return tuple(still[-MAX_ERRORS:])
+        return tuple(map(replace, still[-MAX_ERRORS:]))
 
     def read(self, call: Call, result: Result, entry_id: EntryId, at: int) -> tuple[Failure, ...]:
         """Take in the result of a shell call. Return the failure that it is, or those that it resolves.

@@ -27,9 +27,9 @@ def test_the_page_says_what_the_hook_is_for(title: str) -> None:
     own, hook, _, ours = published(title)
 
     assert own[0] <= 40
-    assert hook[0] >= own[0] + 20
-    assert hook[1] >= own[1] + 15
-    assert ours[0] >= hook[0] + 10
+    assert hook[0] >= own[0] + 15
+    assert hook[1] >= own[1] + 10
+    assert ours[0] >= hook[0] + 5
 
 
 def test_what_is_put_back_after_a_recorded_compaction_is_within_its_size() -> None:

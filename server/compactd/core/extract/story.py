@@ -203,7 +203,7 @@ class StoryTeller:
             ]
             text = " ".join(sentences)
             is_short = len(text) <= min(ONE_LINE_CHARS, most)
-            lines = self._condensed(text if is_short else "\n".join(sentences), most)
+            lines = self._condensed(text, most) if is_short else self._request_lines(sentences, most)
             if lines:
                 under = GOAL if any(map(gives_value, sentences)) else section
                 lead = "" if under == GOAL else USER_LEAD
@@ -215,6 +215,22 @@ class StoryTeller:
                 if older is not None:
                     lines[-1] += f" (replaces [{older}])"
                 yield Item(under, 0, self._place(turn.entry_id), _indented(lines))
+
+    def _request_lines(self, sentences: Sequence[str], most: int) -> list[str]:
+        """Return the sentences of a long request in at most about `most` characters. If not all fit, those
+        that give something a value come first, because no tool can tell it again."""
+        given: list[str] = []
+        if sum(len(one) + 1 for one in sentences) > most:
+            room = most // 2
+            for one in sentences:
+                if len(one) <= room and gives_value(one):
+                    given.append(one)
+                    room -= len(one)
+        rest = [one for one in sentences if one not in given]
+        return [
+            *(neutralise(self._show(one)) for one in given),
+            *self._condensed("\n".join(rest), most - sum(map(len, given))),
+        ]
 
     def _briefs(self, most: int) -> Iterator[Item]:
         """Yield the text of the command that is the newest request, and what tools said about the things that

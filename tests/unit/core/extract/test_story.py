@@ -374,3 +374,12 @@ def test_a_message_that_stays_without_what_was_done_for_it_says_where_it_belongs
 
     assert note.startswith(f"- The message of the user after this record is [{asked}].")
     assert not any("after this record" in line for line in story(agent).lines)
+
+
+def test_of_a_long_request_what_gives_a_value_is_kept_first() -> None:
+    agent = AgentWork()
+    names = " ".join(f"alpha{n:04}" for n in range(250))
+    agent.asks(f"Look at all of these. The port is 48213. They are {names}.")
+    agent.says("Noted.")
+
+    assert any("The port is 48213." in line for line in story(agent, 600).lines)

@@ -18,6 +18,7 @@ from compactd.core.extract.earlier import MAX_ITEMS, Earlier
 from compactd.core.extract.earlier_items import SUMMARY_MARK, earlier_lines
 from compactd.core.extract.lines import without_line_number
 from compactd.core.extract.story_room import (
+    AGENT_LEAD,
     EARLIER,
     ITEM_CHARS,
     MIN_ITEM_CHARS,
@@ -214,7 +215,7 @@ class StoryTeller:
                 older = next((self._replaces[pair] for pair in pairs if pair in self._replaces), None)
                 if older is not None:
                     lines[-1] += f" (replaces [{older}])"
-                yield Item(under, 0, self._place(turn.entry_id), _indented(lines))
+                yield Item(under, 0, self._place(turn.entry_id), _indented(lines), is_users=True)
 
     def _request_lines(self, sentences: Sequence[str], most: int) -> list[str]:
         """Return the sentences of a long request in at most about `most` characters. If not all fit, those
@@ -327,7 +328,10 @@ class StoryTeller:
         for value, one in best:
             lines = self._condensed(one.text, max(MIN_ITEM_CHARS, int(most * value / total)))
             if len(lines) > 1 or (lines and len(lines[0]) >= MIN_SAID_CHARS):
-                lines[0] = f"- [{one.entry_id}] {lines[0].removeprefix('- ')}"
+                said = lines[0].removeprefix("- ")
+                # It must not read as a request of the user.
+                lead = AGENT_LEAD if said.startswith(USER_LEAD.strip()) else ""
+                lines[0] = f"- [{one.entry_id}] {lead}{said}"
                 lines[-1] += self._undone(one.text, one.entry_id)
                 yield Item(DONE, 0, self._place(one.entry_id), _indented(lines))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.text.summary_format import CHANGES, DONE, GOAL, Layout
 
@@ -42,6 +43,8 @@ SHARES: Final = {
 there is an earlier summary, its share is kept free for it."""
 USER_LEAD: Final = "The user: "
 """The words before a request that is a step of the work."""
+AGENT_LEAD: Final = "The agent: "
+"""The words before a statement of the agent that begins with `USER_LEAD`."""
 EARLIER: Final = "earlier"
 FIRST_DIVISOR: Final = 6
 FIRST_DIVISORS: Final = {"goal": 2, "requests": 2}
@@ -86,6 +89,8 @@ class Item(Struct, frozen=True):
     """Items of a section are ordered by their rank and then by their place."""
     place: int
     lines: Sequence[str]
+    is_users: bool = False
+    """Whether it is a request, which only the user's words say."""
 
 
 class Room:
@@ -157,18 +162,20 @@ class Room:
         return max(MIN_ITEM_CHARS, int(room) if most is None else min(most, int(room)))
 
     def story(self) -> StoryText:
-        """Return the items in order."""
+        """Return the items in order. If nobody did anything, all requests are goals."""
+        items = self._items
+        if not any(one.section in (DONE, CHANGES) and not one.is_users for one in items):
+            items = [_as_goal(one) if one.is_users else one for one in items]
         sections: dict[str, list[tuple[int, Sequence[str]]]] = {}
-        for item in sorted(self._items, key=lambda one: (one.rank, one.place)):
+        for item in sorted(items, key=lambda one: (one.rank, one.place)):
             sections.setdefault(item.section, []).append((item.place, item.lines))
-        done = sections.get(DONE, [])
-        if done and CHANGES not in sections and all(f"] {USER_LEAD}" in lines[0] for _, lines in done):
-            # Nobody did anything: what the user said is all there is.
-            said = [
-                (at, [lines[0].replace(USER_LEAD, "", 1), *lines[1:]]) for at, lines in sections.pop(DONE)
-            ]
-            sections[GOAL] = sorted([*sections.get(GOAL, ()), *said], key=lambda one: one[0])
         return StoryText(sections, self._all - self._left)
+
+
+def _as_goal(item: Item) -> Item:
+    """Return a request as an item under Goal, where all words are the user's."""
+    lines = [item.lines[0].replace(USER_LEAD, "", 1), *item.lines[1:]] if item.section == DONE else item.lines
+    return replace(item, section=GOAL, lines=lines)
 
 
 def words_in(text: str) -> Iterator[str]:

@@ -266,12 +266,14 @@ def limits_in(item: Item) -> MessageLimits:
         return ()
     limits: list[Limit] = []
     before: TypedSentence | None = None
+    whole = ""
     for said in typed_sentences(item):
         strong = _strength(said.text)
         text, is_sure = said.text, said.is_sure and not _is_question(said.text)
         if strong is not None and before is not None and _needs(said, before):
             text = f"{before.text} {text}"
-            if text in _typed_text(item):
+            whole = whole or _text_of(item)
+            if text in whole:
                 is_sure = is_sure and before.is_sure
                 if limits and limits[-1][0] == before.text:
                     strong = limits.pop()[1] or strong
@@ -298,7 +300,7 @@ def _needs(said: TypedSentence, before: TypedSentence) -> bool:
     )
 
 
-def _typed_text(item: Item) -> str:
+def _text_of(item: Item) -> str:
     return "\n".join(visible_lines(block.text) for block in item.message.content if isinstance(block, Text))
 
 

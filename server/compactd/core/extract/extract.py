@@ -28,6 +28,7 @@ from compactd.core.extract.story import StoryTeller
 from compactd.core.extract.story_room import NO_STORY, SAMPLE, StoryText
 from compactd.core.history.entries import Item
 from compactd.core.history.message_kinds import kind_of
+from compactd.core.text.quoting import TOOL_MARK
 from compactd.core.text.summary_format import LEAD, NATURE, SECTIONS, FileLists, Layout, fit_files, record
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.work.history import find_repeated
@@ -76,8 +77,8 @@ cover is then multiplied by this factor, and more units are picked."""
 SMALL_TOKENS: Final = 6_000
 """In a summary of at most this many tokens, no line of a commit is quoted: the story tells what it did."""
 NATURE_DIVISOR: Final = 12
-"""The line that says what the record is takes at most the budget divided by this; otherwise it is left
-out."""
+"""The line that says what the record is takes at most the budget divided by this; otherwise it is left out,
+unless a line of a tool is quoted."""
 FILES_SHARE: Final = 0.04
 FILES_TOKENS: Final = 64
 """The lists of files take at most `FILES_SHARE` (4 %) of the budget or `FILES_TOKENS`, whichever is more, but
@@ -187,9 +188,11 @@ class ExtractSource:
             rate = self._rates[count] = _tokens_per_unit_token(self._conversation, count)
         story = self._story(budget_tokens, count)
         while True:
-            done = _fill(
-                self._conversation, self._cover, self._ledger, story, budget_tokens, count, rate, lead, layout
-            )
+            parts = self._conversation, self._cover, self._ledger, story
+            done = _fill(*parts, budget_tokens, count, rate, lead, layout, is_brief=True)
+            if TOOL_MARK in done and NATURE not in done:
+                # What the mark means is said wherever it stands.
+                done = _fill(*parts, budget_tokens, count, rate, lead, layout, is_brief=False)
             if count(done) <= budget_tokens or not story.lines:
                 break
             story = self._shorter(story, count)
@@ -246,15 +249,18 @@ def _fill(
     rate: float,
     lead: str,
     layout: Layout,
+    *,
+    is_brief: bool,
 ) -> str:
     """Return the summary of at most `budget` tokens by `count`, with as many of the picked lines (units) as
-    fit. `rate` is the number of tokens by `count` per estimated token."""
+    fit. `rate` is the number of tokens by `count` per estimated token. With `is_brief`, a small summary does
+    not say what it is (`NATURE_DIVISOR`)."""
 
     def text_of(picked: Sequence[int], files: FileLists, *, full: bool = True) -> str:
         material = sections(conversation, picked, layout, story)
         return record(material, files, lead=lead, full=full, layout=layout)
 
-    full = count(NATURE) <= budget // NATURE_DIVISOR
+    full = not is_brief or count(NATURE) <= budget // NATURE_DIVISOR
     files = _files_that_fit(ledger, _room_for_files(budget), count)
     frame = count(text_of((), files, full=full))
     if frame > budget:

@@ -148,7 +148,7 @@ def test_a_file_that_is_cut_replaced_written_anew_or_removed_is_read_from_its_be
     assert seen == [60_010, "the file is empty", 40_010, 10_010, 70_010, "there is no such file"]
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini-cli"])
 def test_the_newest_session_of_an_agent_is_found_and_told_once(tmp_path, name) -> None:
     folder = tmp_path.resolve()
     mangled = str(folder).replace("/", "-").replace("_", "-")
@@ -156,7 +156,7 @@ def test_the_newest_session_of_an_agent_is_found_and_told_once(tmp_path, name) -
         "claude-code": f".claude/projects/{mangled}/a.jsonl",
         "codex": ".codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-a.jsonl",
         "pi": f".pi/agent/sessions/--{str(folder)[1:].replace('/', '-')}--/a.jsonl",
-        "gemini": ".gemini/tmp/abc/chats/session-a.jsonl",
+        "gemini-cli": ".gemini/tmp/abc/chats/session-a.jsonl",
     }[name]
     file = folder / place
     file.parent.mkdir(parents=True)
@@ -173,7 +173,7 @@ USED = {
     "claude-code": (50_010, 200_000),
     "codex": (50_010, 400_000),
     "pi": (50_010, 200_000),
-    "gemini": (50_010, 1_048_576),
+    "gemini-cli": (50_010, 1_048_576),
 }
 
 

@@ -29,7 +29,7 @@ from compactd.cli.framework.page import (
     shorten_to_columns,
 )
 from compactd.cli.inspect.markup import short
-from compactd.cli.watch.agents import AGENTS, newest
+from compactd.cli.agent_files.places import AGENTS, newest
 from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
@@ -90,7 +90,8 @@ def run(options: Options, page: Page) -> int:
 def _source(options: Options) -> Path | None:
     if options.file is not None:
         return Path(options.file)
-    return newest(options.agent or "", Path.cwd(), os.environ)
+    found = newest((options.agent,) if options.agent else AGENTS, Path.cwd(), os.environ)
+    return found.path if found else None
 
 
 def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:

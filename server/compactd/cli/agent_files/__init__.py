@@ -1,0 +1,1 @@
+"""The session files that coding agents keep on this machine: where they are, and which one is meant."""

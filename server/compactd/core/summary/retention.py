@@ -53,6 +53,9 @@ NAMED: Final = {"path": "Files named in several messages", "command": "Commands 
 MAX_NAMED: Final = 12
 """What precedes the facts that are listed without the line they occurred in, and how many there are."""
 
+MAX_LIKELY_NAMED: Final = 4 * MAX_NAMED
+"""While a model writes its summary, this many of the paths that it may lose are looked up in advance."""
+
 MAX_LIMITS: Final = 500
 """The most limits that are looked up in the new context, because each is compared with every line that shares
 a word with it. The user's constraints come first, then the newest of the other sentences that set a limit."""
@@ -158,9 +161,12 @@ class FactSearch:
         """Look up, in advance, the lines of facts that a summary is likely to lose. O(text of the removed
         messages)."""
         self._find_last_lines(self._lost[:MAX_LIKELY_LOST])
+        named = 0
         for fact in self._lost:
             if fact.kind == "path" and fact.text not in self._stood.get(fact.text, ""):
-                self._is_written(fact.text)
+                named += self._is_written(fact.text)
+                if named >= MAX_LIKELY_NAMED:
+                    break
 
     def with_summary(self, summary: str) -> Retention:
         """Return how many of the facts are in the messages that stay or in `summary`, and which are lost.
@@ -200,13 +206,17 @@ class FactSearch:
             if fact.text not in line:
                 if fact.kind == "limit":
                     line = quote_line(" ".join(fact.text.split()), "assistant")
-                elif (fact.kind == "command" and "<<" not in fact.text) or (
-                    fact.kind == "path" and self._is_written(fact.text)
-                ):
-                    names[fact.kind].append(" ".join(fact.text.split()))
-                    continue
                 else:
-                    continue  # A bare name says nothing.
+                    # A bare name says nothing, but the names of files and commands may follow in a list.
+                    named = names.get(fact.kind)
+                    if (
+                        quotes_tools
+                        and named is not None
+                        and len(named) < MAX_NAMED
+                        and (self._is_written(fact.text) if fact.kind == "path" else "<<" not in fact.text)
+                    ):
+                        named.append(" ".join(fact.text.split()))
+                    continue
             line = _bullet(line)
             if not quotes_tools and line.startswith(TOOL_MARK) and ERROR.search(line) is None:
                 continue
@@ -215,10 +225,10 @@ class FactSearch:
                 lines.append(line)
                 spent += cost
                 written += line
-        for kind, some in names.items() if quotes_tools else ():
+        for kind, some in names.items():
             # The agent wrote its commands, but a tool may have written a path.
             author: Author = "assistant" if kind == "command" else "tool"
-            line = _bullet(quote_line(f"{NAMED[kind]}: {'; '.join(some[:MAX_NAMED])}", author))
+            line = _bullet(quote_line(f"{NAMED[kind]}: {'; '.join(some)}", author))
             cost = count(line + "\n")
             if some and spent + cost <= budget_tokens:
                 lines.append(line)

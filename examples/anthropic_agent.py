@@ -7,7 +7,6 @@ It needs `ANTHROPIC_API_KEY`, and may read the files of the current folder.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -68,7 +67,7 @@ class Agent:
                     model=self._model,
                     max_tokens=limit,
                     system=SYSTEM,
-                    messages=[json.loads(bytes(message)) for message in request.messages],
+                    messages=request.plain_messages(),
                     tools=TOOLS,
                 )
             except anthropic.APIStatusError as error:

@@ -71,7 +71,7 @@ class Agent:
             try:
                 answer = self._openai.chat.completions.create(
                     model=self._model,
-                    messages=[json.loads(bytes(message)) for message in request.messages],
+                    messages=request.plain_messages(),
                     tools=TOOLS,
                     max_completion_tokens=limit if limit is not None else openai.omit,
                 )

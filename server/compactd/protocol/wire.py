@@ -9,8 +9,9 @@ The docstrings of these structs and fields are the public documentation of the p
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from compactd.protocol.messages import (
@@ -241,6 +242,14 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     """The system prompt. Left out if there is none, and in `openai`, where it is the first message."""
     tools: tuple[Raw, ...] | UnsetType = UNSET
     """The tools, in the format `format`. Left out if there are none."""
+
+    def plain_messages(self) -> list[Any]:
+        """Return the messages as dicts, as a provider's SDK takes them. O(length of the messages)."""
+        return [msgspec.json.decode(message) for message in self.messages]
+
+    def plain_tools(self) -> list[Any]:
+        """Return the tools as dicts; an empty list if there are none. O(length of the tools)."""
+        return [msgspec.json.decode(tool) for tool in self.tools or ()]
 
 
 class CompactParams(Wire, frozen=True, kw_only=True):

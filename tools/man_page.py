@@ -1,6 +1,6 @@
-"""Generates the manual page `compactd.1` and the site's page of commands from the commands themselves.
+"""Generates the manual page `compactd.1` and the page `docs/commands.md` from the commands themselves.
 
-`python tools/man_page.py --write` updates docs/compactd.1. A test fails if it is out of date.
+`python tools/man_page.py --write` updates both. A test fails if one is out of date.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from compactd.cli import COMMANDS
 from compactd.cli.framework.command import Argument, Command, CommandGroup
 
 MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"
+PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 COMMAND = "python tools/man_page.py --write"
 
 SUMMARY = (
@@ -130,8 +131,15 @@ def roff(text: str) -> str:
 
 
 def page() -> str:
-    """Returns the page of commands for the site."""
-    lines = ["# The command line", "", f"`compactd` {SUMMARY}. Each command takes `--help`.", ""]
+    """Returns the page of commands."""
+    lines = [
+        "# The command line",
+        "",
+        f"`compactd` {SUMMARY}. Each command takes `--help`.",
+        "",
+        f"<!-- written by {COMMAND} -->",
+        "",
+    ]
     for words, command in commands():
         ctx, usage = usage_of(words, command)
         lines += [
@@ -171,6 +179,7 @@ def main() -> int:
     """Prints the manual page, or writes it."""
     if "--write" in sys.argv[1:]:
         MAN_PAGE.write_text(man_page(), "utf-8")
+        PAGE.write_text(page(), "utf-8")
     else:
         sys.stdout.write(man_page())
     return 0

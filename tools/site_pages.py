@@ -1,10 +1,9 @@
-"""MkDocs hook: adds protocol.md and the command reference to the site, and adjusts the links to them."""
+"""MkDocs hook: adds protocol.md to the site, and adjusts the links to it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import man_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -14,15 +13,14 @@ PAGES = ("protocol.md",)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add them to the files of docs/."""
+    """Add it to the files of docs/."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
-    files.append(File.generated(config, "commands.md", content=man_page.page()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Adjust links to and from the added pages."""
+    """Adjust links to and from the added page."""
     if page.file.src_uri in PAGES:
         markdown = markdown.replace("](docs/", "](")
     for name in PAGES:

@@ -32,6 +32,10 @@ def test_the_man_page_is_what_the_commands_say(manual) -> None:
     assert manual.MAN_PAGE.read_text("utf-8") == manual.man_page(), f"stale: run `{manual.COMMAND}`"
 
 
+def test_the_page_of_commands_is_what_the_commands_say(manual) -> None:
+    assert manual.PAGE.read_text("utf-8") == manual.page(), f"stale: run `{manual.COMMAND}`"
+
+
 @pytest.mark.system
 def test_the_man_page_is_set_without_a_warning(manual) -> None:
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Every command and every Python example in the README, the start pages and the how-to pages runs as written, in a
+"""Every command and Python example in the README, the start pages and the how-to pages runs as written, in a
 home with the sessions of several agents."""
 
 from __future__ import annotations

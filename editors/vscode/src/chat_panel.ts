@@ -155,6 +155,9 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
       case "answer":
         this.asks.get(message.call)?.(message.answer);
         return;
+      case "copy":
+        await vscode.env.clipboard.writeText(message.text);
+        return;
       case "do":
         switch (message.what) {
           case "stop":

@@ -87,6 +87,7 @@ export type FromChat =
   | { readonly type: "ready" }
   | { readonly type: "prompt"; readonly text: string }
   | { readonly type: "answer"; readonly call: string; readonly answer: Answer }
+  | { readonly type: "copy"; readonly text: string }
   | { readonly type: "do"; readonly what: ChatDeed };
 
 export const CHAT_DEEDS = ["stop", "undo", "context", "compact", "earlier"] as const;
@@ -131,6 +132,8 @@ export function fromChat(value: unknown): FromChat | null {
       return { type };
     case "prompt":
       return isText(text) && text.trim() !== "" ? { type, text } : null;
+    case "copy":
+      return isText(text) ? { type, text } : null;
     case "answer":
       return isText(call) && isOneOf(ANSWERS, answer) ? { type, call, answer } : null;
     case "do":

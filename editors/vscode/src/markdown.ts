@@ -6,6 +6,7 @@
  */
 
 import { Marked, type Token, type Tokens } from "marked";
+import { addressOf } from "./address.ts";
 
 export type Inline =
   | { readonly kind: "text" | "code"; readonly text: string }
@@ -40,7 +41,6 @@ export interface Item {
 const PIECE = 8000;
 /** Blocks inside blocks. What is nested deeper is shown as it was written. */
 const MAX_DEPTH = 12;
-const MAX_ADDRESS = 2000;
 
 /** The line before fenced code. No backtick follows those of the fence. */
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
@@ -92,16 +92,6 @@ export class GrowingText {
   /** Whether the first line of a part is complete, so that it is certain that the part before it has ended. */
   private isWhole(parts: readonly Part[], at: number): boolean {
     return this.rest.includes("\n", parts[at - 1]!.length);
-  }
-}
-
-/** The web address of a link; null if it is none that the page offers. */
-export function addressOf(href: string): string | null {
-  if (href.length > MAX_ADDRESS || !/^(?:https?:\/\/|mailto:)/i.test(href)) return null;
-  try {
-    return new URL(href).href;
-  } catch {
-    return null;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { CHAT_SHAPES, type Asked, type ChatDeed, type ChatHead, type FromChat, type Line, type ToChat } from "../messages.ts";
 import { count } from "../plain.ts";
-import { button, connected, el, root, words } from "./dom.ts";
+import { button, connected, el, firstMessages, root, words } from "./dom.ts";
 import { GrowingMarkdown, markdown } from "./markdown.ts";
 
 const NEAR_END_PX = 60;
@@ -22,9 +22,11 @@ const stopButton = button("Stop", () => send({ type: "do", what: "stop" }));
 let writing: { element: HTMLElement; answer: GrowingMarkdown | null; fresh: string } | null = null;
 let drawsSoon = false;
 const asks = new Map<string, HTMLElement>();
-const codeActs = { copy: (text: string) => send({ type: "copy", text }) };
+const acts = { copy: (text: string) => send({ type: "copy", text }), open: (href: string) => send({ type: "link", href }) };
 
-const send = connected<FromChat, ToChat>(CHAT_SHAPES, (message) => {
+const send = connected<FromChat, ToChat>(CHAT_SHAPES, take);
+
+function take(message: ToChat): void {
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
   switch (message.type) {
     case "head":
@@ -50,7 +52,7 @@ const send = connected<FromChat, ToChat>(CHAT_SHAPES, (message) => {
       answered(message.call, message.answer);
   }
   if (isAtEnd || message.type === "lines" || message.type === "ask") log.scrollTop = log.scrollHeight;
-});
+}
 
 function showHead(head: ChatHead): void {
   title.textContent = head.title;
@@ -78,7 +80,7 @@ function wrote(thinking: string, text: string): void {
   }
   if (text !== "" && writing.answer === null) {
     // The answer begins: the reasoning before it gives way.
-    writing.answer = new GrowingMarkdown(writing.element, codeActs);
+    writing.answer = new GrowingMarkdown(writing.element, acts);
     writing.fresh = "";
     writing.element.replaceChildren(who("assistant"));
   }
@@ -123,7 +125,7 @@ function lineElement(line: Line): HTMLElement {
   const made = el("div", { class: `said ${line.role}` });
   if (line.role === "user" || line.role === "assistant") made.append(who(line.role));
   // What the person typed is shown as it was typed.
-  made.append(...(line.role === "assistant" ? markdown(line.text, codeActs) : [el("div", { class: "text", text: line.text, attributes: { dir: "auto" } })]));
+  made.append(...(line.role === "assistant" ? markdown(line.text, acts) : [el("div", { class: "text", text: line.text, attributes: { dir: "auto" } })]));
   return made;
 }
 
@@ -182,5 +184,6 @@ root().append(
     el("div", { class: "toolbar" }, sendButton, stopButton, button("Compact…", () => deed("compact")), button("Context", () => deed("context")), el("span", { class: "where" }, model, number)),
   ),
 );
+for (const message of firstMessages<ToChat>(CHAT_SHAPES)) take(message);
 send({ type: "ready" });
 input.focus();

@@ -3,15 +3,17 @@
 import { GrowingText, blocksOf, type Block, type Cell, type Inline } from "../markdown.ts";
 import { button, el } from "./dom.ts";
 
-export interface CodeActs {
+export interface Acts {
   copy(text: string): void;
+  /** Asks the person whether to open an address. */
+  open(href: string): void;
 }
 
 const COPIED_MS = 1500;
 const TAGS = { strong: "strong", emphasis: "em", struck: "s" } as const;
 
 /** The elements of a whole text. */
-export function markdown(text: string, acts: CodeActs): HTMLElement[] {
+export function markdown(text: string, acts: Acts): HTMLElement[] {
   return blocksOf(text).map((block) => blockElement(block, acts));
 }
 
@@ -20,9 +22,9 @@ export class GrowingMarkdown {
   private readonly growing = new GrowingText();
   private open: { readonly block: Block; readonly element: HTMLElement }[] = [];
   private readonly parent: HTMLElement;
-  private readonly acts: CodeActs;
+  private readonly acts: Acts;
 
-  constructor(parent: HTMLElement, acts: CodeActs) {
+  constructor(parent: HTMLElement, acts: Acts) {
     this.parent = parent;
     this.acts = acts;
   }
@@ -53,13 +55,13 @@ function grew(element: HTMLElement, old: Block, block: Block): boolean {
   return JSON.stringify(old) === JSON.stringify(block);
 }
 
-function blockElement(block: Block, acts: CodeActs): HTMLElement {
+function blockElement(block: Block, acts: Acts): HTMLElement {
   switch (block.kind) {
     case "paragraph":
-      return el("p", AUTO, ...block.children.map(inlineNode));
+      return el("p", AUTO, ...inlineNodes(block.children, acts));
     case "heading":
       // The page's own headings are above those of an answer.
-      return el(`h${Math.min(6, block.level + 1)}` as "h2", AUTO, ...block.children.map(inlineNode));
+      return el(`h${Math.min(6, block.level + 1)}` as "h2", AUTO, ...inlineNodes(block.children, acts));
     case "code":
       return codeElement(block.language, block.text, acts);
     case "quote":
@@ -67,7 +69,7 @@ function blockElement(block: Block, acts: CodeActs): HTMLElement {
     case "list":
       return listElement(block, acts);
     case "table":
-      return tableElement(block);
+      return tableElement(block, acts);
     case "rule":
       return el("hr");
   }
@@ -75,7 +77,7 @@ function blockElement(block: Block, acts: CodeActs): HTMLElement {
 
 const AUTO = { attributes: { dir: "auto" } } as const;
 
-function listElement(list: Extract<Block, { kind: "list" }>, acts: CodeActs): HTMLElement {
+function listElement(list: Extract<Block, { kind: "list" }>, acts: Acts): HTMLElement {
   const items = list.items.map(({ checked, blocks }) => {
     const item = el("li", { ...AUTO, class: checked === null ? "" : "task" });
     if (checked !== null) item.append(el("span", { class: "box", text: checked ? "☑" : "☐", attributes: { role: "img", "aria-label": checked ? "done" : "open" } }));
@@ -85,9 +87,9 @@ function listElement(list: Extract<Block, { kind: "list" }>, acts: CodeActs): HT
   return list.start === null ? el("ul", {}, ...items) : el("ol", { attributes: { start: String(list.start) } }, ...items);
 }
 
-function tableElement(table: Extract<Block, { kind: "table" }>): HTMLElement {
+function tableElement(table: Extract<Block, { kind: "table" }>, acts: Acts): HTMLElement {
   const row = (cells: readonly Cell[], tag: "th" | "td") =>
-    el("tr", {}, ...cells.map((cell, at) => el(tag, { class: table.align[at] ?? "", ...AUTO }, ...cell.map(inlineNode))));
+    el("tr", {}, ...cells.map((cell, at) => el(tag, { class: table.align[at] ?? "", ...AUTO }, ...inlineNodes(cell, acts))));
   return el(
     "div",
     { class: "wide", attributes: { tabindex: "0", role: "region", "aria-label": "Table" } },
@@ -95,7 +97,7 @@ function tableElement(table: Extract<Block, { kind: "table" }>): HTMLElement {
   );
 }
 
-function codeElement(language: string, text: string, acts: CodeActs): HTMLElement {
+function codeElement(language: string, text: string, acts: Acts): HTMLElement {
   const code = el("code", { text });
   const copy = button("Copy", () => {
     acts.copy(code.textContent ?? "");
@@ -111,7 +113,21 @@ function codeElement(language: string, text: string, acts: CodeActs): HTMLElemen
   );
 }
 
-function inlineNode(inline: Inline): Node {
+function inlineNodes(inlines: readonly Inline[], acts: Acts): Node[] {
+  return inlines.map((inline) => inlineNode(inline, acts));
+}
+
+/** It has no `href`: the editor opens what has one without a question if the workspace is trusted. */
+function linkElement(href: string, children: readonly Inline[], acts: Acts): HTMLElement {
+  const made = el("a", { attributes: { role: "link", tabindex: "0", title: href } }, ...inlineNodes(children, acts));
+  made.addEventListener("click", () => acts.open(href));
+  made.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") acts.open(href);
+  });
+  return made;
+}
+
+function inlineNode(inline: Inline, acts: Acts): Node {
   switch (inline.kind) {
     case "text":
       return document.createTextNode(inline.text);
@@ -120,9 +136,8 @@ function inlineNode(inline: Inline): Node {
     case "break":
       return el("br");
     case "link":
-      // The editor asks before it opens an address. The tooltip says which one it is.
-      return el("a", { attributes: { href: inline.href, title: inline.href } }, ...inline.children.map(inlineNode));
+      return linkElement(inline.href, inline.children, acts);
     default:
-      return el(TAGS[inline.kind], {}, ...inline.children.map(inlineNode));
+      return el(TAGS[inline.kind], {}, ...inlineNodes(inline.children, acts));
   }
 }

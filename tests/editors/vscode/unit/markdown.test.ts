@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GrowingText, addressOf, blocksOf, type Block, type Inline } from "../../../../editors/vscode/src/markdown.ts";
+import { addressOf } from "../../../../editors/vscode/src/address.ts";
+import { GrowingText, blocksOf, type Block, type Inline } from "../../../../editors/vscode/src/markdown.ts";
 
 const text = (said: string): Inline => ({ kind: "text", text: said });
 const paragraph = (...children: (Inline | string)[]): Block => ({ kind: "paragraph", children: children.map((each) => (typeof each === "string" ? text(each) : each)) });

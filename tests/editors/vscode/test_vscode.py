@@ -75,6 +75,15 @@ def shown(saw: dict[str, Any]) -> None:
             print(f"{name}: {' ⏎ '.join(text.split(chr(10)))}")
 
 
+def told_work(work: dict[str, Any]) -> set[str]:
+    """Return what the panel must say of the plan and the checks."""
+    status = {"in_progress": "in progress"}
+    plan = {f"{status.get(task['status'], task['status'])}: {task['text']}" for task in work["plan"]}
+    checks = {f"tests {check['outcome']}: {check['command']}" for check in work["checks"]}
+    assert plan and checks
+    return plan | checks
+
+
 def test_the_package_is_small_and_installs_the_ordinary_way(house: House) -> None:
     assert house.vsix.stat().st_size <= LARGEST_BYTES
     assert "was successfully installed" in house.installed.stdout
@@ -207,6 +216,11 @@ def test_looking_takes_no_lock_and_a_change_does(house: House, tmp_path: Path) -
     assert saw["told while nobody writes"] == []
     assert f"process {saw['process of the agent']})" in saw["refused"]
     assert "said elsewhere" in saw["the new message"]
+    first, second = saw["first turn in the panel"], saw["second turn in the panel"]
+    assert told_work(saw["first turn in the daemon"]) <= {row.partition(" e")[0] for row in first}
+    assert told_work(saw["second turn in the daemon"]) <= {row.partition(" e")[0] for row in second}
+    assert any(row.startswith("in progress: Step 2 of the plan") for row in first)
+    assert any(row.startswith("done: Step 2 of the plan") for row in second)
     assert saw["the agent may write after the compaction"] is False
 
 

@@ -75,6 +75,19 @@ def shown(saw: dict[str, Any]) -> None:
             print(f"{name}: {' ⏎ '.join(text.split(chr(10)))}")
 
 
+DRAWN = [
+    "span: Model",
+    "h3: What I found",
+    "p: The cache is never emptied. See the manual and loader.py:",
+    "ul: ☑ read the loader ☐ mend it first write then tests",
+    "div: step tokens read 1,200 edit 80",
+    "blockquote: Never touch the public API.",
+    'div: python Copy def write(key, value): STORE[key] = "<b>value</b>" CACHE.clear()',
+    "p: image: a picture from elsewhere and a command (command:workbench.action.quit).",
+]
+"""The elements of `MARKDOWN_ANSWER`, each with its words."""
+
+
 def told_work(work: dict[str, Any]) -> set[str]:
     """Return what the panel must say of the plan and the checks."""
     status = {"in_progress": "in progress"}
@@ -137,12 +150,17 @@ def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tm
     assert '<img src=x onerror="window.ran=[1]"> ⟨202E⟩gnp.exe⟨202C⟩' in saw["lines"][0]
     assert "⟨001B⟩[31mred⟨0007⟩" in saw["lines"][0]
     assert saw["lines"][1] == "<script>window.ran=['message']</script><svg onload=alert(1)>"
-    for page in ("context", "chat"):
+    for page in ("context", "chat", "chat with Markdown"):
         assert saw[page]["ran"] == []
         assert saw[page]["elements"] == 0
     assert saw["rows after foreign messages"] is True
     assert '<iframe src="javascript:alert(1)"></iframe>' in saw["work"][-1]
     assert saw["text after foreign messages"] == saw["entry"]
+    assert saw["drawn"] == DRAWN
+    assert not {"img", "script", "b"} & set(saw["inside of it"])
+    assert saw["copied"] == 'def write(key, value):\n    STORE[key] = "<b>value</b>"\n\n    CACHE.clear()'
+    assert "https://example.org/manual?page=1" in saw["asked of a link"]
+    assert saw["pages opened"] == 0
     assert saw["reports before"] == []
     assert saw["injected"]["ran"] == []
     assert saw["injected"]["loaded"] is False

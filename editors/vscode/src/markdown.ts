@@ -2,7 +2,8 @@
  * The Markdown of a conversation as a tree of plain values, from which the page makes elements.
  *
  * The tree has no HTML, no images and no addresses but those of `addressOf`: markup that asks for anything else stays
- * text that can be read.
+ * text that can be read. The editor's own command `markdown.api.render` gives HTML, with the HTML of its text in it
+ * (VS Code 1.139, markdown-it with `html: true`, 2026-11-27); a page that shows none needs no sanitizer.
  */
 
 import { Marked, type Token, type Tokens } from "marked";

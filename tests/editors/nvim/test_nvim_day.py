@@ -126,7 +126,7 @@ def test_a_day_in_neovim(tmp_path: Path) -> None:
             screen.type("GiWhat did we do?")
             screen.press("C-s")
             # The marks of Markdown are not in sight; the words are.
-            screen.see("We mended the cache of the loader, and nothing else.")
+            screen.see("We mended the cache of the loader, and nothing")
             editor.idle(after=seq)
             told = editor.notified()
             assert len(told) == 1

@@ -100,7 +100,11 @@ def told_work(work: dict[str, Any]) -> set[str]:
 def test_the_package_is_small_and_installs_the_ordinary_way(house: House) -> None:
     assert house.vsix.stat().st_size <= LARGEST_BYTES
     assert "was successfully installed" in house.installed.stdout
-    assert list(house.extensions.glob("compactd.compactd-*/dist/extension.js"))
+    (notice,) = house.extensions.glob("compactd.compactd-*/dist/NOTICE.txt")
+    assert (notice.parent / "extension.js").exists()
+    licences = notice.read_text()
+    assert re.search(r"^marked [0-9.]+ \(MIT\)$", licences, re.MULTILINE)
+    assert re.search(r"^vscode-languageclient [0-9.]+ \(MIT\)$", licences, re.MULTILINE)
 
 
 def test_a_day_with_the_extension(house: House, tmp_path: Path) -> None:

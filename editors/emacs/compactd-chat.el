@@ -40,8 +40,10 @@
                          windows))
     (save-excursion
       (goto-char compactd-chat--rule)
-      (insert-before-markers
-       (propertize text 'face face 'read-only t 'rear-nonsticky t 'front-sticky t)))
+      (let ((text (propertize text 'read-only t 'rear-nonsticky t 'front-sticky t)))
+        (when face
+          (put-text-property 0 (length text) 'face face text))
+        (insert-before-markers text)))
     (cl-mapc (lambda (window offset)
                (set-window-point window (+ compactd-chat--prompt offset)))
              windows offset)))
@@ -59,18 +61,39 @@
     (set-marker compactd-chat--stream start)))
 
 (defun compactd-chat--settle (answer)
-  "The ANSWER is whole; where parts of it were left out, put it in their place."
-  (let ((streamed (apply #'concat (reverse compactd-chat--held))))
-    (when (and compactd-chat--stream (not (equal streamed answer)))
+  "The ANSWER is whole: give its Markdown faces.
+If parts of it were left out while it streamed in, put it in their place."
+  (let* ((streamed (apply #'concat (reverse compactd-chat--held)))
+         (whole (compactd-text-markdown (compactd-text-clean answer))))
+    (cond
+     ((null compactd-chat--stream)
+      (unless (string-empty-p answer)
+        (compactd-chat--add whole)))
+     ((equal streamed answer)
+      ;; The words stay where they are: nobody loses their place.
+      (compactd-chat--copy-faces whole compactd-chat--stream))
+     (t
       (let ((inhibit-read-only t))
         (delete-region compactd-chat--stream compactd-chat--rule))
-      (setq streamed ""))
-    (unless (or (and compactd-chat--stream (equal streamed answer)) (string-empty-p answer))
-      (compactd-chat--add (compactd-text-clean answer)))
+      (compactd-chat--add whole)))
     (when (or compactd-chat--stream (not (string-empty-p answer)))
       (compactd-chat--add "\n\n"))
     (setq compactd-chat--stream nil
           compactd-chat--held nil)))
+
+(defun compactd-chat--copy-faces (text start)
+  "Give what begins at START the faces of TEXT, if it is the same text."
+  (let ((end (+ start (length text)))
+        (inhibit-read-only t)
+        (from 0))
+    (when (and (<= end compactd-chat--rule)
+               (equal (buffer-substring-no-properties start end) (substring-no-properties text)))
+      (while (< from (length text))
+        (let ((to (or (next-single-property-change from 'face text) (length text)))
+              (face (get-text-property from 'face text)))
+          (when face
+            (put-text-property (+ start from) (+ start to) 'face face))
+          (setq from to))))))
 
 (defun compactd-chat--take (event)
   "Show EVENT in this conversation."
@@ -227,9 +250,10 @@
       (when (and (equal (plist-get entry :kind) "message")
                  (member role '("user" "assistant"))
                  (not (string-empty-p said)))
-        (compactd-chat--add (concat (if (equal role "user") "› " "")
-                                    (compactd-text-clean said) "\n\n")
-                            (and (equal role "user") 'compactd-head))))
+        (if (equal role "user")
+            (compactd-chat--add (concat "› " (compactd-text-clean said) "\n\n") 'compactd-head)
+          (compactd-chat--add (concat (compactd-text-markdown (compactd-text-clean said))
+                                      "\n\n")))))
     (setq compactd-chat--last (plist-get entry :entry_id))))
 
 (defun compactd-chat--followed ()

@@ -1,5 +1,6 @@
 // Bundles the extension into dist/: what runs at activation, the client that is loaded at the first need, and
 // the two pages. `node esbuild.mjs --watch` for work on it.
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import * as esbuild from "esbuild";
 
 const isWatching = process.argv.includes("--watch");
@@ -24,7 +25,23 @@ const builds = [
   { ...host, entryPoints: { client: "src/client.ts" } },
   { ...page, entryPoints: { context: "src/webview/context.ts", chat: "src/webview/chat.ts" } },
 ];
+const bundled = new Set();
 for (const options of builds) {
   if (isWatching) await (await esbuild.context(options)).watch();
-  else await esbuild.build(options);
+  else {
+    const { metafile } = await esbuild.build({ ...options, metafile: true });
+    for (const input of Object.keys(metafile.inputs)) {
+      const folder = /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+      if (folder !== undefined) bundled.add(folder);
+    }
+  }
+}
+if (!isWatching) writeFileSync("dist/NOTICE.txt", [...bundled].sort().map(licence).join("\n"));
+
+/** The licence of a package whose code is in the bundles. */
+function licence(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+  if (file === undefined) throw new Error(`${name} has no licence in its package`);
+  return `${name} ${version} (${license})\n\n${readFileSync(`${folder}/${file}`, "utf8").trim()}\n\n`;
 }

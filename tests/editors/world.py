@@ -95,7 +95,7 @@ DAY = [
         count_input=True,
         output_tokens=849,
     ),
-    Answer(text="We mended the cache of the loader.", count_input=True),
+    Answer(text="We mended the cache of the `loader`, and **nothing** else.", count_input=True),
 ]
 """The model's answers in the test of a typical day: it reads, answers at length, edits, answers again."""
 

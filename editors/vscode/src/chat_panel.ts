@@ -28,7 +28,7 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
   constructor(opening: Opening) {
     super(opening, "chat");
     this.head();
-    this.transcript().catch((error: unknown) => this.failed(error));
+    void this.begin(this.transcript().catch((error: unknown) => this.failed(error)));
   }
 
   /** Asks the person whether a tool may run. */
@@ -155,6 +155,11 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
       case "answer":
         this.asks.get(message.call)?.(message.answer);
         return;
+      case "copy":
+        await vscode.env.clipboard.writeText(message.text);
+        return;
+      case "link":
+        return openAddress(message.href);
       case "do":
         switch (message.what) {
           case "stop":
@@ -192,4 +197,11 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
     this.note(text, "user");
     await sessions.request("agent/prompt", { session_id: this.id, text });
   }
+}
+
+/** Opens an address that a model wrote, after the person has read it. The editor itself asks only in some workspaces. */
+async function openAddress(href: string): Promise<void> {
+  const asks = !vscode.workspace.isTrusted || vscode.workspace.getConfiguration("workbench").get<boolean>("trustedDomains.promptInTrustedWorkspace") === true;
+  const answer = asks ? "Open" : await vscode.window.showInformationMessage("Open this address?", { modal: true, detail: href }, "Open");
+  if (answer === "Open") await vscode.env.openExternal(vscode.Uri.parse(href, true));
 }

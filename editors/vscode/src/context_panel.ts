@@ -31,7 +31,8 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
   constructor(opening: Opening) {
     super(opening, "context");
     this.model = new ContextModel(this.house.daemon, this.house.sessions, this.id);
-    void this.first();
+    this.head();
+    void this.begin(this.first());
   }
 
   /** Shows an entry, wherever it is. */
@@ -61,7 +62,6 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
   }
 
   private async first(): Promise<void> {
-    this.head();
     try {
       await this.model.begin();
       this.historyMs = since(this.openedAt);

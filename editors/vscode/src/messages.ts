@@ -1,5 +1,6 @@
 /** What the extension and its pages say to each other. Whatever does not look so is dropped, on both sides. */
 
+import { addressOf } from "./address.ts";
 import type { Row } from "./rows.ts";
 import type { WorkRow } from "./work.ts";
 
@@ -87,6 +88,8 @@ export type FromChat =
   | { readonly type: "ready" }
   | { readonly type: "prompt"; readonly text: string }
   | { readonly type: "answer"; readonly call: string; readonly answer: Answer }
+  | { readonly type: "copy"; readonly text: string }
+  | { readonly type: "link"; readonly href: string }
   | { readonly type: "do"; readonly what: ChatDeed };
 
 export const CHAT_DEEDS = ["stop", "undo", "context", "compact", "earlier"] as const;
@@ -125,12 +128,16 @@ export function fromContext(value: unknown): FromContext | null {
 export function fromChat(value: unknown): FromChat | null {
   const given = record(value);
   if (given === null) return null;
-  const { type, text, call, answer, what } = given;
+  const { type, text, href, call, answer, what } = given;
   switch (type) {
     case "ready":
       return { type };
     case "prompt":
       return isText(text) && text.trim() !== "" ? { type, text } : null;
+    case "copy":
+      return isText(text) ? { type, text } : null;
+    case "link":
+      return isText(href) && addressOf(href) === href ? { type, href } : null;
     case "answer":
       return isText(call) && isOneOf(ANSWERS, answer) ? { type, call, answer } : null;
     case "do":

@@ -3,14 +3,15 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as vscode from "vscode";
+import { inScript } from "./plain.ts";
 
 export type PageKind = "context" | "chat";
 
 const TITLES: { readonly [kind in PageKind]: string } = { context: "Context", chat: "Chat" };
 
-/** Puts a page of ours into a webview. All of it is in its text: nothing is left for it to fetch, which takes an
- * editor that runs elsewhere longer than anything else. */
-export function fill(webview: vscode.Webview, extension: vscode.Uri, kind: PageKind): void {
+/** Puts a page of ours into a webview, with the messages that it takes first. All of it is in its text: nothing is left
+ * for it to fetch, which takes an editor that runs elsewhere longer than anything else. */
+export function fill(webview: vscode.Webview, extension: vscode.Uri, kind: PageKind, first: readonly unknown[]): void {
   const nonce = randomBytes(18).toString("base64url");
   const { style, script } = partsOf(extension, kind);
   webview.html = `<!DOCTYPE html>
@@ -24,6 +25,7 @@ export function fill(webview: vscode.Webview, extension: vscode.Uri, kind: PageK
 </head>
 <body class="${kind}">
 <main id="root"></main>
+<script nonce="${nonce}" type="application/json" id="first">${inScript(first)}</script>
 <script nonce="${nonce}">${script}</script>
 </body>
 </html>`;

@@ -26,6 +26,9 @@ export interface Opening {
   readonly closed: () => void;
 }
 
+/** How long a page waits to be shown with what it begins with. The editor prepares a webview for as long as that. */
+const BEGINNING_MS = 120;
+
 interface Typed {
   readonly type: string;
 }
@@ -40,6 +43,7 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
   private readonly subscriptions: vscode.Disposable[];
   private readonly kind: PageKind;
   private isReady = false;
+  private isDisposed = false;
   private waiting: To[] = [];
   private lastHead = "";
 
@@ -67,7 +71,6 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
       this.dispose();
       closed();
     });
-    fill(this.panel.webview, house.extension, kind);
   }
 
   get isActive(): boolean {
@@ -79,6 +82,7 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
   }
 
   dispose(): void {
+    this.isDisposed = true;
     for (const each of this.subscriptions) each.dispose();
     this.panel.dispose();
   }
@@ -95,6 +99,13 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
   protected abstract tell(problem: string): void;
   /** The page is there and hears what it is told from now on. */
   protected ready(): void {}
+
+  /** Shows the page, with what it begins with if that is there soon. To be called once. */
+  protected async begin(beginning: Promise<unknown>): Promise<void> {
+    const isLate = new Promise((resolve) => setTimeout(resolve, BEGINNING_MS));
+    await Promise.race([beginning.catch(() => undefined), isLate]);
+    if (!this.isDisposed) fill(this.panel.webview, this.house.extension, this.kind, this.waiting.splice(0));
+  }
 
   /** Tells the page; what comes before it is ready waits. */
   protected send(message: To): void {

@@ -37,6 +37,11 @@ export function plural(number: number, thing: string): string {
   return `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
 }
 
+/** A value as JSON that cannot end the HTML element that it is in. */
+export function inScript(value: unknown): string {
+  return JSON.stringify(value).replaceAll("<", "\\u003c");
+}
+
 function shown(char: string): string {
   return `⟨${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }

@@ -35,6 +35,42 @@
   (should (equal (compactd-text-answer '(:content [(:type "text" :text "a") (:type "image")])) "a"))
   (should (equal (compactd-text-message nil) "")))
 
+(defun compactd-test--faces (text)
+  "Return each stretch of TEXT that has a face, with its face."
+  (let ((from 0) (found nil))
+    (while (< from (length text))
+      (let ((to (or (next-single-property-change from 'face text) (length text)))
+            (face (get-text-property from 'face text)))
+        (when face
+          (push (list (substring-no-properties text from to) face) found))
+        (setq from to)))
+    (nreverse found)))
+
+(ert-deftest compactd-test-markdown-has-faces-and-the-same-words ()
+  (let* ((said "# T\n- a **b** `c`\n```py\nx = **1**\n```\n> q\n[l](https://x.org) **open\n")
+         (faced (compactd-text-markdown said)))
+    (should (equal (substring-no-properties faced) said))
+    (should (equal (compactd-test--faces faced)
+                   '(("# T" bold) ("- " font-lock-keyword-face) ("**b**" bold)
+                     ("`c`" font-lock-constant-face)
+                     ("```py\nx = **1**\n```" font-lock-constant-face)
+                     ("> q" font-lock-doc-face) ("[l](https://x.org)" link))))
+    (should-not (compactd-test--faces (compactd-text-markdown (make-string 200000 ?`))))
+    ;; Linear: these took minutes if a bracket could begin a link inside of another one.
+    (dolist (mark '("[" "*" "**" "`" "> " "[a](" "~~~\n"))
+      (compactd-text-markdown (apply #'concat (make-list (/ 99000 (length mark)) mark))))))
+
+(ert-deftest compactd-test-an-answer-that-streamed-in-gets-faces-at-its-end ()
+  (with-temp-buffer
+    (compactd-chat-mode)
+    (compactd-chat--begin)
+    (compactd-chat--take '(:type "message_delta" :delta "It is **do"))
+    (compactd-chat--take '(:type "message_delta" :delta "ne**."))
+    (should-not (memq 'bold (flatten-tree (compactd-test--faces (buffer-string)))))
+    (compactd-chat--take '(:type "message_end" :message (:role "assistant" :content "It is **done**.")))
+    (should (equal (car (compactd-test--faces (buffer-string))) '("**done**" bold)))
+    (should (string-prefix-p "It is **done**.\n\n────" (buffer-substring-no-properties 1 (point-max))))))
+
 (ert-deftest compactd-test-versions-are-compared ()
   (cl-flet ((judged (version)
               (car (compactd-daemon-judge

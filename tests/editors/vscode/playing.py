@@ -17,6 +17,30 @@ HOSTILE_ANSWER = (
     '```html\n<iframe srcdoc="<script>parent.ran=[1]</script>"></iframe>\n```\n'
 )
 
+MARKDOWN_ANSWER = """## What I found
+
+The cache is **never** emptied. See [the manual](https://example.org/manual?page=1) and `loader.py`:
+
+- [x] read the loader
+- [ ] mend it
+  1. first `write`
+  2. then *tests*
+
+| step | tokens |
+|:-----|-------:|
+| read | 1,200  |
+| edit | `80`   |
+
+> Never touch the public API.
+
+```python
+def write(key, value):
+    STORE[key] = "<b>value</b>"
+
+    CACHE.clear()
+```
+![a picture from elsewhere](http://127.0.0.1:9/pixel.png) and [a command](command:workbench.action.quit)."""
+
 HOSTILE = [
     {
         "role": "user",
@@ -57,6 +81,7 @@ SAYS: dict[str, tuple[Answer, Answer]] = {
     ),
     "What was the code word": (_talk("It was the magpie, as before."),) * 2,
     "<b>bold</b>": (_talk(HOSTILE_ANSWER),) * 2,
+    "What did you find": (_talk(MARKDOWN_ANSWER),) * 2,
 }
 """Two answers for each beginning of the user's newest words: the first one, and the one after its tool's
 result."""

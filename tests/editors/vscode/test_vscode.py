@@ -75,10 +75,36 @@ def shown(saw: dict[str, Any]) -> None:
             print(f"{name}: {' ⏎ '.join(text.split(chr(10)))}")
 
 
+DRAWN = [
+    "span: Model",
+    "h3: What I found",
+    "p: The cache is never emptied. See the manual and loader.py:",
+    "ul: ☑ read the loader ☐ mend it first write then tests",
+    "div: step tokens read 1,200 edit 80",
+    "blockquote: Never touch the public API.",
+    'div: python Copy def write(key, value): STORE[key] = "<b>value</b>" CACHE.clear()',
+    "p: image: a picture from elsewhere and a command (command:workbench.action.quit).",
+]
+"""The elements of `MARKDOWN_ANSWER`, each with its words."""
+
+
+def told_work(work: dict[str, Any]) -> set[str]:
+    """Return what the panel must say of the plan and the checks."""
+    status = {"in_progress": "in progress"}
+    plan = {f"{status.get(task['status'], task['status'])}: {task['text']}" for task in work["plan"]}
+    checks = {f"tests {check['outcome']}: {check['command']}" for check in work["checks"]}
+    assert plan and checks
+    return plan | checks
+
+
 def test_the_package_is_small_and_installs_the_ordinary_way(house: House) -> None:
     assert house.vsix.stat().st_size <= LARGEST_BYTES
     assert "was successfully installed" in house.installed.stdout
-    assert list(house.extensions.glob("compactd.compactd-*/dist/extension.js"))
+    (notice,) = house.extensions.glob("compactd.compactd-*/dist/NOTICE.txt")
+    assert (notice.parent / "extension.js").exists()
+    licences = notice.read_text()
+    assert re.search(r"^marked [0-9.]+ \(MIT\)$", licences, re.MULTILINE)
+    assert re.search(r"^vscode-languageclient [0-9.]+ \(MIT\)$", licences, re.MULTILINE)
 
 
 def test_a_day_with_the_extension(house: House, tmp_path: Path) -> None:
@@ -128,12 +154,17 @@ def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tm
     assert '<img src=x onerror="window.ran=[1]"> ⟨202E⟩gnp.exe⟨202C⟩' in saw["lines"][0]
     assert "⟨001B⟩[31mred⟨0007⟩" in saw["lines"][0]
     assert saw["lines"][1] == "<script>window.ran=['message']</script><svg onload=alert(1)>"
-    for page in ("context", "chat"):
+    for page in ("context", "chat", "chat with Markdown"):
         assert saw[page]["ran"] == []
         assert saw[page]["elements"] == 0
     assert saw["rows after foreign messages"] is True
     assert '<iframe src="javascript:alert(1)"></iframe>' in saw["work"][-1]
     assert saw["text after foreign messages"] == saw["entry"]
+    assert saw["drawn"] == DRAWN
+    assert not {"img", "script", "b"} & set(saw["inside of it"])
+    assert saw["copied"] == 'def write(key, value):\n    STORE[key] = "<b>value</b>"\n\n    CACHE.clear()'
+    assert "https://example.org/manual?page=1" in saw["asked of a link"]
+    assert saw["pages opened"] == 0
     assert saw["reports before"] == []
     assert saw["injected"]["ran"] == []
     assert saw["injected"]["loaded"] is False
@@ -207,6 +238,11 @@ def test_looking_takes_no_lock_and_a_change_does(house: House, tmp_path: Path) -
     assert saw["told while nobody writes"] == []
     assert f"process {saw['process of the agent']})" in saw["refused"]
     assert "said elsewhere" in saw["the new message"]
+    first, second = saw["first turn in the panel"], saw["second turn in the panel"]
+    assert told_work(saw["first turn in the daemon"]) <= {row.partition(" e")[0] for row in first}
+    assert told_work(saw["second turn in the daemon"]) <= {row.partition(" e")[0] for row in second}
+    assert any(row.startswith("in progress: Step 2 of the plan") for row in first)
+    assert any(row.startswith("done: Step 2 of the plan") for row in second)
     assert saw["the agent may write after the compaction"] is False
 
 
@@ -275,7 +311,10 @@ def test_a_long_context_opens_and_a_thousand_events_a_second_do_not_stutter(
             "gauges": re.findall(r"first gauge .*", logged),
         }
     )
-    assert max(saw["rows in the page"], saw["rows at the end"]) < 100
+    # A page comes with what fills a screen, and never has more rows than that.
+    assert max(saw["rows in the page"], saw["rows at the end"], saw["rows around it"]) < 100
+    assert all(count <= 200 for count in saw["entries that came with the page"])
+    assert saw["the entry that was searched"] == "2719"
     # Two keys may fall into one frame.
     assert min(saw["idle"]["keys"], saw["streaming"]["keys"]) >= 30
     # How quick they come is printed above, and no matter of a test.

@@ -336,6 +336,18 @@ function M.send(buffer)
   end)
 end
 
+--- The Markdown of the answers is drawn by Neovim: its own parser if it has one, else its syntax file. The marks are
+--- concealed in the lines without the cursor.
+local function draw_markdown(buffer)
+  if vim.treesitter and vim.treesitter.start then
+    pcall(vim.treesitter.start, buffer, "markdown")
+  end
+  for _, each in ipairs(vim.fn.win_findbuf(buffer)) do
+    vim.wo[each].conceallevel = 2
+    vim.wo[each].concealcursor = ""
+  end
+end
+
 local function show(chat)
   if vim.api.nvim_win_get_config(0).relative ~= "" then
     pcall(vim.cmd.close)
@@ -348,6 +360,7 @@ local function show(chat)
     vim.api.nvim_win_set_buf(0, chat.buffer)
     vim.wo.wrap = true
     vim.wo.linebreak = true
+    draw_markdown(chat.buffer)
   end
   vim.api.nvim_win_set_cursor(0, { vim.api.nvim_buf_line_count(chat.buffer), 0 })
   on_event(chat, { type = "changed" })

@@ -2,10 +2,11 @@
 
 import { CHAT_SHAPES, type Asked, type ChatDeed, type ChatHead, type FromChat, type Line, type ToChat } from "../messages.ts";
 import { count } from "../plain.ts";
-import { button, connected, el, root, words } from "./dom.ts";
+import { button, connected, el, firstMessages, root, words } from "./dom.ts";
+import { GrowingMarkdown, markdown } from "./markdown.ts";
 
 const NEAR_END_PX = 60;
-/** Characters after which a line that grows is gone on with in a new one, until the whole answer is there. */
+/** Characters after which reasoning continues in a new element, until the whole answer is there. */
 const LONG_LINE = 4000;
 
 const log = el("div", { class: "log", attributes: { role: "log", "aria-label": "Conversation", tabindex: "0" } });
@@ -17,12 +18,15 @@ const input = el("textarea", { attributes: { rows: "3", "aria-label": "Message",
 const sendButton = button("Send", () => prompt(), "primary");
 const stopButton = button("Stop", () => send({ type: "do", what: "stop" }));
 
-/** The answer that is being written. */
-let writing: { element: HTMLElement; isText: boolean; fresh: string } | null = null;
+/** The answer that is being written; `answer` is null while the model reasons. */
+let writing: { element: HTMLElement; answer: GrowingMarkdown | null; fresh: string } | null = null;
 let drawsSoon = false;
 const asks = new Map<string, HTMLElement>();
+const acts = { copy: (text: string) => send({ type: "copy", text }), open: (href: string) => send({ type: "link", href }) };
 
-const send = connected<FromChat, ToChat>(CHAT_SHAPES, (message) => {
+const send = connected<FromChat, ToChat>(CHAT_SHAPES, take);
+
+function take(message: ToChat): void {
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
   switch (message.type) {
     case "head":
@@ -48,7 +52,7 @@ const send = connected<FromChat, ToChat>(CHAT_SHAPES, (message) => {
       answered(message.call, message.answer);
   }
   if (isAtEnd || message.type === "lines" || message.type === "ask") log.scrollTop = log.scrollHeight;
-});
+}
 
 function showHead(head: ChatHead): void {
   title.textContent = head.title;
@@ -71,24 +75,25 @@ function prompt(): void {
 /** Text of the answer: drawn once a frame, however often it comes, and only what is new. */
 function wrote(thinking: string, text: string): void {
   if (writing === null) {
-    writing = { element: el("div", { class: "said assistant writing" }), isText: false, fresh: "" };
+    writing = { element: el("div", { class: "said assistant writing" }), answer: null, fresh: "" };
     log.append(writing.element);
   }
-  if (text !== "" && !writing.isText) {
+  if (text !== "" && writing.answer === null) {
     // The answer begins: the reasoning before it gives way.
-    writing.isText = true;
+    writing.answer = new GrowingMarkdown(writing.element, acts);
     writing.fresh = "";
-    writing.element.replaceChildren();
+    writing.element.replaceChildren(who("assistant"));
   }
-  writing.fresh += writing.isText ? text : thinking;
-  writing.element.classList.toggle("thinking", !writing.isText);
+  writing.fresh += writing.answer === null ? thinking : text;
+  writing.element.classList.toggle("thinking", writing.answer === null);
   if (drawsSoon) return;
   drawsSoon = true;
   requestAnimationFrame(() => {
     drawsSoon = false;
     if (writing === null || writing.fresh === "") return;
     const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
-    grow(writing.element, writing.fresh);
+    if (writing.answer === null) grow(writing.element, writing.fresh);
+    else writing.answer.add(writing.fresh);
     writing.fresh = "";
     if (isAtEnd) log.scrollTop = log.scrollHeight;
   });
@@ -107,7 +112,7 @@ function ended(line: Line | null): void {
   const made = line === null ? null : lineElement(line);
   if (writing !== null) {
     if (made) writing.element.replaceWith(made);
-    else if (!writing.isText) writing.element.remove();
+    else if (writing.answer === null) writing.element.remove();
     else writing.element.classList.remove("writing");
   } else if (made) log.append(made);
   writing = null;
@@ -118,19 +123,14 @@ function lineElement(line: Line): HTMLElement {
     return el("div", { class: "rule" }, words(line.text), button("undo", () => deed("undo"), "link"), button("open", () => deed("context"), "link"));
   }
   const made = el("div", { class: `said ${line.role}` });
-  if (line.role === "user" || line.role === "assistant") made.append(el("span", { class: "who", text: line.role === "user" ? "You" : "Model" }));
-  made.append(...(line.role === "assistant" ? blocks(line.text) : [el("div", { class: "text", text: line.text, attributes: { dir: "auto" } })]));
+  if (line.role === "user" || line.role === "assistant") made.append(who(line.role));
+  // What the person typed is shown as it was typed.
+  made.append(...(line.role === "assistant" ? markdown(line.text, acts) : [el("div", { class: "text", text: line.text, attributes: { dir: "auto" } })]));
   return made;
 }
 
-/** Text with fenced code set apart; nothing else of Markdown is drawn. */
-function blocks(text: string): HTMLElement[] {
-  return text.split(/^```[^\n]*\n?/m).flatMap((part, at): HTMLElement[] => {
-    if (part.trim() === "") return [];
-    return at % 2 === 1
-      ? [el("pre", { text: part.replace(/\n$/, ""), attributes: { tabindex: "0" } })]
-      : [el("div", { class: "text", text: part.trim(), attributes: { dir: "auto" } })];
-  });
+function who(role: "user" | "assistant"): HTMLElement {
+  return el("span", { class: "who", text: role === "user" ? "You" : "Model" });
 }
 
 function askElement(asked: Asked): HTMLElement {
@@ -184,5 +184,6 @@ root().append(
     el("div", { class: "toolbar" }, sendButton, stopButton, button("Compact…", () => deed("compact")), button("Context", () => deed("context")), el("span", { class: "where" }, model, number)),
   ),
 );
+for (const message of firstMessages<ToChat>(CHAT_SHAPES)) take(message);
 send({ type: "ready" });
 input.focus();

@@ -4,7 +4,7 @@ import { CONTEXT_SHAPES, type ContextHead, type FromContext, type Plan, type ToC
 import { oneLine, plural } from "../plain.ts";
 import type { Row } from "../rows.ts";
 import type { WorkRow } from "../work.ts";
-import { button, connected, el, root, words } from "./dom.ts";
+import { button, connected, el, firstMessages, root, words } from "./dom.ts";
 import { TreeList } from "./list.ts";
 
 const title = words("", "title");
@@ -26,7 +26,9 @@ const list = new TreeList("Entries of the context", {
   expand: (row) => send({ type: "expand", id: row.id }),
 });
 
-const send = connected<FromContext, ToContext>(CONTEXT_SHAPES, (message) => {
+const send = connected<FromContext, ToContext>(CONTEXT_SHAPES, take);
+
+function take(message: ToContext): void {
   switch (message.type) {
     case "head":
       showHead(message.head);
@@ -57,7 +59,7 @@ const send = connected<FromContext, ToContext>(CONTEXT_SHAPES, (message) => {
     case "said":
       said.textContent = message.text;
   }
-});
+}
 
 function counted(rows: number): void {
   rowCount = rows;
@@ -189,4 +191,5 @@ document.addEventListener("keydown", (event) => {
     list.element.focus();
   }
 });
+for (const message of firstMessages<ToContext>(CONTEXT_SHAPES)) take(message);
 send({ type: "ready" });

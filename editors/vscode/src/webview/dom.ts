@@ -46,6 +46,12 @@ export function connected<From, To extends { readonly type: string }>(shapes: Sh
   return (message) => editor.postMessage(message);
 }
 
+/** The messages that the page came with. */
+export function firstMessages<To extends { readonly type: string }>(shapes: Shapes<To["type"]>): To[] {
+  const given: unknown = JSON.parse(document.getElementById("first")?.textContent || "[]");
+  return Array.isArray(given) ? given.filter((each): each is To => isOurs(each, shapes)) : [];
+}
+
 /** The page's root. */
 export function root(): HTMLElement {
   const found = document.getElementById("root");

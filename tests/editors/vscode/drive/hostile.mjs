@@ -34,7 +34,7 @@ await drive("hostile", async (open) => {
   const foreign = (frame) => frame.evaluate(() => ({
     ran: window.ran ?? [],
     scripts: [...document.scripts].map((script) => script.nonce !== "" || script.getAttribute("nonce") !== null),
-    elements: document.querySelectorAll("#root img, #root iframe, #root a, #root svg, #root style, #root object, #root form").length,
+    elements: document.querySelectorAll("#root img, #root iframe, #root a[href], #root svg, #root style, #root object, #root form").length,
   }));
   saw("context", await foreign(context));
 
@@ -77,6 +77,29 @@ await drive("hostile", async (open) => {
   await until("the whole answer", async () => (await chat.locator(".said.assistant.writing").count()) === 0);
   saw("chat", await foreign(chat));
   await bench.shot("2-chat");
+
+  // Markdown is drawn, and what it draws asks before it leaves the page.
+  await bench.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const first = await chat.locator(".said.assistant").count();
+  await chat.locator("textarea").fill("What did you find?");
+  await chat.locator("textarea").press("Enter");
+  const answer = chat.locator(".said.assistant").nth(first);
+  await until("the whole Markdown", async () => (await answer.count()) === 1 && (await answer.locator(".code + p").count()) === 1 && (await chat.locator(".said.assistant.writing").count()) === 0);
+  saw("drawn", await answer.evaluate((said) => [...said.children].map((each) => `${each.localName}: ${each.innerText.replace(/\s+/g, " ")}`)));
+  saw("inside of it", await answer.evaluate((said) => [...new Set([...said.querySelectorAll("*")].map((each) => each.localName))].sort()));
+  await answer.getByRole("button", { name: "Copy this code (python)" }).click();
+  await answer.getByRole("button", { name: "Copy this code (python)" }).getByText("Copied").waitFor();
+  saw("copied", await until("the copy", () => bench.page.evaluate(() => navigator.clipboard.readText())));
+  const pages = bench.page.context().pages().length;
+  await answer.getByRole("link", { name: "the manual" }).click();
+  const dialog = bench.page.locator(".monaco-dialog-box");
+  await dialog.getByText("Open this address?").waitFor();
+  saw("asked of a link", await dialog.locator(".dialog-message-container").innerText());
+  await bench.shot("2-link");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  saw("pages opened", bench.page.context().pages().length - pages);
+  saw("chat with Markdown", await foreign(chat));
 
   await bench.page.locator('.activitybar [aria-label^="compactd"]').first().click();
   const listed = bench.page.locator(".pane-body .monaco-list-row").first();

@@ -8,6 +8,13 @@ const HELD = "Open in another program.";
 const session = { session_id: "looked-at" };
 const said = (words, role = "user") => ({ role, content: words });
 
+/** A call and its result. */
+const called = (id, name, given, result) => [
+  { role: "assistant", content: [{ type: "tool_call", call_id: id, name, arguments: given }] },
+  { role: "tool", content: [{ type: "tool_result", call_id: id, content: result }] },
+];
+const planned = (id, ...statuses) => called(id, "update_plan", { plan: statuses.map((status, at) => ({ step: `Step ${at + 1} of the plan`, status })) }, "Plan updated");
+
 await drive("looking", async (open) => {
   const agent = new Agent(given);
   try {
@@ -31,6 +38,21 @@ await drive("looking", async (open) => {
     const news = context.locator(".tree .row", { hasText: "said elsewhere" });
     await news.waitFor();
     saw("the new message", await news.innerText());
+    // The section "Work" follows the agent from turn to turn.
+    const turn = async (name, text, messages) => {
+      await agent.call("session/append", { ...session, messages });
+      await context.locator(".work dd", { hasText: text }).waitFor();
+      saw(`${name} in the panel`, await context.locator(".work dd").allInnerTexts());
+      saw(`${name} in the daemon`, (await agent.call("agent/state", { ...session, work: true })).work);
+    };
+    await context.locator(".work summary").click();
+    await turn("first turn", "tests failed: pytest -q", [
+      ...planned("p1", "completed", "in_progress"),
+      ...called("c1", "bash", { command: "pytest -q" }, "FAILED tests/test_a.py::test_one - assert 1 == 2\n1 failed in 0.1s"),
+    ]);
+    await turn("second turn", "tests passed: pytest -q", [...planned("p2", "completed", "completed"), ...called("c2", "bash", { command: "pytest -q" }, "1 passed in 0.1s")]);
+    await bench.shot("work");
+    await context.locator(".work summary").click();
     await until("word of the other program", async () => (await bench.spoken()).includes(HELD));
 
     await bench.command("compactd: Compact Now");

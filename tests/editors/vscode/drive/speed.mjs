@@ -44,6 +44,10 @@ await drive("speed", async (open) => {
   const context = await first.openSession(file);
   await context.locator(".tree .row").first().waitFor();
   saw("rows in the page", await context.locator(".tree .row").count());
+  saw("entries that came with the page", await context.evaluate(() => {
+    const messages = JSON.parse(document.getElementById("first").textContent);
+    return messages.filter((each) => each.type === "rows").map((each) => each.rows.length);
+  }));
   await until("all of them", async () => (await context.locator(".tree .row").first().getAttribute("aria-setsize")) === "5000");
   const begun = Date.now();
   await context.locator(".tree").focus();
@@ -51,6 +55,14 @@ await drive("speed", async (open) => {
   await context.getByText("Message number 4999.").first().waitFor();
   saw("to the end, ms", Date.now() - begun);
   saw("rows at the end", await context.locator(".tree .row").count());
+  // An entry in the middle is found, and jumped to.
+  await first.command("compactd: Search the Session…");
+  await first.page.locator(".quick-input-widget input").fill("2718");
+  await first.page.locator(".quick-input-list .monaco-list-row", { hasText: "Message number 2718" }).first().click();
+  const found = context.locator(".tree .row.active", { hasText: "Message number 2718." });
+  await found.waitFor();
+  saw("the entry that was searched", await found.getAttribute("aria-posinset"));
+  saw("rows around it", await context.locator(".tree .row").count());
   // Opened again: the page of before is closed first.
   await first.command("View: Close Editor");
   await first.command("compactd: Show Context");

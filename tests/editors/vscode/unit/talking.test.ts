@@ -11,6 +11,7 @@ test("messages of our pages are taken", () => {
   for (const ours of [{ type: "ready" }, { type: "open", id: "e1" }, { type: "plan", focus: "", keep: null }, { type: "compact", focus: "x", keep: 2000 }, { type: "do", what: "undo" }, { type: "pin", id: "e1", pinned: true }]) {
     assert.deepEqual(fromContext(ours), ours);
   }
+  assert.deepEqual(fromChat({ type: "link", href: "https://example.org/a" }), { type: "link", href: "https://example.org/a" });
   assert.deepEqual(fromChat({ type: "answer", call: "1", answer: "once", more: 1 }), { type: "answer", call: "1", answer: "once" });
 });
 
@@ -18,7 +19,7 @@ test("messages of others are dropped", () => {
   for (const foreign of [null, undefined, 1, "ready", [], {}, { type: 1 }, { type: "open" }, { type: "open", id: 3 }, { type: "open", id: "x".repeat(2_000_000) }, { type: "plan", focus: "", keep: -1 }, { type: "plan", focus: "", keep: 1.5 }, { type: "compact", keep: 1 }, { type: "do", what: "delete" }, { type: "__proto__" }, { type: "toString" }]) {
     assert.equal(fromContext(foreign), null);
   }
-  for (const foreign of [{ type: "prompt", text: "  " }, { type: "prompt" }, { type: "answer", call: "1", answer: "always" }, { type: "do", what: "undo; rm" }]) {
+  for (const foreign of [{ type: "prompt", text: "  " }, { type: "prompt" }, { type: "answer", call: "1", answer: "always" }, { type: "do", what: "undo; rm" }, { type: "copy" }, { type: "link", href: "command:workbench.action.quit" }, { type: "link", href: "https://EXAMPLE.org" }]) {
     assert.equal(fromChat(foreign), null);
   }
 });

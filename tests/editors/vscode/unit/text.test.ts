@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { brief, count, oneLine, plain, plural } from "../../../../editors/vscode/src/plain.ts";
+import { brief, count, oneLine, plain, plural, inScript } from "../../../../editors/vscode/src/plain.ts";
 import { lineOf, partsOf, wholeText } from "../../../../editors/vscode/src/said.ts";
 import { linesOf } from "../../../../editors/vscode/src/transcript.ts";
 
@@ -21,6 +21,12 @@ test("numbers read as people write them", () => {
   assert.deepEqual([0, 999, 1000, 82140, 1234567].map(count), ["0", "999", "1,000", "82,140", "1,234,567"]);
   assert.deepEqual([0, 999, 1234, 15903, 158412, 1234567].map(brief), ["0", "999", "1.2k", "16k", "158k", "1.2M"]);
   assert.deepEqual([plural(1, "message"), plural(2, "message")], ["1 message", "2 messages"]);
+});
+
+test("a value in a page cannot end its element", () => {
+  const hostile = ["</script><script>alert(1)</script><!--", "a\u2028b"];
+  assert.ok(!inScript(hostile).includes("<"));
+  assert.deepEqual(JSON.parse(inScript(hostile)), hostile);
 });
 
 const CALL = { role: "assistant", content: [{ type: "text", text: "Look:" }, { type: "tool_call", call_id: "1", name: "read", arguments: { path: "a.py" } }] };

@@ -1,0 +1,93 @@
+"""Read the usage reports in a session that `opencode export` wrote.
+
+Fields (anomalyco/opencode, packages/opencode/src/session/message-v2.ts, `Assistant`, and `getUsage` in
+session/index.ts, read 2026-11): an assistant message's `info` has `providerID`, `modelID`, `time.created` in
+milliseconds, `cost` in US dollars, and `tokens` with `input`, which excludes the cache, `output`, `reasoning`,
+which is output that `output` does not include, and `cache.read` and `cache.write`. A cost of 0 for a request
+with tokens means a subscription or an unknown price.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct, field
+
+from compactd.cli.usage.requests import FileUsage, Request, count, dollars, key_of, seconds
+
+_Number = int | float | None
+
+
+class _Cache(Struct):
+    read: _Number = None
+    write: _Number = None
+
+
+class _Tokens(Struct):
+    input: _Number = None
+    output: _Number = None
+    reasoning: _Number = None
+    cache: _Cache | None = None
+
+
+class _Time(Struct):
+    created: _Number = None
+
+
+class _Info(Struct):
+    id: str | None = None
+    role: str = ""
+    provider: str | None = field(default=None, name="providerID")
+    model: str | None = field(default=None, name="modelID")
+    time: _Time | None = None
+    cost: _Number = None
+    tokens: _Tokens | None = None
+
+
+class _Message(Struct):
+    info: _Info
+
+
+class _About(Struct):
+    id: str | None = None
+    directory: str | None = None
+
+
+class _Session(Struct):
+    messages: list[_Message]
+    info: _About = field(default_factory=_About)
+
+
+_session = msgspec.json.Decoder(_Session).decode
+
+
+def read(data: bytes, usage: FileUsage) -> None:
+    """Add the requests of a document to `usage`. Raise `msgspec.MsgspecError` if it is damaged."""
+    session = _session(data)
+    usage.session_id = session.info.id or usage.session_id
+    usage.project = session.info.directory or usage.project
+    places: dict[str, int] = {}
+    for message in session.messages:
+        info, tokens = message.info, message.info.tokens
+        if info.role != "assistant" or tokens is None:
+            continue
+        cache = tokens.cache or _Cache()
+        request = Request(
+            key=key_of(info.id) if info.id else 0,
+            at=seconds(info.time.created) if info.time else 0,
+            model=usage.model_index(info.provider or "", info.model or ""),
+            input=count(tokens.input),
+            output=count(tokens.output) + count(tokens.reasoning),
+            cache_write=count(cache.write),
+            cache_write_1h=0,
+            cache_read=count(cache.read),
+            cost=dollars(info.cost) or None,
+        )
+        if not (request.input or request.output or request.cache_write or request.cache_read):
+            continue
+        place = places.get(info.id or "")
+        if place is not None:
+            usage.requests[place] = request
+            continue
+        if info.id:
+            places[info.id] = len(usage.requests)
+        usage.requests.append(request)

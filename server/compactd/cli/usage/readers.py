@@ -1,0 +1,120 @@
+"""Read what a session file reports, by the agent that wrote it.
+
+Only lines that contain the name of a usage report are decoded, and only the fields that are needed. A file of
+lines that has grown is read from where the last reading ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from compactd.cli.usage.requests import FileUsage
+
+BLOCK_BYTES = 4_194_304
+"""How much of a file is in memory at a time, unless a line is longer."""
+
+LINE_AGENTS = {"claude-code": "claude_code", "codex": "codex", "pi": "pi", "gemini-cli": "gemini_cli"}
+"""Agents whose files have one record per line -> the module that reads them."""
+DOCUMENT_AGENTS = {"opencode": "opencode", "cline": "cline", "aider": "aider"}
+"""Agents whose files are one document -> the module that reads them."""
+READABLE = (*LINE_AGENTS, *DOCUMENT_AGENTS)
+
+
+class LineReader(Protocol):
+    """Adds what one line reports to a `FileUsage`."""
+
+    def line(self, line: bytes) -> None:
+        """Read one line. Raise `msgspec.MsgspecError` if it is damaged."""
+        ...
+
+
+class _Lines(Struct, frozen=True):
+    """How the lines of an agent's files are read."""
+
+    reader: Callable[[FileUsage], LineReader]
+    marks: tuple[bytes, ...]
+    """A line that is needed contains one of these."""
+
+
+def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> FileUsage:
+    """Return what the file reports. `earlier` is what its first `earlier.read_bytes` bytes reported; only the
+    bytes after them are read, and `earlier` is changed. O(bytes read). Raise `OSError` if it cannot be read.
+    """
+    usage = earlier or FileUsage(agent=agent, session_id=path.stem, project=_project_of(path, agent))
+    if agent in DOCUMENT_AGENTS:
+        try:
+            import_module(f"compactd.cli.usage.{DOCUMENT_AGENTS[agent]}").read(path.read_bytes(), usage)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            usage.unreadable += 1
+        return usage
+    module = import_module(f"compactd.cli.usage.{LINE_AGENTS[agent]}")
+    lines = _Lines(module.Reader, module.MARKS)
+    reader = lines.reader(usage)
+    if path.suffix == ".json" and agent == "gemini-cli":
+        _read_line(reader, path.read_bytes(), usage)
+        return usage
+    with path.open("rb", buffering=0) as file:
+        file.seek(usage.read_bytes)
+        rest = b""
+        while block := file.read(BLOCK_BYTES):
+            end = block.rfind(b"\n") + 1
+            if not end:
+                rest += block
+                continue
+            _read_lines(reader, lines.marks, rest + block[:end] if rest else block, end + len(rest), usage)
+            usage.read_bytes += len(rest) + end
+            rest = block[end:]
+    if rest.rstrip().endswith(b"}"):
+        # The last line has no end yet. Reading it again later changes nothing, as its key is known by then.
+        unreadable = usage.unreadable
+        _read_lines(reader, lines.marks, rest, len(rest), usage)
+        usage.unreadable = unreadable
+    return usage
+
+
+def _read_lines(
+    reader: LineReader, marks: tuple[bytes, ...], data: bytes, end: int, usage: FileUsage
+) -> None:
+    """Give each line of `data[:end]` that contains a mark to the reader."""
+    if len(marks) == 1:
+        mark = marks[0]
+        at = data.find(mark, 0, end)
+        while at >= 0:
+            stop = data.find(b"\n", at, end)
+            stop = end if stop < 0 else stop
+            _read_line(reader, data[data.rfind(b"\n", 0, at) + 1 : stop], usage)
+            at = data.find(mark, stop, end)
+        return
+    places = [data.find(mark, 0, end) for mark in marks]
+    while (at := min((place for place in places if place >= 0), default=-1)) >= 0:
+        stop = data.find(b"\n", at, end)
+        stop = end if stop < 0 else stop
+        _read_line(reader, data[data.rfind(b"\n", 0, at) + 1 : stop], usage)
+        places = [
+            data.find(mark, stop, end) if 0 <= place < stop else place
+            for mark, place in zip(marks, places, strict=True)
+        ]
+
+
+def _read_line(reader: LineReader, line: bytes, usage: FileUsage) -> None:
+    try:
+        reader.line(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        usage.unreadable += 1
+
+
+def _project_of(path: Path, agent: str) -> str:
+    """Return the folder that the file's place tells; empty if it tells none."""
+    if agent != "gemini-cli" or path.parent.name != "chats":
+        return ""
+    project = path.parent.parent
+    try:
+        return (project / ".project_root").read_text("utf-8").strip()
+    except (OSError, UnicodeError):
+        return project.name

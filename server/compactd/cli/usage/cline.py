@@ -78,9 +78,7 @@ def read(data: bytes, usage: FileUsage) -> None:
         usage.session_id = document.session_id
     for message in messages:
         model = message.model_info or _Model()
-        place = usage.model_index(
-            model.provider or model.provider_id or "", model.id or model.model_id or ""
-        )
+        place = usage.model_index(model.provider or model.provider_id or "", model.id or model.model_id or "")
         request = None
         if message.say in _SAID and message.text:
             request = _of_screen(message, place, usage)

@@ -6,13 +6,12 @@ lines that has grown is read from where the last reading ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import msgspec
-from msgspec import Struct
 
 from compactd.cli.usage.requests import FileUsage
 
@@ -34,48 +33,68 @@ class LineReader(Protocol):
         ...
 
 
-class _Lines(Struct, frozen=True):
-    """How the lines of an agent's files are read."""
-
-    reader: Callable[[FileUsage], LineReader]
-    marks: tuple[bytes, ...]
-    """A line that is needed contains one of these."""
-
-
 def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> FileUsage:
     """Return what the file reports. `earlier` is what its first `earlier.read_bytes` bytes reported; only the
     bytes after them are read, and `earlier` is changed. O(bytes read). Raise `OSError` if it cannot be read.
     """
     usage = earlier or FileUsage(agent=agent, session_id=path.stem, project=_project_of(path, agent))
-    if agent in DOCUMENT_AGENTS:
-        try:
-            import_module(f"compactd.cli.usage.{DOCUMENT_AGENTS[agent]}").read(path.read_bytes(), usage)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            usage.unreadable += 1
-        return usage
-    module = import_module(f"compactd.cli.usage.{LINE_AGENTS[agent]}")
-    lines = _Lines(module.Reader, module.MARKS)
-    reader = lines.reader(usage)
-    if path.suffix == ".json" and agent == "gemini-cli":
-        _read_line(reader, path.read_bytes(), usage)
+    if not is_lines(path, agent):
+        read_document(path.read_bytes(), usage)
         return usage
     with path.open("rb", buffering=0) as file:
         file.seek(usage.read_bytes)
-        rest = b""
-        while block := file.read(BLOCK_BYTES):
-            end = block.rfind(b"\n") + 1
-            if not end:
-                rest += block
-                continue
-            _read_lines(reader, lines.marks, rest + block[:end] if rest else block, end + len(rest), usage)
-            usage.read_bytes += len(rest) + end
-            rest = block[end:]
+        _read_stream(file, usage)
+    return usage
+
+
+def read_data(data: bytes, agent: str, name: str) -> FileUsage:
+    """Return what a session file with the content `data` reports. `name` stands for the session's id if the
+    file does not contain it. O(bytes).
+    """
+    usage = FileUsage(agent=agent, session_id=name)
+    if agent in LINE_AGENTS and not (agent == "gemini-cli" and _is_one_value(data)):
+        _read_stream(BytesIO(data), usage)
+    else:
+        read_document(data, usage)
+    return usage
+
+
+def is_lines(path: Path, agent: str) -> bool:
+    """Return whether the file has one record per line."""
+    return agent in LINE_AGENTS and not (agent == "gemini-cli" and path.suffix == ".json")
+
+
+def read_document(data: bytes, usage: FileUsage) -> None:
+    """Add what a file that is one document reports to `usage`."""
+    try:
+        if usage.agent in DOCUMENT_AGENTS:
+            import_module(f"compactd.cli.usage.{DOCUMENT_AGENTS[usage.agent]}").read(data, usage)
+        else:
+            import_module(f"compactd.cli.usage.{LINE_AGENTS[usage.agent]}").Reader(usage).line(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        usage.unreadable += 1
+
+
+def _read_stream(file: IO[bytes], usage: FileUsage) -> None:
+    """Add what the lines of `file` report to `usage`, from the place at which the file is."""
+    module = import_module(f"compactd.cli.usage.{LINE_AGENTS[usage.agent]}")
+    reader: LineReader = module.Reader(usage)
+    marks: tuple[bytes, ...] = module.MARKS
+    rest = b""
+    while block := file.read(BLOCK_BYTES):
+        end = block.rfind(b"\n") + 1
+        if not end:
+            rest += block
+            continue
+        data, size = (rest + block, len(rest) + end) if rest else (block, end)
+        _read_lines(reader, marks, data, size, usage)
+        usage.read_bytes += size
+        rest = block[end:]
     if rest.rstrip().endswith(b"}"):
         # The last line has no end yet. Reading it again later changes nothing, as its key is known by then.
         unreadable = usage.unreadable
-        _read_lines(reader, lines.marks, rest, len(rest), usage)
+        _read_lines(reader, marks, rest, len(rest), usage)
         usage.unreadable = unreadable
-    return usage
 
 
 def _read_lines(
@@ -118,3 +137,22 @@ def _project_of(path: Path, agent: str) -> str:
         return (project / ".project_root").read_text("utf-8").strip()
     except (OSError, UnicodeError):
         return project.name
+
+
+def _is_one_value(data: bytes) -> bool:
+    """Return whether `data` is one JSON document, not one record per line."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def agent_of(data: bytes) -> str | None:
+    """Return the agent that wrote a session file with the content `data`; None if it is unknown."""
+    from compactd.formats.files.detect import detect
+
+    # Cline's messages for the screen are no conversation, so the session formats do not include them.
+    if data.lstrip()[:1] == b"[" and b'"api_req_started"' in data:
+        return "cline"
+    return detect(data)

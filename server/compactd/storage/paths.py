@@ -32,8 +32,8 @@ def config_folder(environ: Mapping[str, str], platform: str = sys.platform) -> P
 
 
 def cache_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Return the folder of files that can be computed again: `cache` in `COMPACTD_HOME`, or else the platform's
-    folder. It may not exist yet.
+    """Return the folder of files that can be computed again: `cache` in `COMPACTD_HOME`, or else the
+    platform's folder. It may not exist yet.
     """
     if chosen := environ.get("COMPACTD_HOME"):
         return Path(chosen).absolute() / "cache"

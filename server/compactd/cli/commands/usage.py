@@ -1,4 +1,4 @@
-"""`compactd usage`: tokens and cost of the agents' sessions on this machine, by day, project, agent or model."""
+"""`compactd usage`: tokens and cost of the agents' sessions, by day, project, agent or model."""
 
 from __future__ import annotations
 

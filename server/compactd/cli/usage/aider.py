@@ -32,7 +32,8 @@ def read(data: bytes, usage: FileUsage) -> None:
         if found["at"]:
             at = _local(found["at"])
         elif found["model"]:
-            provider, slash, name = found["model"].partition("/")
+            # aider marks a model with a prompt cache by a flash; older versions wrote a list of names.
+            provider, slash, name = found["model"].strip("⚡[]'\"").partition("/")
             model = usage.model_index(provider, name) if slash else usage.model_index("", provider)
         else:
             request = _request(found["tokens"], at, model)

@@ -3,7 +3,7 @@
 It is one file in the platform's cache folder, accessible only to the user. It contains counts, times, model
 names, session ids and folders, but no text of a conversation. The file is replaced as a whole, so processes
 that run at the same time never see a part of it. A file that is damaged or of another version is ignored and
-written anew.
+written again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class UsageCache:
         """
         if not self.is_changed:
             return
-        kept = {path: known for path, known in self.files.items() if os.path.exists(path)}
+        kept = {path: known for path, known in self.files.items() if Path(path).exists()}
         payload = msgspec.msgpack.encode(kept)
         try:
             make_folder(self._path.parent)
@@ -90,7 +90,7 @@ class UsageCache:
 def head_hash(path: str, size_bytes: int) -> bytes:
     """Return a hash of the first bytes of a file that had `size_bytes` bytes; empty if it cannot be read."""
     try:
-        with open(path, "rb", buffering=0) as file:
+        with Path(path).open("rb", buffering=0) as file:
             return _hash(file.read(min(size_bytes, _HEAD_BYTES)))
     except OSError:
         return b""

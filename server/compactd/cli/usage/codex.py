@@ -142,6 +142,6 @@ class Reader:
 
 
 def _growth(before: tuple[int, int, int], total: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return by how much a total has grown; the total itself if it was counted anew."""
+    """Return by how much a total has grown; the total itself if it has begun again."""
     grown = (total[0] - before[0], total[1] - before[1], total[2] - before[2])
     return grown if min(grown) >= 0 else total

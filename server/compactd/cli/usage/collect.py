@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +36,7 @@ def collect(
         for number, file in enumerate(files, start=1):
             path = str(file.path)
             try:
-                stat = os.stat(path)
+                stat = file.path.stat()
                 usage = cache.unchanged(path, stat)
                 if usage is None:
                     if told is not None:

@@ -17,8 +17,8 @@ def check(text: str) -> str:
 
 
 def day_of(text: str, today: date) -> str:
-    """Return the day that `text` means, as `2026-11-27`. `7d` is the first of 7 days that end `today`; `w` is 7
-    days, `m` is 30. Raise `ValueError` with a message for the user if `text` means no day.
+    """Return the day that `text` means, as `2026-11-27`. `7d` is the first of 7 days, of which `today` is the
+    last; `w` is 7 days, `m` is 30. Raise `ValueError` with a message for the user if `text` means no day.
     """
     word = text.strip().lower()
     span = _SPAN.fullmatch(word)

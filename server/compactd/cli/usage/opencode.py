@@ -2,9 +2,9 @@
 
 Fields (anomalyco/opencode, packages/opencode/src/session/message-v2.ts, `Assistant`, and `getUsage` in
 session/index.ts, read 2026-11): an assistant message's `info` has `providerID`, `modelID`, `time.created` in
-milliseconds, `cost` in US dollars, and `tokens` with `input`, which excludes the cache, `output`, `reasoning`,
-which is output that `output` does not include, and `cache.read` and `cache.write`. A cost of 0 for a request
-with tokens means a subscription or an unknown price.
+milliseconds, `cost` in US dollars, and `tokens`: `input`, which excludes the cache; `output`; `reasoning`,
+which `output` does not include; `cache.read` and `cache.write`. A cost of 0 for a request with tokens means a
+subscription or an unknown price.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class FileUsage(Struct):
 
     agent: str
     session_id: str
-    project: str
+    project: str = ""
     """The folder in which the agent worked; empty if neither the file nor its path says."""
     parent_id: str = ""
     """The session from which this file copied its first requests; empty if it copied none."""

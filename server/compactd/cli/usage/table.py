@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -11,9 +12,9 @@ from compactd.cli.framework.page import Page, one_line, shorten_to_columns
 from compactd.cli.usage.totals import Report, Sum
 
 _GAP = 2
-_MIN_KEY = 10
-"""The least columns of a project, model or session if the table must become narrower."""
-_SHORTENED = ("project", "model", "session")
+_LEAST = {"project": 16, "model": 20, "session": 14}
+"""The least columns of these dimensions if the table must become narrower. Others are never shortened."""
+_SIGNS = "+*"
 
 
 class _Column(Struct, frozen=True):
@@ -62,84 +63,100 @@ _COST = _Column("cost", lambda found, short: cost_text(found))
 _ALL = (_INPUT, _OUTPUT, _WRITE, _READ, _TOTAL, _CACHED, _COST)
 _FEW = (_OUTPUT, _TOTAL, _CACHED, _COST)
 _FEWEST = (_TOTAL, _CACHED, _COST)
+_LAYOUTS = ((_ALL, False), (_ALL, True), (_FEW, True), (_FEWEST, True))
+"""(columns, whether numbers are shortened), from the widest layout to the narrowest."""
 
 
 def show(page: Page, report: Report) -> None:
-    """Print the table. In a pipe, numbers are never shortened, and each row is one line."""
+    """Print the table. In a pipe, numbers are never shortened, and each row is one line. If a terminal is too
+    narrow for the columns, each row has two lines: what it is about, and the numbers.
+    """
+    names = list(report.by)
     keys = [
-        [_key_text(name, value, found) for name, value in zip(report.by, key, strict=True)]
+        [_key_text(name, value, found) for name, value in zip(names, key, strict=True)]
         for key, found in report.rows
     ]
-    keys.append(["total", *([""] * (len(report.by) - 1))])
-    sums = [*(found for _, found in report.rows), report.total]
-    layouts = [(_ALL, False), (_ALL, True), (_FEW, True), (_FEWEST, True)]
-    for columns, is_short in layouts if page.is_drawn else layouts[:1]:
-        cells = [[column.cell(found, is_short) for column in columns] for found in sums]
-        titles = [_lines_of(column.title, is_short) for column in columns]
-        widths = [
-            max(*(len(line) for line in title), *(len(row[place]) for row in cells))
-            for place, title in enumerate(titles)
-        ]
-        room = page.width - sum(widths) - _GAP * len(widths)
-        key_widths = _key_widths(report.by, keys, room if page.is_drawn else None)
-        if key_widths is not None:
-            break
-    else:
-        key_widths = [_MIN_KEY] * len(report.by)
-    heads = [(["", name] if is_short else [name]) for name in report.by] + titles
-    for line in range(2 if is_short else 1):
-        _line(page, [head[line] for head in heads], [*key_widths, *widths], len(key_widths))
-    for key, row in zip(keys[:-1], cells[:-1], strict=True):
-        _line(page, [*key, *row], [*key_widths, *widths], len(key_widths))
-    if len(keys) > 2:
-        _line(page, [*keys[-1], *cells[-1]], [*key_widths, *widths], len(key_widths))
-
-
-def _lines_of(title: str, is_short: bool) -> list[str]:
-    """Return a title in two lines if the table is narrow."""
-    if not is_short:
-        return [title]
-    first, _, second = title.rpartition(" ")
-    return [first, second]
-
-
-def _line(page: Page, cells: Sequence[str], widths: Sequence[int], keys: int) -> None:
-    texts = []
-    for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        if place >= keys:
-            texts.append(cell.rjust(width))
+    sums = [found for _, found in report.rows]
+    if len(keys) > 1:
+        keys.append(["total", *([""] * (len(names) - 1))])
+        sums.append(report.total)
+    layouts = iter(_LAYOUTS if page.is_drawn else _LAYOUTS[:1])
+    widths: list[int] | None = None
+    numbers: list[list[str]] = []
+    while widths is None and (layout := next(layouts, None)) is not None:
+        numbers = _numbers(layout[0], sums, is_short=layout[1])
+        room = page.width - sum(_GAP + len(cell) for cell in numbers[-1])
+        widths = _key_widths(names, keys, room if page.is_drawn else None)
+    is_stacked = widths is None
+    if widths is None:
+        widths = _key_widths(names, keys, page.width) or [page.width // len(names) - _GAP] * len(names)
+    heads = len(numbers) - len(sums)
+    labels = [*([[""] * len(names)] * (heads - 1)), names, *keys]
+    for label, cells in zip(labels, numbers, strict=True):
+        fitted = [_fit(name, text, width) for name, text, width in zip(names, label, widths, strict=True)]
+        if is_stacked:
+            if any(label):
+                page.line((" " * _GAP).join(fitted).rstrip())
+            page.line((" " * _GAP).join(("", *cells)).rstrip())
         else:
-            texts.append(_fit(cell, width))
-    page.line((" " * _GAP).join(texts).rstrip())
+            page.line((" " * _GAP).join((*fitted, *cells)).rstrip())
 
 
-def _fit(text: str, columns: int) -> str:
-    """Return `text` with exactly `columns` columns; a character can take two."""
-    if text.isascii():
-        return (shorten_to_columns(text, columns) if len(text) > columns else text).ljust(columns)
+def _numbers(columns: Sequence[_Column], sums: Sequence[Sum], *, is_short: bool) -> list[list[str]]:
+    """Return the lines of the columns with numbers, all cells of a column equally wide: titles, in two lines
+    if one of them needs it, then the rows.
+    """
+    titles = [_lines_of(column.title, is_short=is_short) for column in columns]
+    rows = [[column.cell(found, is_short) for column in columns] for found in sums]
+    if any(row[-1][-1:] in _SIGNS for row in rows):
+        # Signs after a cost stand in columns of their own, so that the numbers are aligned.
+        signs = max(len(row[-1]) - len(row[-1].rstrip(_SIGNS)) for row in rows)
+        for row in rows:
+            bare = row[-1].rstrip(_SIGNS)
+            row[-1] = bare + row[-1][len(bare) :].ljust(signs)
+    heads = [[title[0] for title in titles], [title[1] for title in titles]]
+    lines = [*(heads if any(heads[0]) else heads[1:]), *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    return [[cell.rjust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
+
+
+def _lines_of(title: str, *, is_short: bool) -> tuple[str, str]:
+    """Return the two lines of a title; the first is empty unless the table is narrow."""
+    first, _, second = title.rpartition(" ")
+    return (first, second) if is_short else ("", title)
+
+
+def _fit(name: str, text: str, columns: int) -> str:
+    """Return the value of the dimension `name` with exactly `columns` columns. Of a path, the end is kept."""
+    if text.isascii() and len(text) <= columns:
+        return text.ljust(columns)
     from rich.cells import cell_len
 
-    shown = shorten_to_columns(text, columns)
-    return shown + " " * max(0, columns - cell_len(shown))
+    if cell_len(text) > columns:
+        if name == "project":
+            while cell_len(text) > columns - 1:
+                text = text[1:]
+            text = f"…{text}"
+        else:
+            text = shorten_to_columns(text, columns)
+    return text + " " * max(0, columns - cell_len(text))
 
 
-def _key_widths(by: Sequence[str], keys: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
+def _key_widths(names: Sequence[str], keys: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
     """Return the columns of each key, so that all keys together fit into `room`; None if they cannot. With
     `room` None, nothing is shortened.
     """
-    widths = [max(len(name), *(len(key[place]) for key in keys)) for place, name in enumerate(by)]
+    widths = [max(len(name), *(len(key[place]) for key in keys)) for place, name in enumerate(names)]
     if room is None:
         return widths
-    room -= _GAP * (len(by) - 1)
-    while sum(widths) > room:
-        longest = max(
-            (width, place)
-            for place, width in enumerate(widths)
-            if by[place] in _SHORTENED or width <= _MIN_KEY or len(by) > 0
-        )[1]
-        if by[longest] not in _SHORTENED or widths[longest] <= _MIN_KEY:
+    least = [min(width, _LEAST.get(name, width)) for name, width in zip(names, widths, strict=True)]
+    over = sum(widths) + _GAP * (len(names) - 1) - room
+    while over > 0:
+        spare, place = max((width - least[place], place) for place, width in enumerate(widths))
+        if spare <= 0:
             return None
-        widths[longest] -= 1
+        widths[place] -= 1
+        over -= 1
     return widths
 
 
@@ -147,7 +164,7 @@ def _key_text(name: str, value: str, found: Sum) -> str:
     if name == "project":
         return one_line(home_as_tilde(value, os.environ))
     if name == "session":
-        projects = sorted(os.path.basename(project.rstrip("/\\")) or project for project in found.projects)
+        projects = sorted(re.split(r"[/\\]", project.rstrip("/\\"))[-1] for project in found.projects)
         return one_line(f"{_short_id(value)} {projects[0] if projects else ''}").strip()
     return one_line(value)
 
@@ -161,8 +178,5 @@ def _short_id(session_id: str) -> str:
 def home_as_tilde(path: str, environ: Mapping[str, str]) -> str:
     """Return a path with `~` for the user's home."""
     home = (environ.get("HOME") or environ.get("USERPROFILE") or "").rstrip("/\\")
-    return (
-        f"~{path[len(home) :]}"
-        if home and (path == home or path.startswith((f"{home}/", f"{home}\\")))
-        else path
-    )
+    is_inside = bool(home) and (path == home or path.startswith((f"{home}/", f"{home}\\")))
+    return f"~{path[len(home) :]}" if is_inside else path

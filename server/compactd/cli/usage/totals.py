@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from msgspec import Struct
@@ -120,7 +120,7 @@ def report(
     unpriced: dict[str, int] = {}
     undated = 0
     for file, requests in counted:
-        for (slot, place), found in _by_slot(file, requests, prices).items():
+        for slot, place, found in _by_slot(file, requests, prices):
             model = _model_name(file.models[place])
             if filters.models and not any(part.casefold() in model.casefold() for part in filters.models):
                 continue
@@ -158,41 +158,53 @@ def report(
     )
 
 
-def _by_slot(file: FileUsage, requests: Sequence[Request], prices: PriceList) -> dict[tuple[int, int], Sum]:
-    """Return a sum for each (slot of time, place of the model)."""
+def _by_slot(
+    file: FileUsage, requests: Sequence[Request], prices: PriceList
+) -> Iterator[tuple[int, int, Sum]]:
+    """Yield (slot of time, place of the model, sum). A slot can have two sums: one of the requests whose file
+    reports their cost, one of the others.
+    """
     pricing = [prices.find(provider, model) for provider, model in file.models]
-    slots: dict[tuple[int, int], Sum] = {}
+    slots: dict[tuple[int, int, bool], Sum] = {}
     for request in requests:
-        key = (request.at // _SLOT_S, request.model)
+        at, place, cost = request.at, request.model, request.cost
+        key = (at // _SLOT_S, place, cost is None)
         found = slots.get(key)
         if found is None:
-            found = slots[key] = Sum(first_at=request.at)
+            found = slots[key] = Sum(first_at=at, last_at=at)
         found.requests += 1
         found.input += request.input
         found.output += request.output
         found.cache_write += request.cache_write
         found.cache_write_1h += request.cache_write_1h
         found.cache_read += request.cache_read
-        found.first_at = min(found.first_at, request.at)
-        found.last_at = max(found.last_at, request.at)
-        if request.cost is not None:
+        if at > found.last_at:
+            found.last_at = at
+        elif at < found.first_at:
+            found.first_at = at
+        if cost is not None:
             found.cost_reports += 1
-            found.reported_usd += request.cost
-        elif (rates := pricing[request.model]) is not None:
+            found.reported_usd += cost
+        elif (rates := pricing[place]) is not None and rates.steps:
             found.priced_usd += _price(request, rates)
-        else:
-            found.unpriced_tokens += request.input + request.output + request.cache_write + request.cache_read
-    return slots
+    for (slot, place, is_unreported), found in slots.items():
+        rates = pricing[place]
+        if is_unreported and rates is None:
+            found.unpriced_tokens = found.total
+        elif is_unreported and rates is not None and not rates.steps:
+            # Without steps, the price of a sum is the sum of the prices.
+            found.priced_usd = _price(found, rates)
+        yield slot, place, found
 
 
-def _price(request: Request, rates: Pricing) -> float:
+def _price(used: Request | Sum, rates: Pricing) -> float:
     usage = Usage(
-        input_tokens=request.input,
-        output_tokens=request.output,
-        cache_read_tokens=request.cache_read,
-        cache_write_tokens=request.cache_write,
+        input_tokens=used.input,
+        output_tokens=used.output,
+        cache_read_tokens=used.cache_read,
+        cache_write_tokens=used.cache_write,
     )
-    return price(usage, rates, one_hour_write_tokens=request.cache_write_1h) or 0.0
+    return price(usage, rates, one_hour_write_tokens=used.cache_write_1h) or 0.0
 
 
 def _model_name(model: tuple[str, str]) -> str:

@@ -71,6 +71,10 @@ class UsageCache:
         )
         self.is_changed = True
 
+    def drop(self, path: str) -> None:
+        """Forget a file: its reading has failed, perhaps after a part of it was added."""
+        self.is_changed |= self.files.pop(path, None) is not None
+
     def save(self) -> None:
         """Write the cache if it has changed, without files that no longer exist. If it cannot be written, the
         next run reads the session files again.

@@ -45,6 +45,7 @@ def collect(
                     usage = read_usage(file.path, file.agent, earlier)
                     cache.put(path, stat, usage)
             except OSError as error:
+                cache.drop(path)
                 unreadable.append(f"cannot read {path}: {error.strerror or error}")
                 continue
             found.append((file, usage))

@@ -80,16 +80,18 @@ def _read_stream(file: IO[bytes], usage: FileUsage) -> None:
     module = import_module(f"compactd.cli.usage.{LINE_AGENTS[usage.agent]}")
     reader: LineReader = module.Reader(usage)
     marks: tuple[bytes, ...] = module.MARKS
-    rest = b""
+    pieces: list[bytes] = []
     while block := file.read(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
+        pieces.append(block)
         if not end:
-            rest += block
             continue
-        data, size = (rest + block, len(rest) + end) if rest else (block, end)
+        data = b"".join(pieces)
+        size = len(data) - len(block) + end
         _read_lines(reader, marks, data, size, usage)
         usage.read_bytes += size
-        rest = block[end:]
+        pieces = [block[end:]]
+    rest = b"".join(pieces)
     if rest.rstrip().endswith(b"}"):
         # The last line has no end yet. Reading it again later changes nothing, as its key is known by then.
         unreadable = usage.unreadable

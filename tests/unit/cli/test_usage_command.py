@@ -163,3 +163,23 @@ def test_a_mistake_is_told_with_what_to_do(tmp_path: Path, arguments: tuple[str,
     assert (seen.code, seen.out) == (2, "")
     assert told in seen.err
     assert len(seen.err.splitlines()) >= 2
+
+
+def test_what_a_file_says_cannot_command_the_terminal(tmp_path: Path) -> None:
+    bad = "x\x1b[2J\u202ey\r\n"
+    write(
+        tmp_path / ".claude" / "projects" / "-x" / "one.jsonl",
+        answer(1, 2, model=f"m{bad}", cwd=f"/home/{bad}", sessionId=bad),
+    )
+    seen = run(tmp_path, "usage", "--by", "project,model,session", env={**TERMINAL, "COLUMNS": "120"})
+    data = run(tmp_path, "usage", "--by", "project,model,session", "--json")
+
+    shown = ANSI.sub("", seen.out) + data.out
+    assert {sign for sign in "\x1b\u202e\r" if sign in shown} == set()
+    assert data.json["rows"][0]["session"] == bad
+
+
+def test_a_cost_below_a_cent_is_not_shown_as_nothing(tmp_path: Path) -> None:
+    write(tmp_path / ".claude" / "projects" / "-x" / "one.jsonl", answer(1, 2))
+
+    assert "<$0.01" in run(tmp_path, "usage").out

@@ -45,8 +45,9 @@ def cost_text(found: Sum) -> str:
     dollars = found.cost_usd
     if dollars is None:
         return "unknown"
+    amount = "<$0.01" if 0 < dollars < 0.005 else f"${dollars:,.2f}"
     left_out = "+" if found.unpriced_tokens else ""
-    return f"${dollars:,.2f}{left_out}{'*' if found.cost_reports else ''}"
+    return f"{amount}{left_out}{'*' if found.cost_reports else ''}"
 
 
 _INPUT = _Column("input", lambda found, short: _tokens(found.input, short))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ANSI, TERMINAL, recorded, run
+from tests.support.command_line import ANSI, TERMINAL, ended, recorded, run, started
 from tests.unit.cli.usage import test_codex as codex
 from tests.unit.cli.usage.test_claude_code import answer, write
 
@@ -113,6 +113,28 @@ def test_days_are_local_unless_utc_is_asked_for(home: Path) -> None:
     assert (local["time_zone"], utc["time_zone"]) == ("local", "UTC")
 
 
+def test_in_a_narrow_terminal_numbers_are_short_and_columns_are_left_out(home: Path) -> None:
+    def table(columns: int) -> list[str]:
+        seen = run(home, "usage", env={**TERMINAL, **UTC, "COLUMNS": str(columns)})
+        lines = [ANSI.sub("", line) for line in seen.lines]
+        last = next(number for number, line in enumerate(lines) if line.startswith("total"))
+        return lines[last - 4 : last + 1]
+
+    assert table(72) == [
+        "                           cache  cache",
+        "day         input  output  write   read  total  cached     cost",
+        "2026-01-02  40.0k   9.01k    200  62.0k   111k    61 %  $0.11+",
+        "2026-01-05      3       5     11      7     26    33 %  $1.25*",
+        "total       40.0k   9.02k    211  62.0k   111k    61 %  $1.36+*",
+    ]
+    assert table(40)[1:] == [
+        "day         total  cached     cost",
+        "2026-01-02   111k    61 %  $0.11+",
+        "2026-01-05     26    33 %  $1.25*",
+        "total        111k    61 %  $1.36+*",
+    ]
+
+
 @pytest.mark.parametrize("columns", [40, 80, 120])
 @pytest.mark.parametrize("by", ["day", "project,model", "session,day,agent"])
 def test_no_line_is_wider_than_the_terminal(home: Path, columns: int, by: str) -> None:
@@ -133,6 +155,18 @@ def test_named_files_are_read_instead_of_those_of_the_machine(home: Path) -> Non
     assert found["total"]["requests"] == sum(
         "metrics" in message for message in json.loads(path.read_text())["messages"]
     )
+
+
+def test_processes_that_run_at_the_same_time_leave_a_good_cache(home: Path) -> None:
+    alone = run(home, "usage", "--json", env=UTC).json
+    cache = home / "data" / "cache" / "usage.msgpack"
+    whole = cache.read_bytes()
+    cache.unlink()
+    together = [ended(process) for process in [started(home, ("usage", "--json"), UTC) for _ in range(4)]]
+
+    assert [one.json["total"] for one in together] == [alone["total"]] * 4
+    assert len(cache.read_bytes()) == len(whole)
+    assert [path.name for path in cache.parent.iterdir()] == [cache.name]
 
 
 def test_without_sessions_the_command_says_so_with_a_code_of_its_own(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def test_answers_with_one_id_of_two_requests_count_twice(tmp_path: Path) -> None
 def test_synthetic_messages_and_results_of_tools_are_no_requests(tmp_path: Path) -> None:
     task = {"type": "user", "toolUseResult": {"usage": {"input_tokens": 5, "output_tokens": 5}}}
     quoted = {"type": "user", "message": {"role": "user", "content": json.dumps(answer(9, 9))}}
-    path = write(tmp_path / "a.jsonl", task, quoted, answer(1, 2, model="<synthetic>"), answer(2, 7))
+    other = answer(8, 80, type="attachment")
+    path = write(tmp_path / "a.jsonl", task, quoted, other, answer(1, 2, model="<synthetic>"), answer(2, 7))
 
     assert [one.output for one in read_usage(path, "claude-code").requests] == [7]
 

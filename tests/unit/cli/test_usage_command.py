@@ -173,7 +173,7 @@ def test_without_sessions_the_command_says_so_with_a_code_of_its_own(tmp_path: P
     text, data = run(tmp_path, "usage"), run(tmp_path, "usage", "--json")
 
     assert (text.code, data.code) == (3, 3)
-    assert "no session files of Claude Code, Codex, Gemini CLI or pi found" in text.out
+    assert "no session files of claude-code, codex, gemini-cli, pi" in text.out
     assert (data.json["rows"], data.json["total"]["requests"]) == ([], 0)
 
 

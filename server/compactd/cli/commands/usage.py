@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 ABOUT = """\
 Shows how many tokens the agents on this machine used, how much of the input came from
-the cache, and what that costs at list prices. It reads the session files of Claude Code,
-Codex, Gemini CLI and pi. Files of other agents (OpenCode, Cline, aider) can be given as
-FILE. Each request to a model counts once, also if several files contain it.
+the cache, and what that costs at list prices. It reads all session files that `compactd`
+finds on this machine, or those given as FILE, also of aider. Each request to a model
+counts once, even if several files contain it.
 
 Days are those of the local time zone. `input` excludes the cache. `cached` is the share
 of all input that was read from the cache. A cost is what the session file reports
@@ -139,8 +139,9 @@ def _say_nothing_found(
     elif files:
         page.line(f"{plural(len(files), 'session file')} read; none of them reports tokens")
     else:
-        which = ", ".join(options.agent) or "Claude Code, Codex, Gemini CLI or pi"
-        page.line(f"no session files of {which} found on this machine")
+        from compactd.cli.agent_files.places import AGENTS as PLACES
+
+        page.line(f"no session files of {', '.join(options.agent or PLACES)} found on this machine")
         page.line("`compactd usage FILE` reads a file from elsewhere")
     print_notes(notes)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.usage.cache import UsageCache
-from compactd.cli.usage.readers import is_lines, read_usage
+from compactd.cli.usage.readers import is_folder_session, is_lines, read_usage, source_of
 from compactd.cli.usage.requests import FileUsage, Request
 
 
@@ -34,16 +34,20 @@ def collect(
         found: list[tuple[AgentFile, FileUsage]] = []
         unreadable: list[str] = []
         for number, file in enumerate(files, start=1):
-            path = str(file.path)
+            source = source_of(file.path, file.agent)
+            path = str(source)
+            # Of a session in many files, the first does not show whether another has changed.
+            is_cached = not is_folder_session(source, file.agent)
             try:
-                stat = file.path.stat()
-                usage = cache.unchanged(path, stat)
+                stat = source.stat()
+                usage = cache.unchanged(path, stat) if is_cached else None
                 if usage is None:
                     if told is not None:
                         told(f"reading session {number:,} of {len(files):,}")
-                    earlier = cache.grown(path, stat) if is_lines(file.path, file.agent) else None
-                    usage = read_usage(file.path, file.agent, earlier)
-                    cache.put(path, stat, usage)
+                    earlier = cache.grown(path, stat) if is_lines(source, file.agent) else None
+                    usage = read_usage(source, file.agent, earlier)
+                    if is_cached:
+                        cache.put(path, stat, usage)
             except OSError as error:
                 cache.drop(path)
                 unreadable.append(f"cannot read {path}: {error.strerror or error}")

@@ -22,6 +22,8 @@ LINE_AGENTS = {"claude-code": "claude_code", "codex": "codex", "pi": "pi", "gemi
 """Agents whose files have one record per line -> the module that reads them."""
 DOCUMENT_AGENTS = {"opencode": "opencode", "cline": "cline", "aider": "aider"}
 """Agents whose files are one document -> the module that reads them."""
+_CLINE_HISTORY = "api_conversation_history.json"
+_CLINE_SCREEN = "ui_messages.json"
 READABLE = (*LINE_AGENTS, *DOCUMENT_AGENTS)
 
 
@@ -37,7 +39,17 @@ def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> File
     """Return what the file reports. `earlier` is what its first `earlier.read_bytes` bytes reported; only the
     bytes after them are read, and `earlier` is changed. O(bytes read). Raise `OSError` if it cannot be read.
     """
-    usage = earlier or FileUsage(agent=agent, session_id=path.stem, project=_project_of(path, agent))
+    usage = earlier or FileUsage(
+        agent=agent, session_id=_session_of(path, agent), project=_project_of(path, agent)
+    )
+    if is_folder_session(path, agent):
+        from compactd.cli.usage.opencode import read_folder
+
+        try:
+            read_folder(path, usage)
+        except msgspec.MsgspecError:
+            usage.unreadable += 1
+        return usage
     if not is_lines(path, agent):
         read_document(path.read_bytes(), usage)
         return usage
@@ -57,6 +69,19 @@ def read_data(data: bytes, agent: str, name: str) -> FileUsage:
     else:
         read_document(data, usage)
     return usage
+
+
+def source_of(path: Path, agent: str) -> Path:
+    """Return the file that has the usage of the session file `path`: for Cline's extension, the messages for
+    the screen, if they are there, because they also have the costs and the deleted requests.
+    """
+    screen = path.with_name(_CLINE_SCREEN)
+    return screen if agent == "cline" and path.name == _CLINE_HISTORY and screen.is_file() else path
+
+
+def is_folder_session(path: Path, agent: str) -> bool:
+    """Return whether the session is in many files, of which `path` is only the first: OpenCode's storage."""
+    return agent == "opencode" and path.parent.parent.name == "session"
 
 
 def is_lines(path: Path, agent: str) -> bool:
@@ -130,8 +155,16 @@ def _read_line(reader: LineReader, line: bytes, usage: FileUsage) -> None:
         usage.unreadable += 1
 
 
+def _session_of(path: Path, agent: str) -> str:
+    """Return the session's id that the file's place tells."""
+    is_task = agent == "cline" and path.name in (_CLINE_HISTORY, _CLINE_SCREEN)
+    return path.parent.name if is_task else path.stem
+
+
 def _project_of(path: Path, agent: str) -> str:
     """Return the folder that the file's place tells; empty if it tells none."""
+    if agent == "cline":
+        return _cline_folder(path)
     if agent != "gemini-cli" or path.parent.name != "chats":
         return ""
     project = path.parent.parent
@@ -139,6 +172,16 @@ def _project_of(path: Path, agent: str) -> str:
         return (project / ".project_root").read_text("utf-8").strip()
     except (OSError, UnicodeError):
         return project.name
+
+
+def _cline_folder(path: Path) -> str:
+    """Return the `cwd` in the file that Cline's command line writes next to a session's messages."""
+    about = path.with_name(f"{path.parent.name}.json")
+    try:
+        found = msgspec.json.decode(about.read_bytes(), type=dict[str, msgspec.Raw])
+        return msgspec.json.decode(found.get("cwd", b'""'), type=str)
+    except (OSError, msgspec.MsgspecError):
+        return ""
 
 
 def _is_one_value(data: bytes) -> bool:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from compactd.cli.agent_files.places import AgentFile
+from compactd.cli.usage.collect import collect
 from compactd.cli.usage.readers import agent_of, read_data, read_usage
 from compactd.cli.usage.requests import FileUsage
 from tests.support.command_line import recorded
@@ -145,7 +147,48 @@ def test_opencode_counts_reasoning_as_output_and_a_message_once() -> None:
     assert (usage.session_id, usage.project) == ("ses_1", "/home/someone/ledger")
 
 
-def test_clines_screen_messages_are_summed_with_deleted_requests() -> None:
+def test_opencodes_folder_is_read_and_never_out_of_date(tmp_path: Path) -> None:
+    storage = tmp_path / "storage"
+    session = storage / "session" / "p1" / "ses_1.json"
+    messages = storage / "message" / "ses_1"
+    session.parent.mkdir(parents=True)
+    messages.mkdir(parents=True)
+    session.write_text(json.dumps({"id": "ses_1", "directory": "/home/someone/ledger"}))
+
+    def write_message(output: int) -> None:
+        tokens = {"input": 10, "output": output, "reasoning": 3, "cache": {"read": 40, "write": 8}}
+        info = {"id": "a", "role": "assistant", "providerID": "openai", "modelID": "gpt-5", "tokens": tokens}
+        (messages / "a.json").write_text(json.dumps(info))
+
+    def collected() -> list[tuple[str, str, list[Numbers]]]:
+        file = AgentFile(agent="opencode", path=session, size_bytes=1, modified_ns=1)
+        files = collect([file], tmp_path / "cache").files
+        return [(one.session_id, one.project, numbers(one)) for one in files]
+
+    write_message(1)
+    assert collected() == [("ses_1", "/home/someone/ledger", [(10, 4, 8, 40)])]
+    write_message(2)
+    assert collected() == [("ses_1", "/home/someone/ledger", [(10, 5, 8, 40)])]
+
+
+def test_clines_screen_messages_are_preferred_to_its_history(tmp_path: Path) -> None:
+    task = tmp_path / "tasks" / "1767"
+    task.mkdir(parents=True)
+    history = task / "api_conversation_history.json"
+    metrics = {"tokens": {"prompt": 1, "completion": 2, "cached": 3}, "cost": 0.1}
+    history.write_text(json.dumps([{"role": "assistant", "ts": 1, "metrics": metrics}]))
+    file = AgentFile(agent="cline", path=history, size_bytes=1, modified_ns=1)
+
+    def collected() -> list[tuple[str, list[Numbers]]]:
+        return [(one.session_id, numbers(one)) for one in collect([file], tmp_path / "cache").files]
+
+    assert collected() == [("1767", [(1, 2, 0, 3)])]
+    text = json.dumps({"tokensIn": 10, "tokensOut": 20, "cacheWrites": 30, "cacheReads": 40, "cost": 0.5})
+    (task / "ui_messages.json").write_text(json.dumps([{"say": "api_req_started", "ts": 1, "text": text}]))
+    assert collected() == [("1767", [(10, 20, 30, 40)])]
+
+
+def test_clines_screen_messages_are_summed_are_summed_with_deleted_requests() -> None:
     def said(kind: str, time: int, **fields: object) -> dict[str, object]:
         return {"ts": time, "type": "say", "say": kind, "text": json.dumps(fields)}
 

@@ -1,6 +1,7 @@
 """Runs the benchmarks, prints one table, and writes the figures as JSON if asked.
 
-python -m benchmarks [--json FILE] [start wire append open compact first memory stream search look import]
+python -m benchmarks [--json FILE] [PART...], with the parts start, wire, append, open, compact, first,
+memory, stream, search, look, import and usage.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks import (
     sessions,
     streaming,
     transport,
+    using,
 )
 from benchmarks.figures import Row, as_json, machine, show
 from benchmarks.peers import environment
@@ -42,6 +44,7 @@ PARTS = (
     "search",
     "look",
     "import",
+    "usage",
 )
 
 STORED_TOKENS = 1_100_000
@@ -90,6 +93,10 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         found = importing.imports(environment(folder, folder / "imported"))
         rows += found
         notes += [] if found else [importing.MISSING]
+    if "usage" in parts:
+        used = using.usages(environment(folder, folder / "used"), folder / "used")
+        rows += used
+        notes += [] if used else ["usage: no recordings of Claude Code"]
     return rows, notes
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent / "data"
 """The folder of models.jsonl and models.sha256, which tools/build_registry.py writes."""
 
+PRICES_FROM = "models.dev and LiteLLM"
+"""The sources of nearly all prices in the packaged rows; `src` of a row names its own."""
+PRICES_AS_OF = "2026-11-22"
+"""The day on which the sources of the packaged rows were read. Change it with models.sha256."""
+
 
 def read_packaged(folder: Path = PACKAGED) -> tuple[ModelRows, tuple[str, ...]]:
     """Return (the packaged rows, warnings). If the hash of models.jsonl is not the one in models.sha256,

@@ -31,6 +31,19 @@ def config_folder(environ: Mapping[str, str], platform: str = sys.platform) -> P
     return _folder(environ, platform, "XDG_CONFIG_HOME", ".config")
 
 
+def cache_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Return the folder of files that can be computed again: `cache` in `COMPACTD_HOME`, or else the
+    platform's folder. It may not exist yet.
+    """
+    if chosen := environ.get("COMPACTD_HOME"):
+        return Path(chosen).absolute() / "cache"
+    if platform == "win32":
+        return _folder(environ, platform, "", "") / "Cache"
+    if platform == "darwin":
+        return _user_home(environ, platform) / "Library" / "Caches" / "compactd"
+    return _folder(environ, platform, "XDG_CACHE_HOME", ".cache")
+
+
 def _folder(environ: Mapping[str, str], platform: str, variable: str, usual: str) -> Path:
     if platform == "win32":
         local = environ.get("LOCALAPPDATA")

@@ -1,0 +1,1 @@
+"""Token usage and cost of the agents' sessions: readers of the files, their cache, sums, and the table."""

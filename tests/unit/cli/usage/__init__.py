@@ -1,0 +1,1 @@
+"""Readers, cache and sums of `compactd usage`."""

@@ -47,7 +47,7 @@ def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
     help.
     """
     for name in COMMANDS:
-        command = importlib.import_module(f"compactd.cli.commands.{name}").COMMAND
+        command = importlib.import_module(module_of(name)).COMMAND
         yield name, command
         if isinstance(command, CommandGroup):
             for inner, one in command.commands.items():

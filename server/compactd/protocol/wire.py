@@ -445,7 +445,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     bytes: int
     """Size of the session's file in bytes; 0 for a session that is only in memory."""
     updated_at: float
-    """When it was last written, in Unix seconds."""
+    """When it was last written, in Unix seconds. For an imported session that nothing was added to, the time
+    of its last message."""
     open: bool
     """True if it is open in this daemon or another process."""
     working_dir: str | None = None
@@ -622,13 +623,17 @@ class ImportParams(Wire, frozen=True, kw_only=True):
     format: str | None = None
     """`auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for
     example `claude-code`. The error for another name lists all names (`supported`)."""
+    session_id: str | None = None
+    """The id of a session that was imported from an earlier state of the same file. It is brought up to date:
+    it gets the messages that are new in the file, and keeps what was added to it since. Null creates a new
+    session."""
 
 
 class ImportResult(Wire, frozen=True, kw_only=True):
     """Result of `session/import`. Once the client has it, the whole session is durable, and it is open."""
 
     session_id: str
-    """Id of the new session."""
+    """Id of the session."""
     format: str
     """The format that was read; with `auto`, the one that was detected."""
     message_count: int

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from compactd import __version__
-from compactd.cli import COMMANDS
+from compactd.cli.command_list import COMMANDS, module_of
 from compactd.cli.framework.command import Argument, Command, CommandGroup
 
 MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"

@@ -286,7 +286,6 @@ METHODS: dict[str, Method] = {
             result=wire.ImportResult,
             scope="none",
             errors=(
-                SessionNotFound,
                 SessionLocked,
                 SessionBusy,
                 StorageFailed,

@@ -104,7 +104,7 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and
     paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own."""
     title: str | None = None
-    """Title of the session. Null: the first words of its first prompt."""
+    """Title of the session. Null: the first words of its first prompt that is more than a greeting."""
     compaction: GivenSettings | None = None
     """Settings of this session. In an existing session, each given setting replaces the previous value."""
     context_window: Annotated[int, Meta(ge=0, le=2**53)] | None = None
@@ -435,7 +435,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     session_id: str
     """Id of the session, which `session/start` takes to open it."""
     title: str | None
-    """The title it was given, otherwise the first words of its first prompt; null if there is neither."""
+    """The title it was given, otherwise the first words of its first prompt that is more than a
+    greeting; null if there is neither."""
     model: str | None
     """The session's model as `provider/id`; null if none was named."""
     message_count: int
@@ -623,10 +624,10 @@ class ImportParams(Wire, frozen=True, kw_only=True):
     format: str | None = None
     """`auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for
     example `claude-code`. The error for another name lists all names (`supported`)."""
-    session_id: str | None = None
-    """The id of a session that was imported from an earlier state of the same file. It is brought up to date:
-    it gets the messages that are new in the file, and keeps what was added to it since. Null creates a new
-    session."""
+    session_id: SessionId | None = None
+    """The id that the session gets. If it is the id of a session that was imported from an earlier state of
+    the same file, that session is brought up to date: it gets the messages that are new in the file, and
+    keeps what was added to it since. Null: a new id."""
 
 
 class ImportResult(Wire, frozen=True, kw_only=True):

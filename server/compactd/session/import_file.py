@@ -67,17 +67,22 @@ _MESSAGES_PER_REPORT = 500
 
 
 async def import_session(
-    sessions: Sessions, source: str | bytes, format: str | None, tell: TellProgress, home: Path
+    sessions: Sessions,
+    source: str | bytes,
+    format: str | None,
+    tell: TellProgress,
+    home: Path,
+    session_id: str | None = None,
 ) -> ImportResult:
     """Create a session from `source`, which is a path or the content of a session file. The session is on
-    disk when this returns.
+    disk when this returns. It gets a new id, or `session_id`, which must be free.
 
     `format` is the file's format; with `auto` or None it is detected. `tell` gets the progress. `home` is the
     data folder: content that was redacted there gives a warning. Raises `InvalidParams` if there is no file
     or it contains no messages, and `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. O(bytes), in a
     worker.
     """
-    session_id = secrets.token_hex(8)
+    session_id = session_id or secrets.token_hex(8)
 
     def made() -> tuple[Session, ImportResult]:
         data = read_file(source) if isinstance(source, str) else source

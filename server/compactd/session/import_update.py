@@ -28,12 +28,13 @@ from compactd.core.history.entries import (
 from compactd.core.history.state import SessionState
 from compactd.core.redaction.blank_message import message_words
 from compactd.core.tokens.counting import messages_tokens
-from compactd.protocol.errors import InvalidParams, SessionNotFound
+from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import Message
 from compactd.protocol.wire import ImportResult
 from compactd.session.import_file import (
     TellProgress,
     find_redacted,
+    import_session,
     keep_time,
     make_session,
     plain_format,
@@ -48,23 +49,26 @@ IMPORTED = "imported-"
 
 
 async def update_session(
-    sessions: Sessions, session_id: str, source: str | bytes, format: str | None, tell: TellProgress, home: Path
+    sessions: Sessions,
+    source: str | bytes,
+    format: str | None,
+    tell: TellProgress,
+    home: Path,
+    session_id: str,
 ) -> ImportResult:
-    """Add to an imported session what is new in `source`. The session is open, and the changes are on disk,
-    when this returns.
+    """Add to an imported session what is new in `source`, or create the session. It is open, and the changes
+    are on disk, when this returns.
 
-    The params are those of `import_session`. Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`,
-    `InvalidParams` if the session was not imported, and what `import_session` raises. O(bytes of the file and
-    of the session), in a worker.
+    The params are those of `import_session`. Raises `SessionLocked`, `SessionBusy`, `InvalidParams` if the
+    session was not imported, and what `import_session` raises. O(bytes of the file and of the session), in a
+    worker.
     """
     world = sessions.world
-    is_stored = session_id in sessions.open or await world.in_worker(lambda: sessions.store.exists(session_id))
+    is_stored = session_id in sessions.open or await world.in_worker(
+        lambda: sessions.store.exists(session_id)
+    )
     if not is_stored:
-        raise SessionNotFound(
-            "No session has this id. Call session/import without `session_id` to import the file.",
-            session_id=session_id,
-            exists=False,
-        )
+        return await import_session(sessions, source, format, tell, home, session_id)
     session = (await sessions.start(Start(session_id=session_id))).session
     session.require_journal()
     session.require_idle()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.client import Client, RpcError
-from compactd.protocol.errors import InvalidParams, SessionBusy, SessionLocked
+from compactd.protocol.errors import FormatNotSupported, InvalidParams
+from compactd.protocol.wire import ImportResult
 from compactd.storage.imports import ImportMemory, ImportRecord
 from compactd.storage.mirrored_files import MirroredFiles
 from compactd.storage.paths import data_folder, file_stem
@@ -47,6 +49,9 @@ MIRRORED = "already stored by compactd's hooks"
 DELETED = "deleted from the store; name the file to import it again"
 EMPTY = "empty"
 NO_MESSAGES = "no messages"
+DAMAGED = "damaged: the content is binary"
+UNKNOWN_FORMAT = "not a session file that compactd can read"
+_HEAD_BYTES = 8192
 
 MAX_SHOWN = 3
 """The most files that are named for one reason."""
@@ -276,27 +281,20 @@ def _import_one(
     outcome: Outcome,
 ) -> None:
     new = ImportRecord(path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns)
-    is_update = record is not None and _is_stored(home, record.session_id)
-    old = record.session_id if record is not None and is_update else None
-    if old is not None:
-        memory.add(replace(new, session_id=old, is_begun=True))
+    session_id = secrets.token_hex(8) if record is None else record.session_id
+    is_update = record is not None and _is_stored(home, session_id)
+    # If this process ends now, the next import continues with the same session.
+    memory.add(replace(new, session_id=session_id, is_begun=True))
     try:
-        result = client.session_import(
-            path=file.path,
-            format=file.agent or "auto",
-            session_id=old,
-            timeout_s=TIMEOUT_S,
-        )
+        result = _ask(client, file, session_id)
     except RpcError as error:
         outcome.skipped.append(_handled(file, why := _why(file, error)))
-        if error.code in (SessionLocked.code, SessionBusy.code):
-            why = ""
-        if old is not None:
+        if record is not None and is_update:
             with suppress(RpcError):
-                client.session_close(session_id=old)
+                client.session_close(session_id=session_id)
             # The stored session stays as it is. The next import tries again.
-            memory.add(record if record is not None else new)
-        elif why:
+            memory.add(record)
+        else:
             memory.add(replace(new, why=why))
         return
     client.session_close(session_id=result.session_id)
@@ -309,6 +307,21 @@ def _import_one(
     one = replace(_handled(file), session_id=result.session_id, messages=result.message_count)
     (outcome.updated if is_update else outcome.imported).append(one)
     outcome.bytes += file.size_bytes
+
+
+def _ask(client: Client, file: Chosen, session_id: str) -> ImportResult:
+    """Import the file into the session with this id, which may exist. The format is detected. If that fails, it is the
+    one of the file's agent.
+    """
+    for format in ("auto", file.agent):
+        try:
+            return client.session_import(
+                path=file.path, format=format, session_id=session_id, timeout_s=TIMEOUT_S
+            )
+        except RpcError as error:
+            if error.code != FormatNotSupported.code or format == file.agent or not file.agent:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _drop_copy(
@@ -331,9 +344,7 @@ def _drop_copy(
         with suppress(RpcError):
             client.session_delete(session_id=record.session_id)
     memory.add(
-        ImportRecord(
-            path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns, why=MIRRORED
-        )
+        ImportRecord(path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns, why=MIRRORED)
     )
     outcome.skipped.append(_handled(replace(file, agent=""), MIRRORED))
 
@@ -342,10 +353,22 @@ def _why(file: Chosen, error: RpcError) -> str:
     """Return in a few words why a file could not be imported."""
     if not file.size_bytes or "content is empty" in error.message:
         return EMPTY
+    if _is_binary(file.path):
+        return DAMAGED
     if error.code == InvalidParams.code and "contains no messages" in error.message:
         return NO_MESSAGES
+    if error.code == FormatNotSupported.code:
+        return UNKNOWN_FORMAT
     text = one_line(error.message).removeprefix(f"{file.path} ").partition(" - at `")[0]
     return f"cannot be read: {text.removeprefix('cannot be read: ')}".rstrip(".")
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"\0" in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
 
 
 # --- showing ----------------------------------------------------------------------------------------
@@ -406,7 +429,12 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument(
-            "what", "agents or session files", metavar="AGENT|FILE", required=False, is_many=True, is_file=True
+            "what",
+            "agents or session files",
+            metavar="AGENT|FILE",
+            required=False,
+            is_many=True,
+            is_file=True,
         ),
         Flag("--all", "all sessions of all agents on this machine"),
         Option(

@@ -68,7 +68,7 @@ class FileHandlers(HandlerGroup):
             from compactd.session.import_update import update_session
 
             return await update_session(
-                self._sessions, params.session_id, source, params.format, tell, self._daemon.home
+                self._sessions, source, params.format, tell, self._daemon.home, params.session_id
             )
         return await import_session(self._sessions, source, params.format, tell, self._daemon.home)
 

@@ -2,8 +2,8 @@
 
 It is the file `imports.jsonl` in the data folder, next to the sessions that it points to: it is only true for
 that folder, and is copied or deleted with it. One record is appended per file that was handled, so an
-interrupted import loses nothing. The last record of a path counts. It contains paths and sizes, and no text of
-a conversation.
+interrupted import loses nothing. The last record of a path counts. It contains paths and sizes, and no text
+of a conversation.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ store them a second time.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from compactd.storage.hook_files import AGENTS
@@ -21,7 +20,7 @@ class MirroredFiles:
     def __init__(self, home: Path) -> None:
         prefixes = tuple(f"{agent}-" for agent in AGENTS)
         try:
-            names = os.listdir(home / "sessions")
+            names = [path.name for path in (home / "sessions").iterdir()]
         except OSError:
             names = []
         self._stems = {

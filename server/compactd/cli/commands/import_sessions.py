@@ -184,9 +184,9 @@ def _of_agent(file: AgentFile) -> Chosen:
 
 
 def _named(name: str) -> Chosen:
-    path = os.path.abspath(name)
+    path = Path(name)
     try:
-        about = os.stat(path)
+        about = path.stat()
     except OSError as error:
         is_word = isinstance(error, FileNotFoundError) and os.sep not in name and "." not in name
         what = "neither an agent nor a file" if is_word else error.strerror
@@ -195,10 +195,12 @@ def _named(name: str) -> Chosen:
             hint=f"The agents are: {', '.join(AGENTS)}. See `compactd import --help`.",
             exit_code=USAGE,
         ) from error
-    own = next((file for file in find_files(os.environ) if str(file.path) == path), None)
-    if own is not None:
-        return replace(_of_agent(own), is_named=True)
-    return Chosen(path=path, size_bytes=about.st_size, modified_ns=about.st_mtime_ns, is_named=True)
+    for file in find_files(os.environ):
+        if file.modified_ns == about.st_mtime_ns and file.path.samefile(path):
+            return replace(_of_agent(file), is_named=True)
+    return Chosen(
+        path=str(path.resolve()), size_bytes=about.st_size, modified_ns=about.st_mtime_ns, is_named=True
+    )
 
 
 def _plan(
@@ -263,7 +265,7 @@ def _import(
         for number, (file, record) in enumerate(todo, 1):
             spinner.set_text(
                 f"importing {number:,} of {plural(len(todo), 'file')}, {_mb(done)} of {_mb(total)}: "
-                f"{one_line(os.path.basename(file.path))}"
+                f"{one_line(Path(file.path).name)}"
             )
             if file.agent == MIRRORED and record is not None:
                 _drop_copy(client, file, record, memory, home, outcome)
@@ -310,8 +312,8 @@ def _import_one(
 
 
 def _ask(client: Client, file: Chosen, session_id: str) -> ImportResult:
-    """Import the file into the session with this id, which may exist. The format is detected. If that fails, it is the
-    one of the file's agent.
+    """Import the file into the session with this id, which may exist. The format is detected. If that fails,
+    it is the one of the file's agent.
     """
     for format in ("auto", file.agent):
         try:
@@ -365,7 +367,7 @@ def _why(file: Chosen, error: RpcError) -> str:
 
 def _is_binary(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             return b"\0" in file.read(_HEAD_BYTES)
     except OSError:
         return False

@@ -45,7 +45,6 @@ from compactd.core.history.view_cache import ViewCache
 from compactd.core.tokens.usage import Billing, context_size
 from compactd.protocol.messages import NULL, Message
 
-
 MAX_TITLE_MESSAGES = 50
 """How many messages may follow a greeting before the search for a better title ends."""
 

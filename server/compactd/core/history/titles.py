@@ -14,13 +14,12 @@ TITLE_SEARCH_CHARS = 20_000
 """How many code points of a text are searched for a title."""
 
 
-_SMALL_TALK = frozenset(
-    """
+_WORDS = """
     hi hello hey yo hola hallo moin servus ciao salut bonjour there again claude codex gemini assistant all
     good morning afternoon evening test testing ping ok okay yes no thanks thank you please go on continue
     start begin help exit quit
-    """.split()
-)
+"""
+_SMALL_TALK = frozenset(_WORDS.split())
 """Words of which alone a title would say nothing about the session."""
 
 

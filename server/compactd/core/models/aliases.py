@@ -1,10 +1,10 @@
 """Short names of models that agents accept, and the newest model of a family.
 
-- Claude Code: `opus`, `sonnet`, `haiku` and `fable` mean the newest model of that name, `opusplan` means opus for
-  planning and sonnet otherwise, and `[1m]` after a name selects a window of a million tokens
-  (code.claude.com/docs/en/model-config; docs.rs/claude-codes 2.1.311, `ClaudeModel`; both read 2026-11). The
-  aliases `default` and `best` depend on the account, so they are not here. Bedrock and Vertex may serve an
-  older model under an alias.
+- Claude Code: `opus`, `sonnet`, `haiku` and `fable` mean the newest model of that name. `opusplan` means opus
+  for planning and sonnet otherwise. `[1m]` after a name selects a window of a million tokens
+  (docs.claude.com/docs/claude-code/model-config; docs.rs/claude-codes 2.1.311, `ClaudeModel`; both read
+  2026-11). The aliases `default` and `best` depend on the account, so they are not here. Bedrock and Vertex
+  may serve an older model under an alias.
 - Gemini CLI: `pro`, `flash` and `flash-lite` (google-gemini/gemini-cli, packages/core/src/config/models.ts,
   read 2026-11). `auto` chooses a model for each request, so it is not here.
 

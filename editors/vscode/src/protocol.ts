@@ -1108,7 +1108,7 @@ export interface FileDiff {
 
 /** Result of `session/import`. Once the client has it, the whole session is durable, and it is open. */
 export interface ImportResult {
-  /** Id of the session. */
+  /** Id of the session that was created or brought up to date. */
   session_id: string;
   /** The format that was read; with `auto`, the one that was detected. */
   format: string;

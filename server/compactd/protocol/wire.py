@@ -634,7 +634,7 @@ class ImportResult(Wire, frozen=True, kw_only=True):
     """Result of `session/import`. Once the client has it, the whole session is durable, and it is open."""
 
     session_id: str
-    """Id of the session."""
+    """Id of the session that was created or brought up to date."""
     format: str
     """The format that was read; with `auto`, the one that was detected."""
     message_count: int

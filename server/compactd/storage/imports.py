@@ -86,6 +86,11 @@ class ImportMemory:
             self._fd = None
 
 
+def imported_from(home: Path, session_id: str) -> list[str]:
+    """Return the paths of the files from which a session was imported. O(records)."""
+    return [one.path for one in ImportMemory(home).records() if one.session_id == session_id]
+
+
 def _lines(path: Path) -> list[bytes]:
     try:
         return [line for line in path.read_bytes().split(b"\n") if line]

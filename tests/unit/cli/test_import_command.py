@@ -215,7 +215,8 @@ def test_a_session_that_the_hooks_store_is_not_stored_twice(tmp_path: Path) -> N
 def test_a_deleted_session_comes_back_only_if_its_file_is_named(tmp_path: Path) -> None:
     path = claude_file(tmp_path, talk(4))
     session_id = run(tmp_path, "import", "--all", "--json").json["imported"][0]["session_id"]
-    run(tmp_path, "sessions", "delete", session_id, "--yes")
+    deleted = run(tmp_path, "sessions", "delete", session_id, "--yes")
+    assert f"not deleted: {path}" in deleted.words
     path.write_text(talk(8))
 
     assert "deleted from the store" in run(tmp_path, "import", "--all").words

@@ -638,7 +638,7 @@
 
 --- Result of `session/import`. Once the client has it, the whole session is durable, and it is open.
 ---@class compactd.ImportResult
----@field session_id string Id of the session.
+---@field session_id string Id of the session that was created or brought up to date.
 ---@field format string The format that was read; with `auto`, the one that was detected.
 ---@field message_count integer Number of messages in the context.
 ---@field warnings string[] What could not be read, or was left out on purpose.

@@ -352,17 +352,6 @@ class SessionState:
         self.items_tokens += tokens
         self.trailing += tokens
         self.calibrator.note_counted(entry.tokens[1], entry_id)
-
-    def _seek_title(self, item: Item) -> None:
-        """Use the item's message for the title, if no earlier message gave one that says something."""
-        found = title_of(item.message)
-        if found is None:
-            return
-        says_more = not says_little(found)
-        if self._first_title is None or says_more:
-            self._first_title = found
-        # The search ends, because it decodes every message.
-        self._seeks_title = not says_more and len(self.items) < MAX_TITLE_MESSAGES
         self._view = None
 
     def _report(self, entry: UsageReported) -> None:
@@ -437,6 +426,17 @@ class SessionState:
         now = self._counting
         recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
         return build_view(steps, self.path, self.originals, recount)
+
+    def _seek_title(self, item: Item) -> None:
+        """Use the item's message for the title, if no earlier message gave one that says something."""
+        found = title_of(item.message)
+        if found is None:
+            return
+        says_more = not says_little(found)
+        if self._first_title is None or says_more:
+            self._first_title = found
+        # The search ends, because it decodes every message.
+        self._seeks_title = not says_more and len(self.items) < MAX_TITLE_MESSAGES
 
 
 def size_without(size: int, removed: int, left: int) -> int:

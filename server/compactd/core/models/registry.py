@@ -84,8 +84,8 @@ class Registry:
         keys = self._rows.names()
         parts = [part] if part in keys else get_close_matches(part, keys, MAX_NEAREST, LIKENESS)
         if not parts and (aliases := get_close_matches(part, ALIASES, 1, LIKENESS)):
-            found = self.lookup(aliases[0])
-            return (f"{found.provider}/{found.model}",)
+            meant = self.lookup(aliases[0])
+            return (f"{meant.provider}/{meant.model}",)
         if not parts:
             parts = self._with_words(part)
         makers = (

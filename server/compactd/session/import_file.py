@@ -100,19 +100,23 @@ async def import_session(
         if adopting.exception() is None:
             await sessions.delete(session_id)  # the client never learnt its id
         raise
-    await sessions.world.in_worker(lambda: keep_time(sessions, session))
+    await sessions.world.in_worker(lambda: keep_time(sessions, session, source))
     return result
 
 
-def keep_time(sessions: Sessions, session: Session) -> None:
+def keep_time(sessions: Sessions, session: Session, source: str | bytes) -> None:
     """Give the session's file the time of its last message, so that `session/list` shows when the
-    conversation took place and not when it was imported. Blocks.
+    conversation took place and not when it was imported. If no message has a time, the time of the imported
+    file is used. Blocks.
     """
-    path, now = sessions.store.file_of(session.id), sessions.world.now()
-    times = [entry.at for entry in session.entries if isinstance(entry, Appended) and entry.at <= now]
-    if path is not None and times:
-        with suppress(OSError):  # the time is only shown
-            os.utime(path, (now, max(times)))
+    stored, now = sessions.store.file_of(session.id), sessions.world.now()
+    messages = (item.message for item in session.state.originals.values())
+    times = [at for message in messages if (at := message.created_at) is not None and at <= now]
+    with suppress(OSError):  # the time is only shown
+        if not times and isinstance(source, str):
+            times = [Path(source).stat().st_mtime]
+        if stored is not None and times:
+            os.utime(stored, (now, max(times)))
 
 
 def plain_format(format: str | None) -> str | None:

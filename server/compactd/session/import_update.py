@@ -86,7 +86,7 @@ async def update_session(
         warnings = await world.in_worker(lambda: tuple(find_redacted(fresh, home)))
         await sessions.delete(session_id)
         await sessions.adopt(fresh)
-        await world.in_worker(lambda: keep_time(sessions, fresh))
+        await world.in_worker(lambda: keep_time(sessions, fresh, source))
         return replace(result, warnings=(*result.warnings, *warnings))
     lines = await world.in_worker(lambda: _new_lines(session, fresh, home))
     session.require_idle()

@@ -95,6 +95,16 @@ def test_an_imported_session_keeps_its_own_time_and_a_telling_title(tmp_path: Pa
     assert time.strftime("%Y-%m-%d %H:%M", time.gmtime(one["updated_at"])) == "2026-03-01 10:03"
 
 
+def test_a_session_without_times_has_the_time_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text('[{"role": "user", "content": "Hello, mend the parser."}]')
+    os.utime(path, (0, 1_700_000_000))
+
+    run(tmp_path, "import", path)
+
+    assert [one["updated_at"] for one in sessions(tmp_path)] == [1_700_000_000]
+
+
 def test_an_unchanged_file_is_skipped_without_a_daemon(tmp_path: Path) -> None:
     claude_file(tmp_path, talk(4))
     run(tmp_path, "import", "--all")

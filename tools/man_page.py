@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from compactd import __version__
-from compactd.cli import COMMANDS
+from compactd.cli.command_list import COMMANDS, module_of
 from compactd.cli.framework.command import Argument, Command, CommandGroup
 
 MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"
@@ -48,7 +48,7 @@ def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
     help.
     """
     for name in COMMANDS:
-        command = importlib.import_module(f"compactd.cli.commands.{name}").COMMAND
+        command = importlib.import_module(module_of(name)).COMMAND
         yield name, command
         if isinstance(command, CommandGroup):
             for inner, one in command.commands.items():

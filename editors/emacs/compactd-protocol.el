@@ -85,9 +85,9 @@
      :result ("files" "root?" "reason?" "hidden?")
      :doc "Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why.")
     ("session/import"
-     :params ("path?" "content?" "format?" "workDoneToken?")
+     :params ("path?" "content?" "format?" "session_id?" "workDoneToken?")
      :result ("session_id" "format" "message_count" "warnings" "ignored_settings")
-     :doc "Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context.")
+     :doc "Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context. With `session_id`, brings a session up to date that was imported from the same file.")
     ("session/export"
      :params ("session_id" "format" "path?")
      :result ("format" "warnings" "content?" "path?")

@@ -17,7 +17,7 @@ export interface StartParams {
   tools?: Json[] | null;
   /** Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own. */
   working_dir?: string | null;
-  /** Title of the session. Null: the first words of its first prompt. */
+  /** Title of the session. Null: the first words of its first prompt that is more than a greeting. */
   title?: string | null;
   /** Settings of this session. In an existing session, each given setting replaces the previous value. */
   compaction?: GivenSettings | null;
@@ -295,6 +295,8 @@ export interface ImportParams {
   content?: Json;
   /** `auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for example `claude-code`. The error for another name lists all names (`supported`). */
   format?: string | null;
+  /** The id that the session gets. If it is the id of a session that was imported from an earlier state of the same file, that session is brought up to date: it gets the messages that are new in the file, and keeps what was added to it since. Null: a new id. */
+  session_id?: string | null;
   /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
   workDoneToken?: string | number;
 }
@@ -998,7 +1000,7 @@ export interface ListResult {
 export interface SessionInfo {
   /** Id of the session, which `session/start` takes to open it. */
   session_id: string;
-  /** The title it was given, otherwise the first words of its first prompt; null if there is neither. */
+  /** The title it was given, otherwise the first words of its first prompt that is more than a greeting; null if there is neither. */
   title: string | null;
   /** The session's model as `provider/id`; null if none was named. */
   model: string | null;
@@ -1008,7 +1010,7 @@ export interface SessionInfo {
   compactions: number;
   /** Size of the session's file in bytes; 0 for a session that is only in memory. */
   bytes: number;
-  /** When it was last written, in Unix seconds. */
+  /** When it was last written, in Unix seconds. For an imported session that nothing was added to, the time of its last message. */
   updated_at: number;
   /** True if it is open in this daemon or another process. */
   open: boolean;
@@ -1106,7 +1108,7 @@ export interface FileDiff {
 
 /** Result of `session/import`. Once the client has it, the whole session is durable, and it is open. */
 export interface ImportResult {
-  /** Id of the new session. */
+  /** Id of the session that was created or brought up to date. */
   session_id: string;
   /** The format that was read; with `auto`, the one that was detected. */
   format: string;
@@ -2211,7 +2213,7 @@ export interface Requests {
   "session/redact": { params: RedactParams; result: RedactResult };
   /** Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why. */
   "session/diff": { params: DiffParams; result: DiffResult };
-  /** Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context. */
+  /** Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context. With `session_id`, brings a session up to date that was imported from the same file. */
   "session/import": { params: ImportParams; result: ImportResult };
   /** Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open. */
   "session/export": { params: ExportParams; result: ExportResult };

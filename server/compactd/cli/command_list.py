@@ -22,9 +22,11 @@ COMMANDS = {
     "convert": CommandSummary("IN OUT", "write a session file in another program's format"),
     "doctor": CommandSummary("FILE", "find what is wrong with a session file; write a repaired copy"),
     "chat": CommandSummary("", "talk to a model; compactd keeps and compacts the session"),
+    "import": CommandSummary("[AGENT]", "bring agents' sessions into compactd's store, for search"),
     "search": CommandSummary("WORDS", "find messages in all stored sessions, also compacted ones"),
     "sessions": CommandSummary("", "list stored sessions; `sessions delete ID` removes one"),
     "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
+    "count": CommandSummary("[FILE]", "count the tokens of texts and session files, for a model"),
     "classify": CommandSummary("FILE", "say if a provider's error is a context overflow, and what to do"),
     "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema or OpenRPC"),
     "completion": CommandSummary("", "print the completion script for bash, zsh or fish"),
@@ -39,4 +41,10 @@ COMMANDS = {
     "mcp": CommandSummary("", "run an MCP server: a model can search what was compacted away"),
     "serve": CommandSummary("", "run the daemon: JSON-RPC on stdin and stdout"),
 }
-"""Command name -> its row, in the order of the help. The command is `COMMAND` in `commands/<name>.py`."""
+"""Command name -> its row, in the order of the help. The command is `COMMAND` in the module `module_of`."""
+
+
+def module_of(name: str) -> str:
+    """Return the name of the module that contains the command `name`."""
+    # A module called `import` could not be imported by a statement.
+    return f"compactd.cli.commands.{'import_sessions' if name == 'import' else name}"

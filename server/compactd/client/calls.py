@@ -349,12 +349,14 @@ class Methods:
         path: str | UnsetType | None = UNSET,
         content: Json | UnsetType = UNSET,
         format: str | UnsetType | None = UNSET,
+        session_id: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ImportResult:
         """`session/import`: Creates a new session from a session file of another agent (docs/formats.md
         lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or
         compactd's format. Compactions in the file are imported too: the messages that a summary
-        replaced are in the history, and `session/undo` restores them to the context.
+        replaced are in the history, and `session/undo` restores them to the context. With `session_id`,
+        brings a session up to date that was imported from the same file.
         """
 
     @method("session/export", ExportResult)

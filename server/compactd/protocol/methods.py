@@ -285,13 +285,20 @@ METHODS: dict[str, Method] = {
             params=wire.ImportParams,
             result=wire.ImportResult,
             scope="none",
-            errors=(StorageFailed, LimitExceeded, FormatNotSupported),
+            errors=(
+                SessionLocked,
+                SessionBusy,
+                StorageFailed,
+                LimitExceeded,
+                FormatNotSupported,
+            ),
             repeat="no",
             doc=(
                 "Creates a new session from a session file of another agent (docs/formats.md lists them) "
                 "or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or "
                 "compactd's format. Compactions in the file are imported too: the messages that a summary "
-                "replaced are in the history, and `session/undo` restores them to the context."
+                "replaced are in the history, and `session/undo` restores them to the context. With "
+                "`session_id`, brings a session up to date that was imported from the same file."
             ),
         ),
         Method(

@@ -105,7 +105,7 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and
     paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own."""
     title: str | None = None
-    """Title of the session. Null: the first words of its first prompt."""
+    """Title of the session. Null: the first words of its first prompt that is more than a greeting."""
     compaction: GivenSettings | None = None
     """Settings of this session. In an existing session, each given setting replaces the previous value."""
     context_window: Annotated[int, Meta(ge=0, le=2**53)] | None = None
@@ -444,7 +444,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     session_id: str
     """Id of the session, which `session/start` takes to open it."""
     title: str | None
-    """The title it was given, otherwise the first words of its first prompt; null if there is neither."""
+    """The title it was given, otherwise the first words of its first prompt that is more than a
+    greeting; null if there is neither."""
     model: str | None
     """The session's model as `provider/id`; null if none was named."""
     message_count: int
@@ -454,7 +455,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     bytes: int
     """Size of the session's file in bytes; 0 for a session that is only in memory."""
     updated_at: float
-    """When it was last written, in Unix seconds."""
+    """When it was last written, in Unix seconds. For an imported session that nothing was added to, the time
+    of its last message."""
     open: bool
     """True if it is open in this daemon or another process."""
     working_dir: str | None = None
@@ -631,13 +633,17 @@ class ImportParams(Wire, frozen=True, kw_only=True):
     format: str | None = None
     """`auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for
     example `claude-code`. The error for another name lists all names (`supported`)."""
+    session_id: SessionId | None = None
+    """The id that the session gets. If it is the id of a session that was imported from an earlier state of
+    the same file, that session is brought up to date: it gets the messages that are new in the file, and
+    keeps what was added to it since. Null: a new id."""
 
 
 class ImportResult(Wire, frozen=True, kw_only=True):
     """Result of `session/import`. Once the client has it, the whole session is durable, and it is open."""
 
     session_id: str
-    """Id of the new session."""
+    """Id of the session that was created or brought up to date."""
     format: str
     """The format that was read; with `auto`, the one that was detected."""
     message_count: int

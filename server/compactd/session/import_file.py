@@ -8,8 +8,10 @@ to the store.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -65,22 +67,27 @@ _MESSAGES_PER_REPORT = 500
 
 
 async def import_session(
-    sessions: Sessions, source: str | bytes, format: str | None, tell: TellProgress, home: Path
+    sessions: Sessions,
+    source: str | bytes,
+    format: str | None,
+    tell: TellProgress,
+    home: Path,
+    session_id: str | None = None,
 ) -> ImportResult:
     """Create a session from `source`, which is a path or the content of a session file. The session is on
-    disk when this returns.
+    disk when this returns. It gets a new id, or `session_id`, which must be free.
 
     `format` is the file's format; with `auto` or None it is detected. `tell` gets the progress. `home` is the
     data folder: content that was redacted there gives a warning. Raises `InvalidParams` if there is no file
     or it contains no messages, and `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. O(bytes), in a
     worker.
     """
-    session_id = secrets.token_hex(8)
+    session_id = session_id or secrets.token_hex(8)
 
     def made() -> tuple[Session, ImportResult]:
-        data = _read_file(source) if isinstance(source, str) else source
-        session, result = _make_session(sessions.world, session_id, data, _plain(format), tell)
-        warnings = (*result.warnings, *_find_redacted(session, home))
+        data = read_file(source) if isinstance(source, str) else source
+        session, result = make_session(sessions.world, session_id, data, plain_format(format), tell)
+        warnings = (*result.warnings, *find_redacted(session, home))
         return session, msgspec.structs.replace(result, warnings=warnings)
 
     session, result = await sessions.world.in_worker(made)
@@ -93,14 +100,31 @@ async def import_session(
         if adopting.exception() is None:
             await sessions.delete(session_id)  # the client never learnt its id
         raise
+    await sessions.world.in_worker(lambda: keep_time(sessions, session, source))
     return result
 
 
-def _plain(format: str | None) -> str | None:
+def keep_time(sessions: Sessions, session: Session, source: str | bytes) -> None:
+    """Give the session's file the time of its last message, so that `session/list` shows when the
+    conversation took place and not when it was imported. If no message has a time, the time of the imported
+    file is used. Blocks.
+    """
+    stored, now = sessions.store.file_of(session.id), sessions.world.now()
+    messages = (item.message for item in session.state.originals.values())
+    times = [at for message in messages if (at := message.created_at) is not None and at <= now]
+    with suppress(OSError):  # the time is only shown
+        if not times and isinstance(source, str):
+            times = [Path(source).stat().st_mtime]
+        if stored is not None and times:
+            os.utime(stored, (now, max(times)))
+
+
+def plain_format(format: str | None) -> str | None:
+    """Return the format's name as the readers spell it."""
     return None if format is None else format.replace("_", "-")
 
 
-def _read_file(path: str) -> bytes:
+def read_file(path: str) -> bytes:
     """Return the content of the session file at `path`, or the combined content of the files in the folder
     `path`.
     """
@@ -109,7 +133,7 @@ def _read_file(path: str) -> bytes:
     return gather(Path(path), read_source(Path(path)))
 
 
-def _make_session(
+def make_session(
     world: SessionHost, session_id: str, data: bytes, format: str | None, tell: TellProgress
 ) -> tuple[Session, ImportResult]:
     """Return a session that exists only in memory, and what the client is told about it."""
@@ -121,7 +145,7 @@ def _make_session(
         filter = ImportFilter(world)
         own = _from_journal(world, session_id, data, filter, warnings)
         if own is not None:
-            return own, _result_of(own, "compactd", filter, warnings)
+            return own, result_of(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
         raise InvalidParams(f"the file contains no messages that could be read as {file.format}", "$.content")
@@ -129,10 +153,11 @@ def _make_session(
     tell(0.3, "counting")
     filter = ImportFilter(world)
     session = _from_other_program(world, session_id, file, filter, warnings, tell)
-    return session, _result_of(session, file.format, filter, warnings)
+    return session, result_of(session, file.format, filter, warnings)
 
 
-def _result_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> ImportResult:
+def result_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> ImportResult:
+    """Return what the client is told about an imported session."""
     return ImportResult(
         session_id=session.id,
         format=format,
@@ -142,7 +167,7 @@ def _result_of(session: Session, format: str, filter: ImportFilter, warnings: Se
     )
 
 
-def _find_redacted(session: Session, home: Path) -> Iterator[str]:
+def find_redacted(session: Session, home: Path) -> Iterator[str]:
     """Yield a warning if messages contain what was redacted in another session of the data folder `home`.
     O(messages) if anything was ever redacted.
     """

@@ -2,7 +2,7 @@
 name these files to the user and do not change them, because they belong to the user.
 
 There are two kinds: files that `session/export` wrote, whose paths are listed in a file next to the journal,
-and the transcript of an agent whose session a hook mirrors.
+and the transcript of an agent whose session a hook mirrors or `compactd import` has imported.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from compactd.protocol.wire import Left
 from compactd.storage import files
 from compactd.storage.hook_files import HookFiles, is_mirror
+from compactd.storage.imports import imported_from
 from compactd.storage.paths import file_stem
 
 _WHY_LEFT = {
@@ -32,6 +33,7 @@ def copies_of(home: Path, session_id: str) -> list[tuple[str, str]]:
     if is_mirror(session_id):
         transcript = HookFiles(home, session_id).transcript()
         found += [("transcript", str(Path(transcript).expanduser()))] if transcript else []
+    found += [("transcript", path) for path in imported_from(home, session_id)]
     return [(kind, path) for kind, path in found if os.path.lexists(path)]
 
 

@@ -70,6 +70,13 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         on_delete=_NO_WORDS,
     ),
     Holder(
+        name="imports",
+        what="which session files `compactd import` has read, by path and size, and into which sessions",
+        files=("imports.jsonl", "imports.jsonl.new"),
+        on_redact=_NO_WORDS,
+        on_delete=_NO_WORDS,
+    ),
+    Holder(
         name="exports",
         what="the paths of the files that `session/export` wrote",
         files=("sessions/{stem}.exports",),

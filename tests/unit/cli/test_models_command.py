@@ -21,8 +21,8 @@ def listed(home):
     """The providers and Anthropic's models, as text and as JSON."""
     return run_each(
         home,
-        ("models",),
-        ("models", "--json"),
+        ("models", "--all"),
+        ("models", "--all", "--json"),
         ("models", "--provider", "anthropic"),
         ("models", "--provider", "Anthropic", "--json"),
     )
@@ -184,7 +184,7 @@ def test_an_endpoint_and_a_provider_are_forgotten_by_themselves(tmp_path) -> Non
 # --- lists ------------------------------------------------------------------------------------------------
 
 
-def test_without_a_name_the_providers_are_told_with_their_counts_and_how_to_go_on(listed) -> None:
+def test_all_providers_are_told_with_their_counts_and_how_to_go_on(listed) -> None:
     text, data, *_ = listed
     providers = data.json["providers"]
 
@@ -199,7 +199,7 @@ def test_without_a_name_the_providers_are_told_with_their_counts_and_how_to_go_o
 
 
 def test_a_terminal_shows_many_providers_on_a_line_and_parts_none_from_its_count(home, listed) -> None:
-    terminal, text = run(home, "models", env=TERMINAL), listed[0]
+    terminal, text = run(home, "models", "--all", env=TERMINAL), listed[0]
 
     told = [part for line in terminal.lines for part in ANSI.sub("", line).split(" · ")]
 
@@ -234,7 +234,7 @@ def test_a_provider_that_nobody_knows_is_told_with_what_to_do(home) -> None:
 
     assert (text.code, text.out) == (1, "")
     assert text.err == (
-        "no model of the provider 'nobody' is known.\n`compactd models` lists the providers.\n"
+        "no model of the provider 'nobody' is known.\n`compactd models --all` lists the providers.\n"
     )
     assert (data.code, set(data.json)) == (1, {"error"})
 
@@ -247,7 +247,65 @@ def test_options_that_make_no_sense_together_are_a_wrong_command_line(home) -> N
         ("models", "gpt-5", "--explain", "--forget"),
         ("models", "--base-url", "http://localhost:1"),
         ("models", "one", "two"),
+        ("models", "--all", "--forget"),
     )
 
     assert [(one.code, one.out) for one in seen] == [(2, "")] * len(seen)
     assert all(len(one.err.splitlines()) == 2 for one in seen)
+
+
+def test_without_a_name_a_short_list_shows_current_models(home) -> None:
+    text, data = run_each(home, ("models",), ("models", "--json"))
+    narrow = run(home, "models", env={**TERMINAL, "COLUMNS": "40"})
+
+    table = text.lines[1 : text.lines.index("")]
+    assert (text.code, text.err) == (0, "")
+    assert 10 <= len(table) <= 16
+    assert [line.split()[-1] for line in table] == [
+        f"{one['provider']}/{one['model']}" for one in data.json["models"]
+    ]
+    assert len({line.split()[-1].split("/")[0] for line in table}) >= 6
+    assert not any(one["retired"] for one in data.json["models"])
+    assert "--all lists all" in text.lines[-1]
+    assert max(len(ANSI.sub("", line)) for line in narrow.lines) <= 40
+
+
+# --- names that nobody knows ------------------------------------------------------------------------------
+
+
+def test_an_unknown_name_gets_similar_names(home) -> None:
+    typo, none = run_each(home, ("models", "claude-opsu-4-5"), ("models", "nobody-knows-this"))
+
+    assert typo.lines[-1].startswith("did you mean anthropic/claude-opus-4-5")
+    assert "did you mean" not in none.out
+
+
+def test_an_alias_is_the_newest_model_of_that_name(home) -> None:
+    alias, million, exact = run_each(
+        home, ("models", "opus", "--json"), ("models", "sonnet[1m]", "--json"), ("models", "gpt-5", "--json")
+    )
+
+    assert alias.json["model"].startswith("claude-opus-")
+    assert (alias.json["provider"], alias.json["confidence"]) == ("anthropic", "fact")
+    assert (million.json["context_window"], million.json["source"]) == (1_000_000, "selector")
+    assert (exact.json["model"], exact.json["how"]) == ("gpt-5", "first-party, by its name")
+
+
+def test_every_command_says_that_nobody_knows_the_model_that_was_given(home, tmp_path) -> None:
+    file = tmp_path / "talk.json"
+    file.write_text('[{"role": "user", "content": "Hello there."}]')
+    unknown, alias, data, local = run_each(
+        home,
+        ("inspect", file, "--model", "claude-opsu-4-5"),
+        ("inspect", file, "--model", "opus"),
+        ("inspect", file, "--model", "nobody-knows-this", "--json"),
+        ("inspect", file, "--model", "ollama/mine"),
+    )
+
+    assert unknown.err.startswith(
+        "note: no source knows the model 'claude-opsu-4-5', so its window of 128,000"
+    )
+    assert "did you mean anthropic/claude-opus-4-5" in unknown.err
+    assert "nobody-knows-this" in data.err
+    assert data.json["window"]
+    assert "no source knows" not in alias.err + local.err

@@ -8,7 +8,7 @@
 ---@field system_prompt? string|nil The system prompt. Replaces an earlier one; an empty text removes it; null keeps it.
 ---@field tools? any[]|nil The tools that the model may call, in compactd's, OpenAI's, Anthropic's or Gemini's format.
 ---@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own.
----@field title? string|nil Title of the session. Null: the first words of its first prompt.
+---@field title? string|nil Title of the session. Null: the first words of its first prompt that is more than a greeting.
 ---@field compaction? compactd.GivenSettings|nil Settings of this session. In an existing session, each given setting replaces the previous value.
 ---@field context_window? integer|nil The model's window in tokens, if you know it better than the registry.
 ---@field parent_session_id? string|nil The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check.
@@ -167,6 +167,7 @@
 ---@field path? string|nil Absolute path of a file of at most 256 MiB.
 ---@field content? any The content of such a file: a text, or the JSON itself.
 ---@field format? string|nil `auto` (the default) detects it by content. Otherwise a name from the table of docs/formats.md, for example `claude-code`. The error for another name lists all names (`supported`).
+---@field session_id? string|nil The id that the session gets. If it is the id of a session that was imported from an earlier state of the same file, that session is brought up to date: it gets the messages that are new in the file, and keeps what was added to it since. Null: a new id.
 ---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- Params of `session/export`.
@@ -573,12 +574,12 @@
 --- One session of `session/list`.
 ---@class compactd.SessionInfo
 ---@field session_id string Id of the session, which `session/start` takes to open it.
----@field title string|nil The title it was given, otherwise the first words of its first prompt; null if there is neither.
+---@field title string|nil The title it was given, otherwise the first words of its first prompt that is more than a greeting; null if there is neither.
 ---@field model string|nil The session's model as `provider/id`; null if none was named.
 ---@field message_count integer Number of messages in the context.
 ---@field compactions integer Number of compactions that are in force, that is, not undone and on the current branch.
 ---@field bytes integer Size of the session's file in bytes; 0 for a session that is only in memory.
----@field updated_at number When it was last written, in Unix seconds.
+---@field updated_at number When it was last written, in Unix seconds. For an imported session that nothing was added to, the time of its last message.
 ---@field open boolean True if it is open in this daemon or another process.
 ---@field working_dir string|nil The session's working folder, as its client gave it.
 
@@ -637,7 +638,7 @@
 
 --- Result of `session/import`. Once the client has it, the whole session is durable, and it is open.
 ---@class compactd.ImportResult
----@field session_id string Id of the new session.
+---@field session_id string Id of the session that was created or brought up to date.
 ---@field format string The format that was read; with `auto`, the one that was detected.
 ---@field message_count integer Number of messages in the context.
 ---@field warnings string[] What could not be read, or was left out on purpose.
@@ -1312,7 +1313,7 @@ return {
     ["session/redact"] = { params = "compactd.RedactParams", result = "compactd.RedactResult" },
     --- Returns the files that changed between the snapshots of a session that was started with `snapshots`. If there are none, `files` is empty and `reason` says why.
     ["session/diff"] = { params = "compactd.DiffParams", result = "compactd.DiffResult" },
-    --- Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context.
+    --- Creates a new session from a session file of another agent (docs/formats.md lists them) or of compactd, or from a list of messages in OpenAI's, Anthropic's, Gemini's or compactd's format. Compactions in the file are imported too: the messages that a summary replaced are in the history, and `session/undo` restores them to the context. With `session_id`, brings a session up to date that was imported from the same file.
     ["session/import"] = { params = "compactd.ImportParams", result = "compactd.ImportResult" },
     --- Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.
     ["session/export"] = { params = "compactd.ExportParams", result = "compactd.ExportResult" },

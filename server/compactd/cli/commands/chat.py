@@ -210,7 +210,11 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Option(
-            "--model", "the model; a stored session keeps its own", metavar="PROVIDER/ID", completed=models
+            "--model",
+            "the model; a stored session keeps its own",
+            metavar="PROVIDER/ID",
+            completed=models,
+            is_model=True,
         ),
         BASE_URL,
         Option("--session", "the stored session to continue", metavar="ID", completed=session_ids),

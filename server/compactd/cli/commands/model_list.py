@@ -10,10 +10,14 @@ from datetime import datetime
 
 from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.inspect.markup import short
 from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
 
 NUMBER = 10
 """The columns of a number of tokens. The largest known window, `10,000,000`, fits."""
+
+_WIDE = 64
+"""The fewest columns that the table of current models needs with all its numbers."""
 
 HINT = "--provider NAME lists its models; `compactd models NAME` shows one model"
 
@@ -25,7 +29,7 @@ def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
     if provider is not None and not found.models:
         raise CommandError(
             f"no model of the provider {provider!r} is known.",
-            hint="`compactd models` lists the providers.",
+            hint="`compactd models --all` lists the providers.",
         )
     if provider is None:
         _summary(page, found)
@@ -42,6 +46,49 @@ def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
     for model in found.models:
         page.line(_row(model))
     _show_learned(page, learned)
+
+
+def show_current(page: Page, found: ListModelsResult) -> None:
+    """Print the newest model of each family in `CURRENT`."""
+    from compactd.cli.commands.models import pricing_of
+
+    models = tuple(_current(found.models))
+    count = len({model.provider for model in found.models})
+    if page.is_json:
+        page.json({"models": models, "known": len(found.models), "observed": found.observed})
+        return
+    is_wide = not page.is_drawn or page.width >= _WIDE
+    heads = ("window", "output", "$ in", "$ out") if is_wide else ("window",)
+    page.line("".join(f"{head:>8}" for head in heads) + "  model")
+    for model in models:
+        pricing = pricing_of(model)
+        cells = [short(model.context_window)]
+        if is_wide:
+            cells.append("-" if model.output_limit is None else short(model.output_limit))
+            prices = (None, None) if pricing is None else (pricing.input, pricing.output)
+            cells += ["-" if price is None else f"{price:g}" for price in prices]
+        name = f"{model.provider}/{model.model}" if is_wide else model.model
+        page.line("".join(f"{cell:>8}" for cell in cells) + f"  {one_line(name)}")
+    _show_learned(page, found.observed)
+    page.line()
+    if is_wide:
+        page.line("prices in US dollars per million tokens")
+    page.line(f"`compactd models NAME` shows one model, --all lists all {count} providers")
+
+
+def _current(models: Sequence[ModelInfo]) -> Iterator[ModelInfo]:
+    from compactd.core.models.aliases import CURRENT, newest
+    from compactd.core.models.names import name_key
+
+    by_provider: dict[str, dict[str, ModelInfo]] = {}
+    for model in models:
+        if not model.retired:
+            by_provider.setdefault(model.provider, {})[name_key(model.model)] = model
+    for provider, family in CURRENT:
+        known = by_provider.get(provider, {})
+        key = newest(known, family)
+        if key is not None:
+            yield known[key]
 
 
 def _row(model: ModelInfo) -> str:

@@ -15,13 +15,14 @@ from compactd.cli.framework.model_facts import full_model_name
 from compactd.cli.framework.page import LABEL, Look, Page, one_line, plural
 from compactd.client import Client
 from compactd.core.models.registry import Pricing
-from compactd.protocol.wire import LadderStep, LookupResult
+from compactd.protocol.wire import LadderStep, LookupResult, ModelInfo
 
 ABOUT = """\
 Shows what compactd knows about a model: claude-opus-4-5, openai/gpt-5,
-qwen2.5-coder:7b. A number without a source is marked as a guess. Without NAME, it
-lists the providers or a provider's models, and the windows that were learned on this
-machine, from a server's answer to a question or from its rejection of a request.
+qwen2.5-coder:7b, or the short names that agents accept, such as opus or flash. A number
+without a source is marked as a guess. Without NAME, it lists current models of large
+providers, all providers (--all), or a provider's models, and the windows that were
+learned on this machine, from a server's answer or from its rejection of a request.
 """
 
 
@@ -31,6 +32,7 @@ class Options(Struct, frozen=True, kw_only=True):
     name: str | None
     provider: str | None
     base_url: str | None
+    all: bool
     explain: bool
     forget: bool
 
@@ -44,7 +46,11 @@ def run(options: Options, page: Page) -> int:
         if options.forget:
             return _forget(client, options, page)
         if options.name is None:
-            model_list.show(page, client.models_list(provider=options.provider), options.provider)
+            found = client.models_list(provider=options.provider)
+            if options.provider is None and not options.all:
+                model_list.show_current(page, found)
+            else:
+                model_list.show(page, found, options.provider)
             return DONE
         answer = client.models_lookup(
             model=options.name,
@@ -63,6 +69,8 @@ def _wrong(options: Options) -> str:
     """Return what is wrong with the combination of options; empty if nothing is."""
     if options.name == "":
         return "NAME is empty."
+    if options.all and (options.name is not None or options.forget):
+        return "--all lists all providers. It cannot be combined with NAME or --forget."
     if options.explain and options.forget:
         return "--explain and --forget cannot be combined."
     if options.explain and options.name is None:
@@ -106,6 +114,11 @@ def show(page: Page, found: LookupResult) -> None:
     if pricing is not None:
         page.row("price", price_text(pricing))
     page.row("tokenizer", found.tokenizer or "unknown: tokens are estimated")
+    if is_guess and found.source == "default":
+        from compactd.cli.framework.unknown_model import suggestion
+
+        if question := suggestion(found.model):
+            page.line(question)
     if found.steps is not UNSET:
         page.line()
         _show_steps(page, found.steps)
@@ -137,7 +150,7 @@ def origin_of(found: LookupResult) -> str:
             return f"fact {source}"
 
 
-def pricing_of(found: LookupResult) -> Pricing | None:
+def pricing_of(found: LookupResult | ModelInfo) -> Pricing | None:
     """Return the model's prices; None if they are unknown."""
     return msgspec.json.decode(found.pricing, type=Pricing | None)
 
@@ -163,6 +176,7 @@ COMMAND = Command(
         Argument("name", "the model's name, or provider/name", required=False, completed=models),
         Option("--provider", "the provider; without NAME, list its models", completed=providers),
         Option("--base-url", "the address that serves the model", metavar="URL"),
+        Flag("--all", "list all providers"),
         Flag("--explain", "show every step of the lookup and what it found"),
         Flag(
             "--forget",

@@ -12,6 +12,7 @@ from compactd.cli.framework.complete import session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
+from compactd.cli.framework.stored import show_nothing_stored
 from compactd.client import Client
 from compactd.protocol.wire import Hit, SearchResult
 
@@ -53,6 +54,8 @@ def run(options: Options, page: Page) -> int:
         page.json(found)
     elif found.hits:
         _show(page, found, titles, options.session)
+    elif not titles:
+        show_nothing_stored(page)
     else:
         page.line(f"no message contains {one_line(query)!r}")
     return DONE if found.hits else NOTHING_TO_DO

@@ -12,6 +12,7 @@ from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag
 from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.framework.stored import show_nothing_stored
 from compactd.client import Client
 from compactd.protocol.wire import SessionInfo
 
@@ -61,7 +62,7 @@ def run(options: Options, page: Page) -> int:
     if page.is_json:
         page.json({"sessions": sessions})
     elif not stored:
-        page.line("no sessions are stored")
+        show_nothing_stored(page)
     elif not sessions:
         page.line(f"none of {plural(len(stored), 'session')} matches")
     elif page.is_drawn:

@@ -75,6 +75,7 @@ class Option(click.Option):
 
     `field`: the field of the command's options that gets the value, if it is not called like the option.
     `is_many`: the option may be repeated. `is_file`: the value is a file name, which is passed on unchanged.
+    `is_model`: the value names a model; the user is told if nobody knows it.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Option(click.Option):
         is_file: bool = False,
         choices: Sequence[str] = (),
         completed: Completed | None = None,
+        is_model: bool = False,
     ) -> None:
         super().__init__(
             [name, field or name.lstrip("-").replace("-", "_")],
@@ -102,6 +104,7 @@ class Option(click.Option):
             callback=_as_it_is if is_file else _parse_callback(read),
             shell_complete=None if choices else _completion_callback(completed, is_file=is_file),
         )
+        self.is_model = is_model
         if default is not None:
             # click treats an explicit None as a given value (pallets/click #3030).
             self.default = default
@@ -206,7 +209,12 @@ def _run_callback(
         page = Page(is_json=bool(values.pop("json", False) or above.get("json")))
         has_pager = is_paged and not values.pop("no_pager", False)
         chosen = msgspec.convert(values, options)
+        models = [values[one.name] for one in ctx.command.params if isinstance(one, Option) and one.is_model]
         with page_output(is_wanted=has_pager):
+            if any(models) and not values.get("base_url"):
+                from compactd.cli.framework.unknown_model import note_unknown_models
+
+                note_unknown_models([str(model) for model in models if model])
             return exit_code_of(page, lambda: run(chosen, page))
 
     return act

@@ -7,7 +7,13 @@ from compactd.cli.framework.command import Argument, Flag, Option
 from compactd.cli.framework.complete import models
 
 FILE = Argument("file", "the session file; - is standard input", is_file=True)
-MODEL = Option("--model", "the session's model, if the file does not name it", metavar="ID", completed=models)
+MODEL = Option(
+    "--model",
+    "the session's model, if the file does not name it",
+    metavar="ID",
+    completed=models,
+    is_model=True,
+)
 WINDOW = Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N")
 BASE_URL = Option("--base-url", "the address that serves the model, if not the provider's", metavar="URL")
 FORCE = Flag("--force", "replace an existing file without asking")

@@ -11,7 +11,7 @@ import click
 from click.exceptions import Abort, Exit
 from click.shell_completion import CompletionItem, shell_complete
 
-from compactd.cli.command_list import COMMANDS
+from compactd.cli.command_list import COMMANDS, module_of
 from compactd.cli.framework.command import SETTINGS
 from compactd.cli.framework.exit_codes import FAILED, INTERRUPTED, USAGE, CommandError, print_error
 from compactd.cli.framework.page import Page, make_encodable, one_line
@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
         """
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"compactd.cli.commands.{cmd_name}").COMMAND
+        command = importlib.import_module(module_of(cmd_name)).COMMAND
         assert isinstance(command, click.Command)
         return command
 

@@ -39,11 +39,14 @@ from compactd.core.history.entries import (
     summary_message,
 )
 from compactd.core.history.lazy_message import Decode, LazyMessage
-from compactd.core.history.titles import title_of
+from compactd.core.history.titles import says_little, title_of
 from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
 from compactd.core.history.view_cache import ViewCache
 from compactd.core.tokens.usage import Billing, context_size
 from compactd.protocol.messages import NULL, Message
+
+MAX_TITLE_MESSAGES = 50
+"""How many messages may follow a greeting before the search for a better title ends."""
 
 
 class SessionState:
@@ -126,6 +129,7 @@ class SessionState:
         self.kept = ViewCache()
         """The cache of what the next plan of this view can reuse."""
         self._first_title: str | None = None
+        self._seeks_title = True
         self._view: View | None = None
 
     @property
@@ -140,7 +144,7 @@ class SessionState:
 
     @property
     def shown_title(self) -> str | None:
-        """The title that was set; otherwise the first one found in a user's message."""
+        """The title that was set; otherwise the first one in a user's message that says something."""
         return self.title or self._first_title
 
     @property
@@ -341,8 +345,8 @@ class SessionState:
             self.clients[entry.client_id] = entry_id
         self._parents[entry_id] = entry.parent
         self.path.append(entry_id)
-        if self._first_title is None:
-            self._first_title = title_of(item.message)
+        if self._seeks_title:
+            self._seek_title(item)
         self.items.append(item)
         self.kept.take_in(self.items)
         self.items_tokens += tokens
@@ -422,6 +426,17 @@ class SessionState:
         now = self._counting
         recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
         return build_view(steps, self.path, self.originals, recount)
+
+    def _seek_title(self, item: Item) -> None:
+        """Use the item's message for the title, if no earlier message gave one that says something."""
+        found = title_of(item.message)
+        if found is None:
+            return
+        says_more = not says_little(found)
+        if self._first_title is None or says_more:
+            self._first_title = found
+        # The search ends, because it decodes every message.
+        self._seeks_title = not says_more and len(self.items) < MAX_TITLE_MESSAGES
 
 
 def size_without(size: int, removed: int, left: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.protocol.messages import Message, Text
 
@@ -10,6 +12,25 @@ TITLE_CHARS = 60
 
 TITLE_SEARCH_CHARS = 20_000
 """How many code points of a text are searched for a title."""
+
+
+_WORDS = """
+    hi hello hey yo hola hallo moin servus ciao salut bonjour there again claude codex gemini assistant all
+    good morning afternoon evening test testing ping ok okay yes no thanks thank you please go on continue
+    start begin help exit quit
+"""
+_SMALL_TALK = frozenset(_WORDS.split())
+"""Words of which alone a title would say nothing about the session."""
+
+
+def says_little(title: str) -> bool:
+    """Return whether a title tells nothing about the session: a greeting, a test, or only the name of a slash
+    command. A later message may give a better title.
+    """
+    if re.fullmatch(r"/[\w:.-]+", title):
+        return True
+    words = re.findall(r"\w+", title.lower())
+    return len(words) <= 4 and all(word in _SMALL_TALK for word in words)
 
 
 def title_of(message: Message) -> str | None:
@@ -36,8 +57,14 @@ def title_of(message: Message) -> str | None:
 
 
 def _first_line(text: str) -> str | None:
+    begun = ""
     for line in text.splitlines():
         words = " ".join(line.strip().lstrip("#>*-` \t").split())
         if any(char.isalnum() for char in words) and not words.startswith("<"):
-            return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
-    return None
+            begun = f"{begun} {words}".strip()
+            # "Implement the following plan:" says less than what follows.
+            if not begun.endswith(":") or len(begun) > TITLE_CHARS // 2:
+                break
+    if not begun:
+        return None
+    return begun if len(begun) <= TITLE_CHARS else begun[: TITLE_CHARS - 1].rstrip() + "…"

@@ -14,6 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.models.aliases import ALIASES
 from compactd.core.models.lookup import Lookup as Lookup
 from compactd.core.models.lookup import PriceStep as PriceStep
 from compactd.core.models.lookup import Pricing as Pricing
@@ -82,11 +83,27 @@ class Registry:
         maker, _, part = key.rpartition("/")
         keys = self._rows.names()
         parts = [part] if part in keys else get_close_matches(part, keys, MAX_NEAREST, LIKENESS)
+        if not parts and (aliases := get_close_matches(part, ALIASES, 1, LIKENESS)):
+            meant = self.lookup(aliases[0])
+            return (f"{meant.provider}/{meant.model}",)
+        if not parts:
+            parts = self._with_words(part)
         makers = (
             get_close_matches(maker, sorted(self._rows.providers), MAX_NEAREST, LIKENESS) if maker else []
         )
         found = (self._rows.rows_named(part) for part in parts)
         return tuple(_spelling(min(rows, key=partial(_rank, makers))) for rows in found if rows)
+
+    def _with_words(self, key: str) -> list[str]:
+        """Return the keys of makers' models that contain all words of `key`, the newest first. Words without
+        letters do not identify a model."""
+        words = re.sub(r"(?<=[a-z])(?=\d)", "-", key).split("-")
+        if not any(len(word) > 1 and word.isalpha() for word in words):
+            return []
+        makers = (row for maker in FIRST_PARTIES for row in self._rows.by_provider(maker) if not row.retired)
+        parts = {last_part(name_key(row.id)) for row in makers}
+        found = [part for part in parts if set(words) <= set(part.split("-"))]
+        return sorted(found, key=lambda part: (_numbers(part), -len(part)), reverse=True)[:MAX_NEAREST]
 
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
@@ -125,6 +142,10 @@ def _rank(makers: Sequence[str], row: ModelRow) -> tuple[int, int, int, str, str
     named = makers.index(row.provider) if row.provider in makers else len(makers)
     made = FIRST_PARTIES.index(row.provider) if row.provider in FIRST_PARTIES else len(FIRST_PARTIES)
     return named, made, len(row.id), row.provider, row.id
+
+
+def _numbers(key: str) -> list[int]:
+    return [int(word) for word in key.split("-") if word.isdecimal() and len(word) <= 2]
 
 
 def _spelling(row: ModelRow) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from compactd.core.models.aliases import ALIASES, newest
 from compactd.core.models.lookup import Lookup, Tried
 from compactd.core.models.names import ModelName, last_part, name_key, tokenizer_of, without_date
 from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
@@ -132,6 +133,29 @@ def _weights(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     return replace(answer, model=name.asked, provider=name.provider, upper_bound=True)
 
 
+def _alias(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
+    """Return the answer for a short name that an agent accepts, such as `opus`: that of the newest model that
+    the name may mean. If it may mean several models, the one with the smallest window counts."""
+    maker, families = ALIASES.get(name.key, ("", ()))
+    if not families or name.local:
+        return None
+    known = [name_key(row.id) for row in rows.by_provider(maker) if not row.retired]
+    answers: list[Lookup] = []
+    for family in families:
+        key = newest(known, family)
+        if key is None:
+            continue
+        keys.append(f"{name.provider or maker}/{key}")
+        own = replace(name, key=key, text=key, provider=name.provider or maker)
+        answer = _exact(rows, own, []) or _variant(rows, own, [])
+        if answer is not None:
+            answers.append(answer)
+    if not answers:
+        return None
+    found = min(answers, key=lambda one: one.context_window)
+    return replace(found, how=f"alias {name.key}, the newest model of that name")
+
+
 def _family(rows: ModelRows, name: ModelName, keys: Keys) -> Lookup | None:
     """Return a guess: the window of the model or family whose name is the longest beginning of this name, in
     whole words."""
@@ -187,6 +211,7 @@ STEPS: tuple[tuple[str, Callable[[ModelRows, ModelName, Keys], Lookup | None]], 
     ("maker", _maker),
     ("consensus", _consensus),
     ("open weights", _weights),
+    ("alias", _alias),
     ("family", _family),
     ("fallback", _fallback),
 )

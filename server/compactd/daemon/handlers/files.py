@@ -46,13 +46,14 @@ class FileHandlers(HandlerGroup):
         return await session.snapshots.difference(session, params.from_, params.to)
 
     async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:
-        """Import a session from a file or from the given content, in a worker.
+        """Import a session from a file or from the given content, in a worker, or bring an imported session
+        up to date.
 
         Reports progress if the request has a progress token.
         """
         if (params.path is None) == (params.content == NULL):
             raise InvalidParams("give either `path` or `content`", "$.path")
-        await self._daemon.modules.load("compactd.session.import_file")
+        await self._daemon.modules.load("compactd.session.import_file", "compactd.session.import_update")
         from compactd.session.import_file import import_session
 
         loop = asyncio.get_running_loop()
@@ -63,6 +64,12 @@ class FileHandlers(HandlerGroup):
                 loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
+        if params.session_id is not None:
+            from compactd.session.import_update import update_session
+
+            return await update_session(
+                self._sessions, source, params.format, tell, self._daemon.home, params.session_id
+            )
         return await import_session(self._sessions, source, params.format, tell, self._daemon.home)
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:

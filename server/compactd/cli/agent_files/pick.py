@@ -48,29 +48,29 @@ def pick_by_number(files: Sequence[AgentFile]) -> AgentFile | None:
     """
     shown = list(files)
     columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    _print_numbered(shown, columns)
     while True:
-        listed = shown[:MAX_NUMBERED]
-        for number, file in enumerate(listed, start=1):
-            sys.stderr.write(f"{number:>3}  {row(file, title_or_name(file), columns - 6)}\n")
-        if len(shown) > len(listed):
-            sys.stderr.write(f"     and {len(shown) - len(listed):,} older sessions\n")
         sys.stderr.write("number, or words to search for (Enter: none): ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip()
         if not answer:
             return None
-        if answer.isdecimal() and 1 <= int(answer) <= len(listed):
-            return listed[int(answer) - 1]
-        found = matching(answer, [(file, search_text(file, title_of_file(file))) for file in files])
+        if answer.isdecimal() and 1 <= int(answer) <= min(len(shown), MAX_NUMBERED):
+            return shown[int(answer) - 1]
+        found = matching(answer, [(file, title_of_file(file) or "") for file in files])
         if found:
             shown = found
+            _print_numbered(shown, columns)
         else:
             sys.stderr.write(f"No session matches {one_line(answer)!r}.\n")
 
 
-def title_or_name(file: AgentFile) -> str:
-    """Return the title of a session, otherwise the name of its file."""
-    return title_of_file(file) or file.path.name
+def _print_numbered(files: Sequence[AgentFile], columns: int) -> None:
+    for number, file in enumerate(files[:MAX_NUMBERED], start=1):
+        title = title_of_file(file) or file.path.name
+        sys.stderr.write(f"{number:>3}  {row(file, title, columns - 6)}\n")
+    if len(files) > MAX_NUMBERED:
+        sys.stderr.write(f"     and {len(files) - MAX_NUMBERED:,} older sessions\n")
 
 
 def row(file: AgentFile, title: str, columns: int) -> str:
@@ -88,33 +88,34 @@ def row(file: AgentFile, title: str, columns: int) -> str:
     return f"{name}  {TITLES[file.agent]:<{_AGENT}}  {age:>{_AGE}}  {size:>{_SIZE}}"
 
 
-def search_text(file: AgentFile, title: str | None) -> str:
-    """Return the text in which the user's words are searched."""
-    return one_line(" ".join((title or "", *about(file), str(file.path))))
-
-
-def matching(words: str, texts: Sequence[tuple[AgentFile, str]]) -> list[AgentFile]:
-    """Return the files whose text matches all words. Those with better matches come first; equal ones keep
-    their order. O(all texts).
+def matching(words: str, titled: Sequence[tuple[AgentFile, str]]) -> list[AgentFile]:
+    """Return the files of `titled` (file, title) that match all words. Those with better matches come first;
+    equal ones keep their order. O(all titles).
     """
-    scored = [(match_score(words, text), file) for file, text in texts]
+    scored = [(match_score(words, title, _rest(file)), file) for file, title in titled]
     found = [(score, file) for score, file in scored if score is not None]
     return [file for _, file in sorted(found, key=lambda one: -one[0])]
 
 
-def match_score(words: str, text: str) -> int | None:
-    """Return how well `text` matches all of `words`, which are separated by white space; None if a word does
-    not match. A word matches if its letters occur in this order; it scores more if they are together, and
-    most at the beginning of a word.
+def _rest(file: AgentFile) -> str:
+    """Return what is searched besides the title."""
+    return one_line(" ".join((*about(file), str(file.path))))
+
+
+def match_score(words: str, title: str, rest: str) -> int | None:
+    """Return how well a session matches all of `words`, which are separated by white space; None if a word
+    does not match. A word matches if it is a part of the title or of `rest`, or if its letters occur in this
+    order in the title. Whole parts of the title score most, above all at the beginning of a word.
     """
-    text = text.casefold()
+    title, rest = title.casefold(), rest.casefold()
     total = 0
     for word in words.casefold().split():
-        at = text.find(word)
+        at = title.find(word)
         if at >= 0:
-            starts_word = at == 0 or not text[at - 1].isalnum()
-            total += 3 if starts_word else 2
-        elif _is_subsequence(word, text):
+            total += 4 if at == 0 or not title[at - 1].isalnum() else 3
+        elif word in rest:
+            total += 2
+        elif _is_subsequence(word, title):
             total += 1
         else:
             return None

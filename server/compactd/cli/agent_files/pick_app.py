@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
-from compactd.cli.agent_files.pick import matching, row, search_text
+from compactd.cli.agent_files.pick import matching, row
 from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.agent_files.titles import title_of_file
 from compactd.cli.framework.page import plural
@@ -22,6 +22,10 @@ MAX_LISTED = 500
 
 TITLES_AT_ONCE = 25
 """The list is drawn again whenever so many titles have been read."""
+
+
+_MARGINS = 4
+"""Columns of the padding and of the scroll bar."""
 
 
 class PickApp(App[AgentFile | None]):
@@ -128,8 +132,8 @@ class PickApp(App[AgentFile | None]):
         at = options.highlighted or 0
         highlighted = self._shown[at] if at < len(self._shown) else None
         words = self.query_one(Input).value
-        self._shown = matching(words, self._texts()) if words.strip() else list(self._files)
-        width = max(20, options.size.width - 2)
+        self._shown = matching(words, self._titled()) if words.strip() else list(self._files)
+        width = max(20, self.size.width - _MARGINS)
         options.clear_options()
         options.add_options(Option(Content(self._row(file, width))) for file in self._shown)
         if self._shown:
@@ -139,8 +143,8 @@ class PickApp(App[AgentFile | None]):
     def _row(self, file: AgentFile, width: int) -> str:
         return row(file, self._titles.get(file, file.path.name), width)
 
-    def _texts(self) -> Iterable[tuple[AgentFile, str]]:
-        return [(file, search_text(file, self._titles.get(file))) for file in self._files]
+    def _titled(self) -> Sequence[tuple[AgentFile, str]]:
+        return [(file, self._titles.get(file, "")) for file in self._files]
 
     def _count_text(self, shown: int) -> str:
         if shown < len(self._files):

@@ -189,7 +189,7 @@ def test_the_arrow_keys_move_in_the_list(home) -> None:
 def test_the_sessions_of_the_folder_are_listed_first(home) -> None:
     seen = in_terminal(home, "watch", "--pick", "--once", typed=[("Balance the ledger", "\r")])
 
-    assert "1 of this folder, listed first" in seen.text
+    assert "1 of this folder first" in seen.text
     assert "session: ~/.claude" in seen.text
 
 

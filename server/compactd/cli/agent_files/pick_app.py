@@ -152,4 +152,4 @@ class PickApp(App[AgentFile | None]):
         text = plural(len(self._files), "session")
         if self._all_count > len(self._files):
             text = f"the newest {len(self._files):,} of {self._all_count:,} sessions"
-        return f"{text}; {self._own_count:,} of this folder, listed first" if self._own_count else text
+        return f"{text}; {self._own_count:,} of this folder first" if self._own_count else text

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 from compactd.client import Client
+from tests.support import agent_homes
 from tests.support.command_line import ANSI, COMPACTD, TERMINAL, environment, run, run_each
 from tests.support.session_files import (
     answered,
@@ -336,6 +337,20 @@ def test_a_newer_session_of_the_agent_is_followed_from_then_on(tmp_path) -> None
 
     assert nothing == {"waiting": "no session of pi yet"}
     assert [first["file"], second["file"]] == [f"{place}/a.jsonl", f"{place}/b.jsonl"]
+
+
+def test_without_a_file_a_newer_session_of_any_agent_of_the_folder_is_followed(tmp_path) -> None:
+    folder = tmp_path.resolve()
+    agent_homes.write_session(folder, "claude-code", folder, "own", age_s=300)
+    later = agent_homes.write_session(folder, "codex", folder, "later", age_s=100)
+    later.rename(folder / "later")
+    with watching(folder) as watch:
+        first = watch.stdout.readline()
+        (folder / "later").rename(later)
+        second = next(line for line in iter(watch.stdout.readline, "") if line.startswith("session: "))
+
+    assert "own.jsonl (Claude Code, 5 min ago" in first
+    assert f"{later.name} (Codex CLI, 1 min ago" in second
 
 
 def test_a_document_that_is_written_anew_each_time_is_read_anew(home) -> None:

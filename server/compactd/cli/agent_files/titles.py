@@ -28,8 +28,6 @@ def title_of_file(file: AgentFile) -> str | None:
         return None
     if file.agent == "opencode":
         return _opencode_title(head)
-    if len(head) == HEAD_BYTES and file.path.suffix == ".jsonl":
-        head = head[: head.rfind(b"\n") + 1]
     try:
         session = read(head)
     except CompactdError:

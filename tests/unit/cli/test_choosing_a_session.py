@@ -26,7 +26,7 @@ COMMANDS = (
 
 @pytest.fixture
 def home(tmp_path) -> Path:
-    """A home in which Claude Code and its sub-agent worked in the folder itself, and pi later in another one."""
+    """A home in which Claude Code worked in the folder itself, and pi later in another one."""
     write_session(tmp_path, "claude-code", tmp_path, "own", "Balance the ledger.", age_s=300)
     write_session(tmp_path, "claude-code", tmp_path, "agent-7", "Look around.")
     write_session(tmp_path, "pi", Path("/elsewhere"), "other", "Write a poem.", age_s=5)

@@ -15,11 +15,12 @@ from compactd.cli.command_list import COMMANDS
 _ROWS = "\n".join(f"  {f'{name} {about.usage}':<17}{about.told}" for name, about in COMMANDS.items())
 
 HELP = f"""\
-usage: compactd COMMAND ...
+usage: compactd [COMMAND ...]
 
 {_ROWS}
 
   --json           with most commands: print the result as one JSON object
+  (no command)     show which sessions are on this machine, and what to try
   --version
 
 FILE is a session file of Claude Code, Codex CLI, Gemini CLI, pi, OpenCode, Cline or
@@ -48,8 +49,9 @@ def run(arguments: list[str]) -> int:
             sys.stdout.write(HELP)
             return 0
         case []:
-            sys.stderr.write(HELP)
-            return 2
+            return _overview(is_json=False)
+        case ["--json"]:
+            return _overview(is_json=True)
         case ["help", name] if name in COMMANDS:
             return _command([name, "--help"])
         case ["--json", name, *rest] if name in COMMANDS:
@@ -69,6 +71,22 @@ def _command(arguments: list[str]) -> int:
         # Ctrl-C while the modules were loading.
         sys.stderr.write("\n")
         return 130
+
+
+def _overview(*, is_json: bool) -> int:
+    try:
+        from compactd.cli.agent_files.overview import print_overview
+
+        print_overview(is_json=is_json)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return 130
+    except OSError as error:
+        from compactd.cli.framework.registry import output_failed
+
+        return output_failed(error)
+    return 0
 
 
 def _unknown(name: str) -> int:

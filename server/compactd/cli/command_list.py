@@ -14,11 +14,11 @@ class CommandSummary(NamedTuple):
 
 
 COMMANDS = {
-    "compact": CommandSummary("FILE", "compact a session file; show sizes and summary"),
-    "inspect": CommandSummary("FILE", "show what uses the tokens, and when a compaction is due"),
+    "compact": CommandSummary("[FILE]", "compact a session file; show sizes and summary"),
+    "inspect": CommandSummary("[FILE]", "show what uses the tokens, and when a compaction is due"),
     "usage": CommandSummary("[FILE...]", "show tokens and cost of all agents by day, project or model"),
-    "watch": CommandSummary("FILE", "show live how full a running agent's context is"),
-    "diff": CommandSummary("FILE", "show the context before and after a compaction"),
+    "watch": CommandSummary("[FILE]", "show live how full a running agent's context is"),
+    "diff": CommandSummary("[FILE]", "show the context before and after a compaction"),
     "convert": CommandSummary("IN OUT", "write a session file in another program's format"),
     "doctor": CommandSummary("FILE", "find what is wrong with a session file; write a repaired copy"),
     "chat": CommandSummary("", "talk to a model; compactd keeps and compacts the session"),

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 from compactd.client import Client
+from tests.support import agent_homes
 from tests.support.command_line import ANSI, COMPACTD, TERMINAL, environment, run, run_each
 from tests.support.session_files import (
     answered,
@@ -239,7 +240,7 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
     empty.write_bytes(b"")
     unknown.write_bytes(b"\x00\x01\x02")
     arguments = {
-        "nothing": (),
+        "nothing": ("--once",),
         "both": (empty, "--agent", "pi"),
         "empty": (empty, "--once"),
         "unknown": (unknown, "--once"),
@@ -251,7 +252,7 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
     told = dict(zip(arguments, ended, strict=True))
 
     assert {name: seen.code for name, seen in told.items()} == {
-        "nothing": 2,
+        "nothing": 3,
         "both": 2,
         "empty": 3,
         "unknown": 3,
@@ -262,7 +263,7 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
     assert told["empty"].err == f"cannot watch {empty}: the file is empty.\n"
     assert told["unknown"].err == f"cannot watch {unknown}: the format of the file is unknown.\n"
     assert told["missing"].err == f"cannot watch {home}/none.jsonl: there is no such file.\n"
-    assert told["agent"].err == "no session of pi was found.\n"
+    assert told["agent"].err.startswith("no session of pi was found on this machine.\n")
     assert not any(seen.out for seen in told.values())
 
 
@@ -336,6 +337,20 @@ def test_a_newer_session_of_the_agent_is_followed_from_then_on(tmp_path) -> None
 
     assert nothing == {"waiting": "no session of pi yet"}
     assert [first["file"], second["file"]] == [f"{place}/a.jsonl", f"{place}/b.jsonl"]
+
+
+def test_without_a_file_a_newer_session_of_any_agent_of_the_folder_is_followed(tmp_path) -> None:
+    folder = tmp_path.resolve()
+    agent_homes.write_session(folder, "claude-code", folder, "own", age_s=300)
+    later = agent_homes.write_session(folder, "codex", folder, "later", age_s=100)
+    later.rename(folder / "later")
+    with watching(folder) as watch:
+        first = watch.stdout.readline()
+        (folder / "later").rename(later)
+        second = next(line for line in iter(watch.stdout.readline, "") if line.startswith("session: "))
+
+    assert "own.jsonl (Claude Code, 5 min ago" in first
+    assert f"{later.name} (Codex CLI, 1 min ago" in second
 
 
 def test_a_document_that_is_written_anew_each_time_is_read_anew(home) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
+from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
@@ -21,7 +23,7 @@ from compactd.cli.framework.load_file import (
     session_facts,
 )
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_conversation_facts
-from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW, size_options
+from compactd.cli.framework.options import FORCE, MODEL, WINDOW, size_options
 from compactd.cli.framework.output import check_writable, write_context
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
@@ -54,7 +56,9 @@ MAX_LOST_SHOWN = 5
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    file: str
+    file: str | None
+    pick: bool
+    agent: str | None
     target: int | None
     keep_recent: int | None
     keep_messages: int | None
@@ -82,7 +86,9 @@ def run(options: Options, page: Page) -> int:
         raise CommandError(
             "--dry-run writes nothing, so it cannot be combined with --output.", exit_code=USAGE
         )
-    source = check_path(options.file)
+    choice = choose_file(options.file, pick=options.pick, agent=options.agent, page=page)
+    options = replace(options, file=choice.name)
+    source = check_path(choice.name)
     target = check_writable(options.output, source, force=options.force) if options.output else None
     with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
 
@@ -118,7 +124,7 @@ def run(options: Options, page: Page) -> int:
                 wrote=wrote,
             )
     if page.is_json:
-        page.json(_facts(done))
+        page.json({**_facts(done), **choice.facts})
     else:
         _show(page, done)
         print_notes(done.warnings)
@@ -347,7 +353,9 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        FILE,
+        SESSION_FILE,
+        PICK,
+        AGENT,
         *size_options(
             "size in tokens that the session should have afterwards, e.g. 16k",
             "how many tokens of the newest messages to keep unchanged (20k)",
@@ -365,8 +373,8 @@ COMMAND = Command(
     ),
     examples=(
         (
-            "compactd compact session.jsonl",
-            "compact to a size that suits the model's window, and only show the result",
+            "compactd compact",
+            "compact the newest session of this folder's agents, and only show the result",
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",

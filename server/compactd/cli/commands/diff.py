@@ -12,6 +12,7 @@ from textwrap import wrap
 import msgspec
 from msgspec import Struct
 
+from compactd.cli.agent_files.choose import AGENT, PICK, choose_file
 from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.complete import session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
@@ -56,7 +57,9 @@ _KIND = 12
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    session: str
+    session: str | None
+    pick: bool
+    agent: str | None
     before_after: bool
     target: int | None
     keep_recent: int | None
@@ -87,14 +90,15 @@ def run(options: Options, page: Page) -> int:
             "--target, --keep-recent and --keep-messages cannot be combined: use one of them.",
             exit_code=USAGE,
         )
-    source = _source(options.session)
+    choice = choose_file(options.session, pick=options.pick, agent=options.agent, page=page)
+    source = _source(choice.name)
     with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
         seen = None if any(budgets) else _read_last_compaction(source)
         if seen is None:
             waiting.set_text("trying a compaction")
             seen = _try_compaction(source, options)
     if page.is_json:
-        page.json(_facts(seen))
+        page.json({**_facts(seen), **choice.facts})
     elif seen.change is None:
         page.line(f"No compaction needed: {seen.reason.removeprefix('nothing to compact: ')}")
     else:
@@ -335,11 +339,14 @@ COMMAND = Command(
     params=(
         Argument(
             "session",
-            "a stored session's id, or a session file",
+            "a stored session's id, or a session file (default: this folder's newest session)",
             metavar="SESSION|FILE",
+            required=False,
             is_file=True,
             completed=session_ids,
         ),
+        PICK,
+        AGENT,
         Flag("--before-after", "print everything before, then everything after"),
         *size_options(
             "try a compaction to this size of the request, e.g. 16k",
@@ -350,7 +357,7 @@ COMMAND = Command(
         WINDOW,
     ),
     examples=(
-        ("compactd diff session.jsonl --target 16k", "show what a compaction to 16,000 tokens would keep"),
+        ("compactd diff --target 16k", "show what a compaction of the newest session would keep"),
         ("compactd diff 5c5cb639", "show the last compaction of a stored session"),
         ("compactd diff session.jsonl --json | jq .fates", "print the totals for a script"),
     ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
 from compactd.cli.commands.models import pricing_of
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.conversation import LoadedConversation
@@ -22,7 +23,7 @@ from compactd.cli.framework.load_file import (
     start_session,
 )
 from compactd.cli.framework.model_facts import ModelFacts, ask_conversation_facts
-from compactd.cli.framework.options import FILE, FORCE, MODEL, WINDOW
+from compactd.cli.framework.options import FORCE, MODEL, WINDOW
 from compactd.cli.framework.output import check_writable, write_atomically
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
@@ -61,7 +62,9 @@ nothing anywhere.
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    file: str
+    file: str | None
+    pick: bool
+    agent: str | None
     model: str | None
     window: int | None
     what: bool
@@ -72,7 +75,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Read the file, ask the daemon, and print the result."""
-    source = check_path(options.file)
+    choice = choose_file(options.file, pick=options.pick, agent=options.agent, page=page)
+    source = check_path(choice.name)
     targets = _targets(options, source)
     # The client is closed before the thread is waited for, so that Ctrl-C ends a running request.
     with ThreadPoolExecutor(1) as thread, Client() as client:
@@ -106,7 +110,8 @@ def run(options: Options, page: Page) -> int:
             inspected = replace(inspected, preview=preview, is_exact=options.what, smaller=smaller)
     wrote = _write(inspected, targets)
     if page.is_json:
-        page.json({**context_facts(inspected), "output": wrote} if wrote else context_facts(inspected))
+        output = {"output": wrote} if wrote else {}
+        page.json({**context_facts(inspected), **choice.facts, **output})
     else:
         if not page.is_drawn:
             show(page, inspected)
@@ -289,7 +294,9 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        FILE,
+        SESSION_FILE,
+        PICK,
+        AGENT,
         MODEL,
         WINDOW,
         Flag("--what", "show the summary and what a compaction now would keep"),
@@ -300,7 +307,8 @@ COMMAND = Command(
         FORCE,
     ),
     examples=(
-        ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "show a session of Claude Code"),
+        ("compactd inspect", "show the newest session of this folder's agents"),
+        ("compactd inspect --pick", "choose a session from a list"),
         (
             "compactd inspect session.jsonl --window 64k --what",
             "assume a smaller window, and show what would be summarised",

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.agent_files.places import AGENTS, newest
-from compactd.cli.framework.command import Argument, Command, Flag, Option
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.agent_files.choose import AGENT, PICK, Choice, choose_file, current_folder, newest_of, tell
+from compactd.cli.agent_files.places import AGENTS, TITLES, find_files
+from compactd.cli.framework.command import Argument, Command, Flag
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.load_file import recorded_with_lookup
 from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
 from compactd.cli.framework.options import MODEL, WINDOW
@@ -45,8 +46,8 @@ be replaced, or not exist yet. Changes nothing and sends nothing anywhere.
 A question mark means that the window is a guess, as in `ctx ~63 % · 81k/128k?`. `~200k`
 means that it was estimated from the file. `compacts in ~34 turns` is the number of
 turns until compactd would compact, if they are as large as the turns so far. The
-agent's own limit may differ. With --agent instead of FILE, it follows the newest
-session of that agent in this folder.
+agent's own limit may differ. Without FILE, it follows the newest session of this
+folder's agents, also if a newer one begins meanwhile.
 """
 
 POLL_S = 0.5
@@ -63,6 +64,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
     file: str | None
+    pick: bool
     agent: str | None
     once: bool
     model: str | None
@@ -71,33 +73,29 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Show the session's status as one line: once, or kept up to date until Ctrl-C."""
-    if (options.file is None) == (options.agent is None):
-        raise CommandError(
-            "name a FILE, or an agent with --agent NAME.",
-            hint=f"The agents are: {', '.join(AGENTS)}. See `compactd watch --help`.",
-            exit_code=USAGE,
-        )
+    if options.file is not None or options.pick or options.once:
+        choice = choose_file(options.file, pick=options.pick, agent=options.agent, page=page)
+        options = replace(options, file=choice.name)
     known = _LimitsCache(options.model, options.window)
     if options.once:
-        return _show_once(options, known, page)
+        return _show_once(Path(options.file or ""), known, page)
     out = _JsonLines() if page.is_json else _Line(page) if page.is_drawn else _Lines()
     try:
-        _follow(options, known, out)
+        _follow(options, known, out, page)
     finally:
         out.end()
 
 
-def _source(options: Options) -> Path | None:
+def _choose(options: Options) -> Choice | None:
+    """Return the file to watch; None if no agent has written one yet."""
     if options.file is not None:
-        return Path(options.file)
-    found = newest((options.agent,) if options.agent else AGENTS, Path.cwd(), os.environ)
-    return found.path if found else None
+        return Choice(name=options.file)
+    agents = AGENTS if options.agent is None else (options.agent,)
+    files = [file for file in find_files(os.environ, agents) if not file.is_subagent]
+    return newest_of(files, current_folder()) if files else None
 
 
-def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:
-    file = _source(options)
-    if file is None:
-        raise CommandError(f"no session of {options.agent} was found.", exit_code=NOTHING_TO_DO)
+def _show_once(file: Path, known: _LimitsCache, page: Page) -> int:
     match Watched(file, known.limits).look():
         case ContextReading() as reading:
             if page.is_json:
@@ -114,7 +112,7 @@ def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:
             return NOTHING_TO_DO
 
 
-def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line) -> NoReturn:
+def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line, page: Page) -> NoReturn:
     """Read the session file again and again and print what changed, until Ctrl-C or until nobody reads the
     output. Never returns."""
     watched: Watched | None = None
@@ -122,11 +120,14 @@ def _follow(options: Options, known: _LimitsCache, out: _Lines | _Line) -> NoRet
     looks = 0
     while True:
         if watched is None or (options.file is None and looks % SEARCHES == 0):
-            file = _source(options)
-            if file is None and watched is None:
-                out.show_missing(f"no session of {options.agent} yet")
-            elif file is not None and (watched is None or file != watched.path):
-                watched = Watched(file, known.limits)
+            choice = _choose(options)
+            if choice is None and watched is None:
+                out.show_missing(
+                    f"no session of {TITLES[options.agent] if options.agent else 'an agent'} yet"
+                )
+            elif choice is not None and (watched is None or Path(choice.name) != watched.path):
+                tell(choice, page)
+                watched = Watched(Path(choice.name), known.limits)
         looks += 1
         if watched is not None:
             match watched.look():
@@ -317,16 +318,20 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("file", "the session file; it need not exist yet", required=False, is_file=True),
-        Option(
-            "--agent", "watch the newest session of this agent in this folder", metavar="NAME", choices=AGENTS
+        Argument(
+            "file",
+            "the session file; it need not exist yet (default: this folder's newest session)",
+            required=False,
+            is_file=True,
         ),
+        PICK,
+        AGENT,
         Flag("--once", "print the line once and exit, for a status line"),
         MODEL,
         WINDOW,
     ),
     examples=(
-        ("compactd watch --agent claude-code", "watch Claude Code's session in this folder"),
+        ("compactd watch", "watch the newest session of this folder's agents"),
         ("compactd watch session.jsonl --once", "print one line for a status line"),
         ("compactd watch --agent codex --json", "print a JSON object for each change, for a program"),
     ),

@@ -60,15 +60,19 @@ def run_command(arguments: list[str]) -> int:
     try:
         code = _exit_code(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the pipe has closed it.
-        _detach_stdout()
-        return FAILED
     except OSError as error:
-        _detach_stdout()
-        sys.stderr.write(f"the output of the command could not be written: {error.strerror or error}\n")
-        return FAILED
+        return output_failed(error)
     return code
+
+
+def output_failed(error: OSError) -> int:
+    """Say that standard output could not be written, unless the reader of the pipe has closed it. Return the
+    exit code.
+    """
+    _detach_stdout()
+    if not isinstance(error, BrokenPipeError):
+        sys.stderr.write(f"the output of the command could not be written: {error.strerror or error}\n")
+    return FAILED
 
 
 def complete(instruction: str) -> int:

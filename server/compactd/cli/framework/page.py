@@ -122,6 +122,14 @@ class Page:
         """Print one line, wrapped in a terminal."""
         self._print(without_controls(text), 0, look)
 
+    def command(self, text: str) -> None:
+        """Print a shell command in one line, so that it can be copied. It is never wrapped."""
+        line = one_line(text) if not text.startswith(" ") else f"  {one_line(text)}"
+        if self.is_drawn:
+            self.console.print(line, no_wrap=True, overflow="ignore", crop=False)
+        else:
+            sys.stdout.write(f"{line}\n")
+
     def row(self, label: str, text: str, look: Look = "", *, columns: int = LABEL) -> None:
         """Print a label and a text. In a terminal, the text is wrapped, and further lines begin below its
         first word. `columns`: the width of the label.

@@ -240,6 +240,7 @@ def _context(
         known.counter,
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
+        mcp_tokens=known.mcp_tokens,
         most=0,
     ).parts
     if len(lines) != len(conversation.live):

@@ -207,6 +207,7 @@ def count(conversation: LoadedConversation, known: ModelFacts, *, most: int = MA
         known.counter,
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
+        mcp_tokens=known.mcp_tokens,
         working_dir=conversation.working_dir,
         most=most,
     )

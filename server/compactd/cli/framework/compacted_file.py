@@ -53,7 +53,11 @@ def compacted_file(
     context = client.session_context(session_id=daemon_session, format=shape, timeout_s=TIMEOUT_S)
     if format in RENDERABLE:
         return _messages_file(context, conversation, format, session_id)
-    lines = _with_times([decode_message(raw) for raw in map(_without_report, context.messages)])
+    messages = [decode_message(raw) for raw in map(_without_report, context.messages)]
+    if format == "opencode":
+        # `opencode import` skips messages whose ids are already in its database (1.18, 2026-11).
+        messages = [replace(message, id=None) for message in messages]
+    lines = _with_times(messages)
     file = SessionFile(
         format=format,
         messages=lines,

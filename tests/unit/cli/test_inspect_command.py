@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
+from compactd.cli.inspect.anatomy import PARTS
+from compactd.cli.inspect.bar import FREE, MARK
+from compactd.cli.inspect.bar import PARTS as BAR_PARTS
+from compactd.cli.inspect.context import NOT_IN_FILE
 from compactd.client import Client
 from tests.support import session_files as files
 from tests.support.command_line import ANSI, TERMINAL, run, run_each
@@ -88,7 +93,7 @@ def test_a_context_that_grows_by_a_turn_says_in_how_many_it_is_compacted(ledger)
     )
     assert re.search(line, text.out, re.M)
     # Another agent compacts by its own rule.
-    assert "Claude Code itself compacts at about 167,000\n" in text.out
+    assert re.search(r"^agent +~167,000   the size at which Claude Code itself compacts$", text.out, re.M)
     assert data.json["compacts"]["by"] == "compactd"
     assert data.json["compacts"]["forecast"] == {"steps": 4, "unit": "turn", "tokens_each": 20_000}
 
@@ -288,3 +293,82 @@ def test_if_a_compaction_would_free_nothing_a_target_that_would_is_named_and_doe
     done = run(home, "compact", file, "--target", hint[1], "--json").json
     assert done["compacted"] is True
     assert done["tokens_saved"] >= int(hint[2].replace(",", ""))
+
+
+def test_each_kind_has_a_sign_of_its_own_and_a_calm_colour() -> None:
+    signs = [part.sign for part in BAR_PARTS]
+
+    assert len({*signs, FREE, MARK}) == len(signs) + 2
+    assert not {part.style for part in BAR_PARTS} & {"", "red", "yellow"}
+    assert {part.name for part in BAR_PARTS} == {*PARTS, NOT_IN_FILE}
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120])
+def test_the_bar_reads_at_any_width(home, file, columns) -> None:
+    seen = run(home, "inspect", file, env={**TERMINAL, "NO_COLOR": "1", "COLUMNS": str(columns)})
+
+    lines = [ANSI.sub("", line) for line in seen.lines]
+    head = lines[: lines.index("")]
+    assert max(map(len, head)) <= columns
+    assert head[0].index("│") == head[1].index("↑")
+    assert f"{80 if columns < 40 else 'compactd compacts at 80'} %" in head[1]
+    for sign, name in {"█": "system", "░": "results", "@": "user", "·": "free"}.items():
+        assert any(f" {sign} {name}" in line for line in head[2:]), name
+    assert columns < 40 or max(map(len, lines)) <= columns
+    assert "\x1b[3" not in seen.out
+
+
+def test_tools_of_mcp_servers_and_memory_files_are_parts_of_their_own(home) -> None:
+    talk = [
+        {"role": "user", "content": f"<system-reminder>\n# claudeMd\n{filler(200)}\n</system-reminder>"},
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Done."},
+    ]
+    schema = {"type": "object", "properties": {}}
+    tools = [
+        {"name": name, "description": filler(50), "input_schema": schema}
+        for name in ("Read", "mcp__jira__search", "mcp__jira__create")
+    ]
+    document = home / "request.json"
+    document.write_text(json.dumps({"system": "Be exact.", "tools": tools, "messages": talk}))
+    rollout = home / "rollout.jsonl"
+    agents = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe exact.\n</INSTRUCTIONS>"
+    rollout.write_text(
+        "".join(
+            json.dumps({"timestamp": "2026-11-27T10:00:00Z", "type": kind, "payload": payload}) + "\n"
+            for kind, payload in (
+                ("session_meta", {"id": "s", "cwd": "/work", "base_instructions": {"text": filler(90)}}),
+                ("response_item", message("user", agents)),
+                ("response_item", message("user", "Go.")),
+                ("response_item", message("assistant", "Done.")),
+            )
+        )
+    )
+
+    request, codex, text = run_each(
+        home,
+        ("inspect", document, "--json"),
+        ("inspect", rollout, "--json"),
+        ("inspect", rollout),
+    )
+
+    parts = request.json["parts"]
+    assert 1.8 < parts["mcp_tools"] / parts["tools"] < 2.2
+    assert parts["memory_files"] > 100 > parts["user"] > 0
+    told = codex.json["parts"]
+    assert (told["system"] > 80, told["memory_files"] > 10, 0 < told["user"] < 5) == (True, True, True)
+    assert re.search(r"^memory file +\d+ +- ? *# AGENTS.md instructions for /work", text.out, re.M)
+
+
+def test_what_a_user_typed_is_no_memory_file(home) -> None:
+    file = home / "typed.json"
+    file.write_text(json.dumps([{"role": "user", "content": "# AGENTS.md instructions for /x: write them."}]))
+
+    parts = run(home, "inspect", file, "--json").json["parts"]
+
+    assert parts["memory_files"] == 0 < parts["user"]
+
+
+def message(role: str, words: str) -> dict[str, object]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}

@@ -140,7 +140,8 @@ def _legend(gauge: Gauge, width: int) -> Iterator[Line]:
     """
     line: list[Piece] = []
     room = 0
-    for part, text in _legend_parts(gauge, width):
+    for part, whole in _legend_parts(gauge, width):
+        text = whole if len(whole) <= width - 3 else f"{whole[: width - 4]}…"
         if line and len(text) + 2 + GAP > room:
             yield line
             line = []

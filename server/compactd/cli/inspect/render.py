@@ -235,7 +235,7 @@ def _compacts(seen: Inspected) -> tuple[str, str, Look]:
             return number, text, "due"
         return number, "over: the next request does not fit any more", "bad"
     if known.state.token_usage.decision == "due":
-        return number, f"due: compactd would compact before the next request {rule}", "due"
+        return number, f"due: before the next request, by compactd's rule {rule}", "due"
     guess = seen.forecast
     if guess is None:
         return number, f"the size at which compactd would compact {rule}", ""

@@ -14,7 +14,7 @@ from tests.editors.codex.driven import Codex
 from tests.editors.codex.driven import Model as CodexModel
 from tests.editors.gemini.driven import Gemini
 from tests.editors.gemini.driven import Model as GeminiModel
-from tests.editors.opencode.driven import OpenCode, program, settle
+from tests.editors.opencode.driven import program, settle
 from tests.editors.pi.driven import Pi
 from tests.support import session_files
 from tests.support.loopback import Answer, Loopback

@@ -313,12 +313,13 @@ def test_resumable_writes_a_new_session_next_to_the_old_one(home) -> None:
     first, second = run(home, *command), run(home, *command, "--json")
 
     written = second.json["written"]
-    new = sorted(path.stem for path in folder.iterdir() if path != source)
+    new = {path.stem for path in folder.iterdir() if path != source}
+    (id,) = new - {written["session_id"]}
     assert (first.code, second.code, len(new)) == (0, 0, 2)
     assert written["path"] == str(folder / f"{written['session_id']}.jsonl")
     assert first.lines[-2:] == [
         "To continue in Claude Code:",
-        f"  cd /home/someone/ledger && claude --resume {next(id for id in new if id != written['session_id'])}",
+        f"  cd /home/someone/ledger && claude --resume {id}",
     ]
     assert source.read_bytes() == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -142,14 +143,14 @@ def test_each_agent_gets_its_own_place_and_command(tmp_path: Path) -> None:
         (f"cd /work/app && claude --resume {ID}",),
     )
     codex, resume = told("codex")
-    assert codex is not None and codex.startswith(".codex/sessions/20") and codex.endswith(f"-{ID}.jsonl")
+    assert re.fullmatch(rf"\.codex/sessions/\d{{4}}/\d\d/\d\d/rollout-[\dT-]{{19}}-{ID}\.jsonl", str(codex))
     assert resume == (f"cd /work/app && codex resume {ID}",)
     gemini, resume = told("gemini-cli")
-    assert gemini is not None and gemini.startswith(".gemini/tmp/") and gemini.endswith("-5c5cb639.jsonl")
+    assert re.fullmatch(r"\.gemini/tmp/[0-9a-f]{64}/chats/session-[\dT-]{16}-5c5cb639\.jsonl", str(gemini))
     assert resume == (f"cd /work/app && gemini --resume {ID}",)
     pi, resume = told("pi")
-    assert pi is not None and pi.startswith(".pi/agent/sessions/--work-app--/")
-    assert resume == (f"cd /work/app && pi --session {tmp_path / pi}",)
+    assert re.fullmatch(rf"\.pi/agent/sessions/--work-app--/[\dT-]{{19}}_{ID}\.jsonl", str(pi))
+    assert resume == (f"cd /work/app && pi --session {tmp_path / str(pi)}",)
     assert told("opencode") == (
         None,
         (f"cd /work/app && opencode import {out}", f"opencode --session {ID}"),

@@ -88,8 +88,8 @@ def test_a_context_that_grows_by_a_turn_says_in_how_many_it_is_compacted(ledger)
 
     # 160,000 is due; 80,020 are used; each turn adds 20,000.
     line = (
-        r"^compactd +160,000   the size at which compactd would compact, in about 4 turns at 20,000 tokens per"
-        r" turn \("
+        r"^compactd +160,000   the size at which compactd would compact, in about 4 turns at 20,000 tokens"
+        r" per turn \("
     )
     assert re.search(line, text.out, re.M)
     # Another agent compacts by its own rule.
@@ -362,7 +362,7 @@ def test_tools_of_mcp_servers_and_memory_files_are_parts_of_their_own(home) -> N
 
 def test_what_a_user_typed_is_no_memory_file(home) -> None:
     file = home / "typed.json"
-    file.write_text(json.dumps([{"role": "user", "content": "# AGENTS.md instructions for /x: write them."}]))
+    file.write_text(json.dumps([{"role": "user", "content": "Write # AGENTS.md instructions for /x."}]))
 
     parts = run(home, "inspect", file, "--json").json["parts"]
 

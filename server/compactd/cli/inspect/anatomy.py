@@ -9,7 +9,7 @@ from msgspec import Struct
 from compactd.cli.framework.page import plural
 from compactd.cli.inspect.context import round_each
 from compactd.cli.inspect.markup import clip_to
-from compactd.core.authors.authors import USER, author_of
+from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.core.history.entries import is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.tokens.counting import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
@@ -214,7 +214,9 @@ def is_memory_file(block: Block, message: Message) -> bool:
     is_marked = text.startswith(MEMORY_FILE_STARTS) or (
         text.startswith(start) and heading in text[:MEMORY_HEAD_CHARS]
     )
-    return is_marked and author_of(message, block) != USER
+    return is_marked and (
+        author_of(message, block) != USER or not any(span.author == USER for span in spans_of(message, block))
+    )
 
 
 def _entry(

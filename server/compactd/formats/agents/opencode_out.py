@@ -133,7 +133,7 @@ class _Writer:
         # OpenCode sorts messages of the same time by their ids, and the request comes before the summary.
         start, is_made, end = id.partition(f"{at:08d}m")
         self._user(f"{start}{at:08d}a{end}" if is_made else f"{id}-request", message, [marker])
-        text = {"type": "text", "text": join_text_blocks(message.content)}
+        text: Json = {"type": "text", "text": join_text_blocks(message.content)}
         # Without `finish`, OpenCode takes the compaction for one that failed.
         self._answer(id, message, [text], summary=True, finish="stop")
 

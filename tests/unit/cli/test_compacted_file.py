@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -60,17 +61,22 @@ def compact(client: Client, conversation: LoadedConversation) -> tuple[str, Comp
     return fed.session_id, client.ask("session/compact", params, CompactionResult)
 
 
-def outline(messages: list[Message]) -> list[tuple[object, ...]]:
-    """Return of each message the role, the text, and its calls and results by name or content."""
-    told: list[tuple[object, ...]] = []
-    for message in messages:
-        calls = [
-            (block.name, bytes(block.arguments)) if isinstance(block, ToolCall) else ("result", block.content)
-            for block in message.content
-            if isinstance(block, ToolCall | ToolResult)
-        ]
-        told.append((message.role, join_text_blocks(message.content), calls))
-    return told
+class Outline(NamedTuple):
+    """What a message says."""
+
+    text: str
+    calls: int
+    """The number of its tool calls and results."""
+
+
+def outline(messages: list[Message]) -> list[Outline]:
+    return [
+        Outline(
+            join_text_blocks(message.content).strip(),
+            sum(isinstance(block, ToolCall | ToolResult) for block in message.content),
+        )
+        for message in messages
+    ]
 
 
 def roles(messages: list[Message], format: str) -> list[str]:
@@ -95,13 +101,12 @@ def test_what_is_read_back_is_the_compacted_context(client, source, session_id, 
         assert made.messages == len(expected)
     assert is_summary(live[0]) is (format not in NO_SUMMARY)
     assert all(message.usage is None for message in live)
-    texts = "\n".join(text for _, text, _ in outline(live))
     if format in AS_TEXT:
-        assert all(text in texts for _, text, _ in outline(expected) if "\n" not in text)
+        texts = "\n".join(one.text for one in outline(live))
+        assert all(one.text in texts for one in outline(expected) if "\n" not in one.text)
     else:
         assert roles(live, format) == roles(expected, format)
-        assert [len(one[2]) for one in outline(live)] == [len(one[2]) for one in outline(expected)]
-        assert [one[1].strip() for one in outline(live)] == [one[1].strip() for one in outline(expected)]
+        assert outline(live) == outline(expected)
     assert again.compacted or "nothing to compact" in again.reason
 
 

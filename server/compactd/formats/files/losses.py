@@ -157,7 +157,7 @@ def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
 
 
 def _loses_files(was: Meta, comes: Message) -> bool:
-    """Return whether a file of a summary is listed neither beside its text nor in it."""
+    """Return whether a file of a summary is neither in the list of the summary nor in its text."""
     now, text = comes.meta or Meta(), join_text_blocks(comes.content)
     if (was.read_files, was.modified_files) == (now.read_files, now.modified_files):
         return False

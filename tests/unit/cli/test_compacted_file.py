@@ -122,15 +122,19 @@ def test_the_formats_of_agents_that_resume_lose_nothing_that_they_have_a_place_f
     assert set(made.warnings) <= known
 
 
-def test_opencode_gets_new_ids_because_its_import_skips_known_ones(client, source, session_id) -> None:
-    first, second = (
-        read(compacted_file(client, session_id, source, "opencode", id).data) for id in ("ses_1", "ses_2")
-    )
+def test_opencode_gets_new_ids_because_its_import_skips_known_ones(
+    client, source, session_id, tmp_path
+) -> None:
+    made = compacted_file(client, session_id, source, "opencode", "ses_1")
+    first = load_session(tmp_path / "out.json", made.data, read(made.data))
+    fed = append_conversation(client, first, model=None, window=None)
 
-    ids = [{message.id for message, _ in file.messages} for file in (first, second)]
-    assert all(id is not None and id.startswith(("msg_", "prt_")) for id in ids[0])
-    assert not ids[0] & ids[1]
-    assert not ids[0] & {message.id for message, _ in source.messages}
+    second = read(compacted_file(client, fed.session_id, first, "opencode", "ses_2").data)
+
+    known, new = ({message.id for message, _ in lines} for lines in (first.messages, second.messages))
+    assert len(new) == len(known) == made.messages
+    assert all(str(id).startswith(("msg_", "prt_")) for id in known | new)
+    assert not known & new
 
 
 def test_each_agent_gets_its_own_place_and_command(tmp_path: Path) -> None:

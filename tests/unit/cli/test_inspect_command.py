@@ -315,6 +315,10 @@ def test_the_bar_reads_at_any_width(home, file, columns) -> None:
     for sign, name in {"█": "system", "░": "results", "@": "user", "·": "free"}.items():
         assert any(f" {sign} {name}" in line for line in head[2:]), name
     assert columns < 40 or max(map(len, lines)) <= columns
+    used, window = (
+        next(at for at, line in enumerate(lines) if line.startswith(label)) for label in ("used", "window")
+    )
+    assert columns < 40 or all(line.startswith("    ") for line in lines[used + 1 : window])
     assert "\x1b[3" not in seen.out
 
 

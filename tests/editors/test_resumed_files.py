@@ -96,6 +96,7 @@ def test_pi_opens_it_from_any_folder(tmp_path: Path) -> None:
         Loopback(reply=lambda _: Answer(text="Noted.")) as server,
         Pi(home, server, args=("--session", str(target))) as pi,
     ):
+        pi.command("set_model", provider="mock", modelId="mock-1")
         pi.ask("Go on.")
         said = json.dumps([seen.body for seen in server.requests if seen.body])
 

@@ -19,7 +19,7 @@ from compactd.core.history.state import SessionState
 from compactd.core.tokens.counting import Chars4
 from compactd.formats.files.session_file import MessageLine, SessionFile
 from compactd.formats.files.session_formats import WRITABLE
-from compactd.formats.files.write import Written, describe_losses
+from compactd.formats.files.write import Written, describe_losses, request_document
 from compactd.formats.files.write import write as write_file
 from compactd.formats.messages.base import RENDERABLE, render
 from compactd.formats.messages.neutral_out import encode_message
@@ -37,13 +37,6 @@ FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 
 INLINE_BYTES = 32 * 1024 * 1024
 """The most bytes of an export that an answer can contain. An export to a file has no limit."""
-
-_NAMES = {
-    "anthropic": ("system", "messages"),
-    "gemini": ("system", "contents"),
-    "openai_responses": ("instructions", "input"),
-}
-"""By format, (JSON key of the system prompt, JSON key of the messages)."""
 
 _REPAIR_SENTENCES = {
     "missing_result": "tool call without a result: an error result was added",
@@ -194,25 +187,13 @@ def _body(
     of: ExportSource, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]
 ) -> bytes:
     """Return the session as one JSON object in which each message has a line of its own."""
-    system_name, messages_name = _NAMES.get(format, ("system", "messages"))
     about = {
-        "format": format,
         "session_id": of.session_id,
         "title": of.title,
         "model": of.model,
         "working_dir": of.working_dir,
-        system_name: system,
     }
-    pieces = [
-        b"%b:%b" % (msgspec.json.encode(name), msgspec.json.encode(value))
-        for name, value in about.items()
-        if value is not None
-    ]
-    if tools:
-        pieces.append(b'"tools":' + msgspec.json.encode(list(tools)))
-    rows = b",\n".join(bytes(message).strip() for message in messages)
-    pieces.append(b'"%b":[\n%b\n]' % (messages_name.encode(), rows))
-    return b"{" + b",\n".join(pieces) + b"}\n"
+    return request_document(format, about, system, messages, tools)
 
 
 def inline(data: bytes) -> str:

@@ -115,3 +115,7 @@ class Codex:
         self._begun = True
         flags = (*self._flags, "--skip-git-repo-check", "--json")
         self.run(self._program, "exec", *flags, *resumed, text)
+
+    def go_on(self, session_id: str, text: str) -> None:
+        """Resume a session by its id."""
+        self.run(self._program, "exec", "--skip-git-repo-check", "--json", "resume", session_id, text)

@@ -103,3 +103,7 @@ class Gemini:
         resumed = ("--resume", "latest") if self._begun else ()
         self._begun = True
         return self.run(*self._program, *resumed, "--model", MODEL, "-p", text)
+
+    def go_on(self, session_id: str, text: str) -> str:
+        """Resume a session by its id."""
+        return self.run(*self._program, "--resume", session_id, "--model", MODEL, "-p", text)

@@ -100,7 +100,10 @@ def test_what_is_within_the_tokens_to_keep_is_not_compacted_and_ends_with_3(home
     )
 
     assert (text.code, text.err) == (3, "")
-    assert text.out == "No compaction needed: all 8 messages are within the 16,000 tokens to keep\n"
+    assert text.lines == [
+        "No compaction needed: all 8 messages are within the 16,000 tokens to keep",
+        "To compact nevertheless, keep less: --keep-messages 2",
+    ]
     assert (data.code, data.json["compacted"], data.json["tokens_saved"]) == (3, False, 0)
 
 
@@ -153,9 +156,14 @@ def test_output_writes_a_context_that_can_be_inspected_and_compacted_again(home)
     wrote = run(home, "compact", source, "--target", "4k", "--output", target)
     seen, again = run_each(home, ("inspect", target, "--json"), ("compact", target, "--target", "1k"))
 
-    messages = [json.loads(line) for line in target.read_text().splitlines()]
-    assert wrote.lines[-1] == f"wrote {target}: {len(messages)} neutral messages, one per line"
-    assert messages[0]["meta"]["type"] == "compaction_summary"
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert (
+        f"wrote {target}: {seen.json['session']['messages']} messages, a session file of Claude Code\n"
+        in wrote.out
+    )
+    assert [row.get("subtype") for row in rows[:2]] == ["compact_boundary", None]
+    assert rows[1]["isCompactSummary"] is True
+    assert rows[1]["sessionId"] != "5c5cb639-0000-4000-8000-000000000001"
     assert seen.json["session"]["compactions"] == 1
     # The report of the old context would be taken for one of the new: it is not written.
     assert seen.json["used"]["source"] == "estimated"
@@ -170,7 +178,7 @@ def test_openai_messages_stay_openai_messages_with_their_system_prompt(home, lon
     seen = run(home, "compact", long, "--target", "4k", "--output", target)
 
     messages = json.loads(target.read_text())
-    assert seen.lines[-1] == f"wrote {target}: {len(messages)} OpenAI messages, a JSON array"
+    assert seen.lines[-1] == f"wrote {target}: {len(messages)} messages, a JSON array of OpenAI messages"
     assert messages[0] == {"role": "system", "content": "Be exact."}
     assert {message["role"] for message in messages[1:]} <= {"user", "assistant", "tool"}
 
@@ -257,3 +265,76 @@ def test_it_starts_from_the_context_in_force_and_all_takes_the_whole_file(home) 
     assert [one["context"]["covers"] for one in (default, whole)] == ["context in force", "file"]
     assert [one["messages_before"] for one in (default, whole)] == [25, 49]
     assert default["tokens_before"] < whole["tokens_before"]
+
+
+def test_what_is_not_compacted_says_how_to_force_it_and_that_works(home) -> None:
+    file = session_files.openai(home / "forced.json", 6, system=None)
+
+    refused, single = run_each(home, ("compact", file), ("compact", single_message(home)))
+    options = re.search(r"keep less: (--target \S+) or (--keep-messages \d)", refused.out)
+    assert options is not None, refused.out
+    forced = run_each(home, *(("compact", file, *option.split()) for option in options.groups()))
+
+    assert (refused.code, [one.code for one in forced]) == (3, [0, 0])
+    assert single.lines[-1] == "There is only one message, so no option makes the session smaller."
+
+
+def single_message(home):
+    file = home / "single.json"
+    file.write_text(json.dumps([{"role": "user", "content": "Go."}]))
+    return file
+
+
+def test_without_a_file_to_write_a_format_is_refused(home, long) -> None:
+    seen = run_each(
+        home,
+        ("compact", long, "--to", "codex"),
+        ("compact", long, "--output", "x.json", "--resumable"),
+        ("compact", long, "--resumable", "--dry-run"),
+        ("compact", long, "--resumable"),
+    )
+
+    assert [one.code for one in seen] == [2, 2, 2, 2]
+    assert "Add --output FILE or --resumable." in seen[0].err
+    assert "--output and --resumable cannot be combined." in seen[1].err
+    assert "cannot be combined with --resumable" in seen[2].err
+    assert "--resumable cannot be used for OpenAI messages" in seen[3].err
+
+
+def test_resumable_writes_a_new_session_next_to_the_old_one(home) -> None:
+    folder = home / ".claude" / "projects" / "-home-someone-ledger"
+    folder.mkdir(parents=True)
+    source = session_files.claude_code(
+        folder / "5c5cb639-0000-4000-8000-000000000001.jsonl", conversation(24)
+    )
+    before = source.read_bytes()
+    command = ("compact", source, "--target", "3k", "--resumable")
+
+    first, second = run(home, *command), run(home, *command, "--json")
+
+    written = second.json["written"]
+    new = {path.stem for path in folder.iterdir() if path != source}
+    (id,) = new - {written["session_id"]}
+    assert (first.code, second.code, len(new)) == (0, 0, 2)
+    assert written["path"] == str(folder / f"{written['session_id']}.jsonl")
+    assert first.lines[-2:] == [
+        "To continue in Claude Code:",
+        f"  cd /home/someone/ledger && claude --resume {id}",
+    ]
+    assert source.read_bytes() == before
+
+
+def test_a_file_elsewhere_says_where_its_agent_looks_for_it(home) -> None:
+    source, target = session_files.claude_code(home / "s.jsonl", conversation(24)), home / "else where.jsonl"
+
+    seen = run(
+        home, "compact", source, "--target", "3k", "--output", target, env={**TERMINAL, "COLUMNS": "60"}
+    )
+
+    copy, resume = (ANSI.sub("", line) for line in seen.lines[-2:])
+    id = resume.split()[-1]
+    place = home / ".claude" / "projects" / "-home-someone-ledger" / f"{id}.jsonl"
+    # The commands are not wrapped, so that they can be copied.
+    assert copy == f"  mkdir -p {place.parent} && cp -n '{target}' {place}"
+    assert resume == f"  cd /home/someone/ledger && claude --resume {id}"
+    assert json.loads(target.read_text().splitlines()[0])["sessionId"] == id

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
+from compactd.cli.inspect.anatomy import PARTS
+from compactd.cli.inspect.bar import FREE, MARK
+from compactd.cli.inspect.bar import PARTS as BAR_PARTS
+from compactd.cli.inspect.context import NOT_IN_FILE
 from compactd.client import Client
 from tests.support import session_files as files
 from tests.support.command_line import ANSI, TERMINAL, run, run_each
@@ -82,10 +87,13 @@ def test_a_context_that_grows_by_a_turn_says_in_how_many_it_is_compacted(ledger)
     text, data = ledger
 
     # 160,000 is due; 80,020 are used; each turn adds 20,000.
-    line = r"^compacts +160,000   in about 4 turns at 20,000 tokens per turn, by compactd's rule \("
+    line = (
+        r"^compactd +160,000   the size at which compactd would compact, in about 4 turns at 20,000 tokens"
+        r" per turn \("
+    )
     assert re.search(line, text.out, re.M)
     # Another agent compacts by its own rule.
-    assert "Claude Code itself compacts at about 167,000\n" in text.out
+    assert re.search(r"^agent +~167,000   the size at which Claude Code itself compacts$", text.out, re.M)
     assert data.json["compacts"]["by"] == "compactd"
     assert data.json["compacts"]["forecast"] == {"steps": 4, "unit": "turn", "tokens_each": 20_000}
 
@@ -144,10 +152,10 @@ def test_a_pipe_gets_no_bars_and_a_terminal_no_line_that_is_too_long(ledger, ter
     assert not set(pipe.out) & set("▐█▓▒░▌│▁▂▃▄▅▆▇\x1b")
     lines = [ANSI.sub("", line) for line in terminal.lines]
     assert max(map(len, lines)) <= 80
-    assert re.fullmatch(r"▐[█▓▒░·]+│·+▌  40 %", lines[0])
+    assert re.fullmatch(r"▐█+░+·+│·+▌  40 %", lines[0])
     assert lines[0].index("│") == lines[1].index("↑")
-    assert lines[1].endswith("↑ compacts at 80 %")
-    assert lines[2].startswith(" █ system prompt and tools (not in the file) 35 %  ▓ results ")
+    assert lines[1].endswith("compactd compacts at 80 % ↑")
+    assert lines[2].startswith(" █ system prompt and tools (not in the file) 35 %   ░ results ")
     assert any(re.fullmatch(r"growth    [▁▂▃▄▅▆▇█]{4}", line) for line in lines)
 
 
@@ -161,8 +169,8 @@ def test_only_what_needs_attention_has_a_colour(home, file, terminal) -> None:
         return [f"{line[2:4]} {ANSI.sub('', line)[:8].strip()}" for line in seen.lines if line[:2] == "\x1b["]
 
     assert coloured(terminal) == ["31 open err", "31 tool res"]
-    assert [line for line in coloured(due) if "compacts" in line] == ["33 compacts"]
-    assert [line for line in coloured(over) if "compacts" in line] == ["31 compacts"]
+    assert [line for line in coloured(due) if "compactd" in line] == ["33 compactd"]
+    assert [line for line in coloured(over) if "compactd" in line] == ["31 compactd"]
     assert "33 window" in coloured(guess)
     assert "due: before the next request" in due.words
     assert "over: the next request does not fit any more" in over.words
@@ -285,3 +293,86 @@ def test_if_a_compaction_would_free_nothing_a_target_that_would_is_named_and_doe
     done = run(home, "compact", file, "--target", hint[1], "--json").json
     assert done["compacted"] is True
     assert done["tokens_saved"] >= int(hint[2].replace(",", ""))
+
+
+def test_each_kind_has_a_sign_of_its_own_and_a_calm_colour() -> None:
+    signs = [part.sign for part in BAR_PARTS]
+
+    assert len({*signs, FREE, MARK}) == len(signs) + 2
+    assert not {part.style for part in BAR_PARTS} & {"", "red", "yellow"}
+    assert {part.name for part in BAR_PARTS} == {*PARTS, NOT_IN_FILE}
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120])
+def test_the_bar_reads_at_any_width(home, file, columns) -> None:
+    seen = run(home, "inspect", file, env={**TERMINAL, "NO_COLOR": "1", "COLUMNS": str(columns)})
+
+    lines = [ANSI.sub("", line) for line in seen.lines]
+    head = lines[: lines.index("")]
+    assert max(map(len, head)) <= columns
+    assert head[0].index("│") == head[1].index("↑")
+    assert f"{80 if columns < 40 else 'compactd compacts at 80'} %" in head[1]
+    for sign, name in {"█": "system", "░": "results", "@": "user", "·": "free"}.items():
+        assert any(f" {sign} {name}" in line for line in head[2:]), name
+    assert columns < 40 or max(map(len, lines)) <= columns
+    used, window = (
+        next(at for at, line in enumerate(lines) if line.startswith(label)) for label in ("used", "window")
+    )
+    assert columns < 40 or all(line.startswith("    ") for line in lines[used + 1 : window])
+    assert "\x1b[3" not in seen.out
+
+
+def test_tools_of_mcp_servers_and_memory_files_are_parts_of_their_own(home) -> None:
+    talk = [
+        {"role": "user", "content": f"<system-reminder>\n# claudeMd\n{filler(200)}\n</system-reminder>"},
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Done."},
+    ]
+    schema = {"type": "object", "properties": {}}
+    tools = [
+        {"name": name, "description": filler(50), "input_schema": schema}
+        for name in ("Read", "mcp__jira__search", "mcp__jira__create")
+    ]
+    document = home / "request.json"
+    document.write_text(json.dumps({"system": "Be exact.", "tools": tools, "messages": talk}))
+    rollout = home / "rollout.jsonl"
+    agents = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe exact.\n</INSTRUCTIONS>"
+    rollout.write_text(
+        "".join(
+            json.dumps({"timestamp": "2026-11-27T10:00:00Z", "type": kind, "payload": payload}) + "\n"
+            for kind, payload in (
+                ("session_meta", {"id": "s", "cwd": "/work", "base_instructions": {"text": filler(90)}}),
+                ("response_item", message("user", agents)),
+                ("response_item", message("user", "Go.")),
+                ("response_item", message("assistant", "Done.")),
+            )
+        )
+    )
+
+    request, codex, text = run_each(
+        home,
+        ("inspect", document, "--json"),
+        ("inspect", rollout, "--json"),
+        ("inspect", rollout),
+    )
+
+    parts = request.json["parts"]
+    assert 1.8 < parts["mcp_tools"] / parts["tools"] < 2.2
+    assert parts["memory_files"] > 100 > parts["user"] > 0
+    told = codex.json["parts"]
+    assert (told["system"] > 80, told["memory_files"] > 10, 0 < told["user"] < 5) == (True, True, True)
+    assert re.search(r"^memory file +\d+ +- ? *# AGENTS.md instructions for /work", text.out, re.M)
+
+
+def test_what_a_user_typed_is_no_memory_file(home) -> None:
+    file = home / "typed.json"
+    file.write_text(json.dumps([{"role": "user", "content": "Write # AGENTS.md instructions for /x."}]))
+
+    parts = run(home, "inspect", file, "--json").json["parts"]
+
+    assert parts["memory_files"] == 0 < parts["user"]
+
+
+def message(role: str, words: str) -> dict[str, object]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}

@@ -182,7 +182,7 @@ def test_a_wide_terminal_gets_a_cell_for_each_percent_and_a_narrow_one_fewer(hom
     narrow = run(home, "inspect", file, env={**TERMINAL, "COLUMNS": "20"})
 
     first, second, *rest = [ANSI.sub("", line) for line in wide.lines]
-    assert re.fullmatch(r"▐[█▓▒░·│]{100}▌  25 %", first)
+    assert re.fullmatch(r"▐[█░=@+·│]{100}▌  25 %", first)
     assert first.index("│") == second.index("↑") == 81
     assert max(map(len, rest)) <= 100
     assert max(len(ANSI.sub("", line)) for line in narrow.lines[:5]) <= 20

@@ -13,6 +13,8 @@ FACTS = re.compile(r'<script type="application/json" id="facts">(.*?)</script>',
 PARTS = (
     "system",
     "tools",
+    "mcp_tools",
+    "memory_files",
     "summary",
     "user",
     "text",

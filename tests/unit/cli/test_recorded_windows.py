@@ -69,8 +69,8 @@ def test_an_automatic_compaction_in_the_file_beats_the_registrys_fact_everywhere
     assert row.startswith(
         "window     ~200,000   estimated from the file: Claude Code compacted automatically at"
     )
-    assert "by compactd's rule" in text.out
-    assert "Claude Code itself compacts at about 167,000" in text.out
+    assert "the size at which compactd would compact" in text.out
+    assert "~167,000   the size at which Claude Code itself compacts" in text.out
     assert (watch.json["window"], watch.json["window_confidence"]) == (200_000, "observed")
     assert line.out.startswith("ctx ~30 % · 60k/~200k")
     assert (compact.json["context"]["window"], compact.json["context"]["window_confidence"]) == (

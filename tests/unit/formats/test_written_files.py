@@ -126,7 +126,7 @@ LOST = {
         "the stop reason",
         "which messages the summary left in the context",
     },
-    "opencode": {"the system prompt"},
+    "opencode": {"the system prompt", "the message's id"},
     "swe-agent": {
         "the session's id",
         "the title",

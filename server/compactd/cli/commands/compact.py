@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
+from compactd.cli.agent_files.resume import Resumption, agent_root, how_to_resume, new_session_id, place_of
 from compactd.cli.framework.command import Command, Flag, Option
+from compactd.cli.framework.compacted_file import FORMATS, CompactedFile, compacted_file
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
 from compactd.cli.framework.load_file import (
@@ -24,13 +27,14 @@ from compactd.cli.framework.load_file import (
 )
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_conversation_facts
 from compactd.cli.framework.options import FORCE, MODEL, WINDOW, size_options
-from compactd.cli.framework.output import check_writable, write_context
+from compactd.cli.framework.output import check_writable, write_file
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
 from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
 from compactd.client import Client, DaemonGone, Event, RpcError
 from compactd.formats.files.session_file import MessageLine
+from compactd.formats.files.session_formats import title_of
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Retention
 
@@ -41,8 +45,10 @@ ABOUT = f"""\
 Compacts a session file: replaces older messages by a summary and keeps the newest word
 for word. It starts from the agent's current context: if the agent has compacted the
 session before, from the summary of that compaction on (--all takes the whole file).
-FILE is never changed; --output writes the compacted session. No model is asked and
-nothing is sent anywhere, unless your settings name a model for summaries.
+FILE is never changed. --output writes the compacted session as the same kind of file
+and shows how its agent resumes it; --resumable writes it where the agent looks for it.
+No model is asked and nothing is sent anywhere, unless your settings name a model for
+summaries.
 
 {SUPPORTED_FILES_HINT}
 """
@@ -67,6 +73,8 @@ class Options(Struct, frozen=True, kw_only=True):
     model: str | None
     window: int | None
     output: str | None
+    to: str | None
+    resumable: bool
     force: bool
     dry_run: bool
     all: bool
@@ -82,9 +90,23 @@ def run(options: Options, page: Page) -> int:
             hint="Use one of them. See `compactd compact --help`.",
             exit_code=USAGE,
         )
-    if options.dry_run and options.output:
+    outputs = ("--output" if options.output else "", "--resumable" if options.resumable else "")
+    if options.dry_run and any(outputs):
         raise CommandError(
-            "--dry-run writes nothing, so it cannot be combined with --output.", exit_code=USAGE
+            f"--dry-run writes nothing, so it cannot be combined with {outputs[0] or outputs[1]}.",
+            exit_code=USAGE,
+        )
+    if all(outputs):
+        raise CommandError(
+            "--output and --resumable cannot be combined.",
+            hint="--resumable chooses the file itself.",
+            exit_code=USAGE,
+        )
+    if options.to and not any(outputs):
+        raise CommandError(
+            "--to chooses the format of the file that --output or --resumable writes.",
+            hint="Add --output FILE or --resumable.",
+            exit_code=USAGE,
         )
     choice = choose_file(options.file, pick=options.pick, agent=options.agent, page=page)
     options = replace(options, file=choice.name)
@@ -99,6 +121,8 @@ def run(options: Options, page: Page) -> int:
 
         with Client(on_event=tell) as client:
             conversation = load(source)
+            if options.resumable:
+                _check_resumable(options.to or conversation.format)
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
             is_whole = options.all or len(conversation.live) == len(conversation.messages)
             lines = conversation.messages if is_whole else conversation.live
@@ -109,9 +133,9 @@ def run(options: Options, page: Page) -> int:
             context = _context(conversation, facts, lines)
             waiting.set_text("compacting")
             result = context.scaled_result(_compact(client, fed.session_id, options))
-            wrote = ""
-            if target is not None and result.compacted:
-                wrote = write_context(client, fed.session_id, target, conversation.format)
+            wrote: _Written | None = None
+            if result.compacted and (target is not None or options.resumable):
+                wrote = _write(client, fed.session_id, conversation, source, target, options)
             done = _CommandResult(
                 conversation=conversation,
                 is_whole=is_whole,
@@ -120,7 +144,6 @@ def run(options: Options, page: Page) -> int:
                 known=facts,
                 warnings=(*conversation.warnings, *fed.warnings),
                 options=options,
-                target=target if wrote else None,
                 wrote=wrote,
             )
     if page.is_json:
@@ -129,6 +152,65 @@ def run(options: Options, page: Page) -> int:
         _show(page, done)
         print_notes(done.warnings)
     return DONE if result.compacted else NOTHING_TO_DO
+
+
+class _Written(Struct, frozen=True, kw_only=True):
+    """The file that was written."""
+
+    path: Path
+    format: str
+    file: CompactedFile
+    session_id: str
+    resumption: Resumption | None
+
+
+def _write(
+    client: Client,
+    daemon_session: str,
+    conversation: LoadedConversation,
+    source: Path,
+    target: Path | None,
+    options: Options,
+) -> _Written:
+    """Write the compacted session to `target`; if that is None, to where its agent finds it."""
+    format = options.to or conversation.format
+    session_id = new_session_id(format, target)
+    place = place_of(format, session_id, conversation.working_dir, source, os.environ)
+    if target is None:
+        target = _new_place(format, place)
+    file = compacted_file(client, daemon_session, conversation, format, session_id)
+    if options.resumable:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = check_writable(str(target), source, force=False)
+    write_file(target, file.data)
+    resumption = how_to_resume(format, target, session_id, conversation.working_dir, place)
+    return _Written(path=target, format=format, file=file, session_id=session_id, resumption=resumption)
+
+
+def _check_resumable(format: str) -> None:
+    """Raise `CommandError` if the program with this format keeps no session files on this machine."""
+    root = agent_root(format, os.environ)
+    if root is None:
+        raise CommandError(
+            f"--resumable cannot be used for {title_of(format)}: it looks for sessions in no folder.",
+            hint="Use --output FILE; the output says how to go on with it.",
+            exit_code=USAGE,
+        )
+    if not root.is_dir():
+        raise CommandError(
+            f"there is no folder {root}: {title_of(format)} has no sessions on this machine.",
+            hint="Use --output FILE.",
+        )
+
+
+def _new_place(format: str, place: Path | None) -> Path:
+    """Return `place`. Raise `CommandError` if it is None."""
+    if place is None:
+        raise CommandError(
+            f"the file does not say in which folder {title_of(format)} worked.",
+            hint="Nothing was written. Use --output FILE.",
+        )
+    return place
 
 
 class _CommandResult(Struct, frozen=True, kw_only=True):
@@ -146,9 +228,7 @@ class _CommandResult(Struct, frozen=True, kw_only=True):
     known: ModelFacts
     warnings: tuple[str, ...]
     options: Options
-    target: Path | None
-    """The file that was written."""
-    wrote: str
+    wrote: _Written | None
 
 
 def _context(
@@ -166,6 +246,7 @@ def _context(
         known.counter,
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
+        mcp_tokens=known.mcp_tokens,
         most=0,
     ).parts
     if len(lines) != len(conversation.live):
@@ -212,8 +293,24 @@ def _facts(done: _CommandResult) -> dict[str, object]:
             "parts": done.context.parts,
             "tokens_not_in_file": done.context.not_in_file,
         },
-        "output": make_encodable(str(done.target)) if done.target else None,
+        "output": make_encodable(str(done.wrote.path)) if done.wrote else None,
+        "written": _written_facts(done.wrote) if done.wrote else None,
         "warnings": done.warnings,
+    }
+
+
+def _written_facts(wrote: _Written) -> dict[str, object]:
+    """Return the description of the written file for `--json`."""
+    resumption = wrote.resumption
+    place = resumption.place if resumption is not None else None
+    return {
+        "path": make_encodable(str(wrote.path)),
+        "format": wrote.format,
+        "messages": wrote.file.messages,
+        "session_id": wrote.session_id,
+        "warnings": wrote.file.warnings,
+        "resume": [make_encodable(one) for one in resumption.commands] if resumption else [],
+        "agent_path": make_encodable(str(place)) if place else None,
     }
 
 
@@ -222,7 +319,8 @@ def _show(page: Page, done: _CommandResult) -> None:
     if not result.compacted:
         # Every reason of the daemon starts with these words, which the line already contains.
         page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
-        if done.options.output:
+        page.line(_how_to_force(done))
+        if done.options.output or done.options.resumable:
             page.line("nothing was written")
         return
     tried = "Would compact" if done.options.dry_run else "✓ Compacted"
@@ -235,11 +333,35 @@ def _show(page: Page, done: _CommandResult) -> None:
     page.line()
     if result.retention is not None and result.retention.lost:
         _show_lost(page, result.retention, show_all=done.options.lost)
-    if done.target is None:
+    if done.wrote is None:
         hint = "" if done.options.dry_run else "; --output FILE writes the compacted session"
         page.line(f"nothing was written{hint}")
     else:
-        page.line(f"wrote {done.target}: {done.wrote}")
+        _show_written(page, done.wrote)
+
+
+def _show_written(page: Page, wrote: _Written) -> None:
+    page.line(f"wrote {wrote.path}: {plural(wrote.file.messages, 'message')}, {wrote.file.what}")
+    for warning in wrote.file.warnings:
+        page.line(f"  {warning}", "due")
+    if wrote.resumption is None:
+        return
+    page.line()
+    page.line(f"To continue in {title_of(wrote.format)}:")
+    for command in wrote.resumption.commands:
+        page.command(f"  {command}")
+
+
+def _how_to_force(done: _CommandResult) -> str:
+    """Return a line that says how to compact nevertheless."""
+    options, count = done.options, len(done.conversation.live)
+    if count < 2:
+        return "There is only one message, so no option makes the session smaller."
+    if options.keep_messages == 1:
+        return "--keep-messages 1 already keeps as little as possible."
+    smaller = done.context.estimate // 2 // 1000
+    target = f"--target {smaller}k or " if smaller and not options.target else ""
+    return f"To compact nevertheless, keep less: {target}--keep-messages {2 if count > 4 else 1}"
 
 
 def _show_facts(page: Page, done: _CommandResult) -> None:
@@ -365,7 +487,19 @@ COMMAND = Command(
         Option("--instructions", "what the summary should focus on"),
         MODEL,
         WINDOW,
-        Option("--output", "write the compacted session to this file", metavar="FILE", is_file=True),
+        Option(
+            "--output",
+            "write the compacted session to this file, in the format of FILE",
+            metavar="FILE",
+            is_file=True,
+        ),
+        Flag("--resumable", "write it as a new session where its agent looks for sessions"),
+        Option(
+            "--to",
+            f"another format for the output: {', '.join(FORMATS)}",
+            metavar="FORMAT",
+            choices=FORMATS,
+        ),
         FORCE,
         Flag("--dry-run", "write nothing, as without --output"),
         Flag("--all", "compact the whole file, with messages that the agent's own compaction removed"),
@@ -378,7 +512,11 @@ COMMAND = Command(
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",
-            "compact to 16,000 tokens and write the result as a session file",
+            "compact to 16,000 tokens and write the result as a session file of the same kind",
+        ),
+        (
+            "compactd compact ~/.claude/projects/*/SESSION.jsonl --resumable",
+            "compact a session of Claude Code, and show the command that continues it",
         ),
         ("compactd compact session.jsonl --json | jq -r .summary", "print only the summary"),
     ),

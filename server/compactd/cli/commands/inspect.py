@@ -24,7 +24,7 @@ from compactd.cli.framework.load_file import (
 )
 from compactd.cli.framework.model_facts import ModelFacts, ask_conversation_facts
 from compactd.cli.framework.options import FORCE, MODEL, WINDOW
-from compactd.cli.framework.output import check_writable, write_atomically
+from compactd.cli.framework.output import check_writable, write_file
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.inspect.anatomy import Anatomy, MessagePlace, anatomy_of, places_of
@@ -181,12 +181,7 @@ def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
     picture = picture_of(inspected)
     for kind, target in targets.items():
         text = svg(picture) if kind == "svg" else page(picture)
-        try:
-            write_atomically(target, text.encode())
-        except OSError as error:
-            raise CommandError(
-                f"cannot write {target}: {error.strerror}.", hint="Nothing was written."
-            ) from error
+        write_file(target, text.encode())
     return {kind: make_encodable(str(target)) for kind, target in targets.items()}
 
 
@@ -217,6 +212,7 @@ def count(conversation: LoadedConversation, known: ModelFacts, *, most: int = MA
         known.counter,
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
+        mcp_tokens=known.mcp_tokens,
         working_dir=conversation.working_dir,
         most=most,
     )

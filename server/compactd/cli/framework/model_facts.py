@@ -19,6 +19,9 @@ from compactd.protocol.wire import LookupResult, StateResult
 NAME_IT = "set it with --model ID or --window N"
 """What the user can do about an unknown window."""
 
+MCP = "mcp__"
+"""How Claude Code and Codex begin the name of an MCP server's tool (code.claude.com, "MCP", 2026-11)."""
+
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
     """What is known about a session's model."""
@@ -32,6 +35,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     """The token counter of the session."""
     system_tokens: int = 0
     tools_tokens: int = 0
+    mcp_tokens: int = 0
+    """Those of `tools_tokens` that are tools of MCP servers."""
 
     @property
     def fixed_tokens(self) -> int:
@@ -134,6 +139,7 @@ def ask_conversation_facts(
         recorded=begun.recorded,
         system_tokens=system_tokens(conversation.system_prompt, facts.counter),
         tools_tokens=sum(tool_tokens(tool, facts.counter) for tool in tools),
+        mcp_tokens=sum(tool_tokens(tool, facts.counter) for tool in tools if tool.name.startswith(MCP)),
     )
 
 

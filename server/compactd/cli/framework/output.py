@@ -1,22 +1,14 @@
-"""Write output files: the compacted context for `--output`, checks before overwriting, atomic
-replacement.
-"""
+"""Write output files: checks before overwriting, atomic replacement."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
-from msgspec import Raw
 
 from compactd._runtime.programs import project_root
 from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, CommandError
-from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.cli.framework.page import one_line
-from compactd.client import Client
 from compactd.storage.files import replace_users_file
 
 
@@ -94,42 +86,14 @@ def refuse_links(target: Path) -> None:
         )
 
 
-def write_context(client: Client, session_id: str, target: Path, source_format: str) -> str:
-    """Write the messages of the next request to `target`. Return a short description of what was written.
-
-    A session that was read from OpenAI messages is written as a JSON array of OpenAI messages. Every other
-    session is written as neutral messages, one per line, with the system prompt first. The file is written
-    completely or not at all. Raise `CommandError` if it cannot be written.
-    """
-    shape = "openai" if source_format == "openai" else "neutral"
-    context = client.session_context(session_id=session_id, format=shape, timeout_s=TIMEOUT_S)
-    messages = [_without_report(raw) for raw in context.messages]
-    if isinstance(context.system, str):
-        messages.insert(0, Raw(msgspec.json.encode({"role": "system", "content": context.system})))
-    data = _array(messages) if shape == "openai" else _lines(messages)
+def write_file(target: Path, data: bytes) -> None:
+    """Write `data` to `target` as `write_atomically` does. Raise `CommandError` if it cannot be written."""
     try:
         write_atomically(target, data)
     except OSError as error:
         raise CommandError(
             f"cannot write {target}: {error.strerror}.", hint="Nothing was written."
         ) from error
-    kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one per line"
-    return f"{len(messages):,} {kind}"
-
-
-def _without_report(raw: Raw) -> Raw:
-    """Return the message without its usage report, which does not describe the new context."""
-    fields = msgspec.json.decode(raw, type=dict[str, Raw])
-    return Raw(msgspec.json.encode(fields)) if fields.pop("usage", None) is not None else raw
-
-
-def _array(messages: Sequence[Raw]) -> bytes:
-    return b"[\n" + b",\n".join(bytes(raw) for raw in messages) + b"\n]\n"
-
-
-def _lines(messages: Sequence[Raw]) -> bytes:
-    # A message is written as the daemon sent it. It may contain line breaks, but only between JSON tokens.
-    return b"".join(bytes(raw).replace(b"\n", b" ") + b"\n" for raw in messages)
 
 
 def write_atomically(target: Path, data: bytes) -> None:

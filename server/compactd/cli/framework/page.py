@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -26,6 +26,8 @@ LABEL = 10
 """Columns of the label of a row."""
 TAB = 4
 MAX_NOTES = 3
+MIN_TEXT = 26
+"""The fewest columns for the text of a row. In a narrow terminal, its further lines are indented less."""
 NUMBER = 9
 """Columns of the number in a row."""
 
@@ -122,6 +124,22 @@ class Page:
         """Print one line, wrapped in a terminal."""
         self._print(without_controls(text), 0, look)
 
+    def command(self, text: str) -> None:
+        """Print a shell command in one line, so that it can be copied. It is never wrapped."""
+        line = one_line(text) if not text.startswith(" ") else f"  {one_line(text)}"
+        if self.is_drawn:
+            self.console.print(line, no_wrap=True, overflow="ignore", crop=False)
+        else:
+            sys.stdout.write(f"{line}\n")
+
+    def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
+        """Print one line of (text, style in rich) in a terminal. It is never wrapped."""
+        from rich.text import Text
+
+        text = Text.assemble(*pieces)
+        text.rstrip()
+        self.console.print(text, no_wrap=True, overflow="ignore", crop=False)
+
     def row(self, label: str, text: str, look: Look = "", *, columns: int = LABEL) -> None:
         """Print a label and a text. In a terminal, the text is wrapped, and further lines begin below its
         first word. `columns`: the width of the label.
@@ -151,8 +169,9 @@ class Page:
         if first.cell_len <= console.width:
             console.print(first)
             return
+        indent = min(indent, max(0, console.width - MIN_TEXT))
         begin, rest = first[:indent], first[indent:]
-        for part in rest.wrap(console, max(20, console.width - indent)):
+        for part in rest.wrap(console, console.width - indent):
             part.rstrip()
             console.print(begin + part)
             begin = Text(" " * indent)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from compactd.cli.framework.page import plural
 from compactd.cli.inspect.context import round_each
 from compactd.cli.inspect.markup import clip_to
+from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.core.history.entries import is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.tokens.counting import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
@@ -25,8 +26,29 @@ from compactd.protocol.messages import (
     ToolResult,
 )
 
-PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "reasoning", "calls", "results")
+PARTS: tuple[str, ...] = (
+    "system",
+    "tools",
+    "mcp_tools",
+    "memory_files",
+    "summary",
+    "user",
+    "text",
+    "reasoning",
+    "calls",
+    "results",
+)
 """The parts among which a request's tokens are divided: fixed parts, messages, tool calls and results."""
+
+MEMORY_FILE_STARTS = ("# AGENTS.md instructions for", "<user_instructions>")
+"""How the texts begin in which Codex gives its model the files AGENTS.md (openai/codex, codex-rs/core/src/
+context, read 2026-11)."""
+
+CLAUDE_MEMORY = ("<system-reminder>", "# claudeMd")
+"""The beginning of the text in which Claude Code gives its model the files CLAUDE.md, and a heading near it.
+Only recorded requests contain this text, not Claude Code's session files (2.1, 2026-11).
+"""
+MEMORY_HEAD_CHARS = 400
 
 TARGETS = ("command", "cmd", "pattern", "query", "url", "script", "description", "prompt", "name", "task")
 """Names of arguments that say what a tool call is about, if the call names no file. The first of them whose
@@ -49,7 +71,8 @@ class ContextBlock(Struct, frozen=True, kw_only=True):
     """One block of a message, as a user would describe it."""
 
     kind: str
-    """`tool result`, `tool call`, `text`, `thinking`, `user`, `summary`, `image`, `document` or `system`."""
+    """`tool result`, `tool call`, `text`, `thinking`, `user`, `summary`, `memory file`, `image`, `document`
+    or `system`."""
     tokens: int
     turn: int
     message: int
@@ -88,17 +111,19 @@ def anatomy_of(
     *,
     system_tokens: int = 0,
     tools_tokens: int = 0,
+    mcp_tokens: int = 0,
     working_dir: str | None = None,
     most: int = 10,
 ) -> Anatomy:
     """Return the parts of the context that consists of `messages`, and the `most` largest blocks of these
     messages. O(messages).
 
-    `places`: the place of each message in the whole conversation. Descriptions name files relative to
-    `working_dir`.
+    `places`: the place of each message in the whole conversation. `mcp_tokens`: those of `tools_tokens` that
+    are tools of MCP servers. Descriptions name files relative to `working_dir`.
     """
     parts = dict.fromkeys(PARTS, 0)
-    parts["system"], parts["tools"] = system_tokens, tools_tokens
+    parts["system"], parts["tools"] = system_tokens, tools_tokens - mcp_tokens
+    parts["mcp_tools"] = mcp_tokens
     calls: dict[str, ToolCall] = {}
     reads: dict[str, list[int]] = {}
     found: list[tuple[int, int, Block, Message, MessagePlace, ToolCall | None]] = []
@@ -174,7 +199,24 @@ def part_of(block: Block, message: Message) -> str:
         return "summary"
     if isinstance(block, Thinking) or (isinstance(block, Opaque) and is_encrypted_reasoning(block)):
         return "reasoning"
+    if is_memory_file(block, message):
+        return "memory_files"
     return {"system": "system", "user": "user"}.get(message.role, "text")
+
+
+def is_memory_file(block: Block, message: Message) -> bool:
+    """Return whether the block is a text with which the agent, not the user, gives the model the files that
+    it always reads, such as AGENTS.md and CLAUDE.md.
+    """
+    if message.role != "user" or not isinstance(block, Text):
+        return False
+    text, (start, heading) = block.text, CLAUDE_MEMORY
+    is_marked = text.startswith(MEMORY_FILE_STARTS) or (
+        text.startswith(start) and heading in text[:MEMORY_HEAD_CHARS]
+    )
+    return is_marked and (
+        author_of(message, block) != USER or not any(span.author == USER for span in spans_of(message, block))
+    )
 
 
 def _entry(
@@ -215,6 +257,8 @@ def _kind_of(block: Block, message: Message) -> str:
             return "image"
         case Document():
             return "document"
+        case _ if is_memory_file(block, message):
+            return "memory file"
         case _:
             return (
                 "text" if message.role == "assistant" else "summary" if is_summary(message) else message.role

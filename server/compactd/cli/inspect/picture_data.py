@@ -15,9 +15,11 @@ from compactd.core.models.cost import price
 from compactd.core.tokens.usage import context_size, normalise
 
 KINDS = {
+    NOT_IN_FILE: "fixed",
     "system": "fixed",
     "tools": "fixed",
-    NOT_IN_FILE: "fixed",
+    "mcp_tools": "fixed",
+    "memory_files": "fixed",
     "results": "results",
     "calls": "calls",
     "summary": "summary",
@@ -29,7 +31,12 @@ KINDS = {
 the same as in the terminal.
 """
 
-_ENTRY_KINDS = {"tool result": "results", "tool call": "calls", "system": "fixed"}
+_ENTRY_KINDS = {
+    "tool result": "results",
+    "tool call": "calls",
+    "system": "fixed",
+    "memory file": "fixed",
+}
 
 POINTS = 2_000
 """The most points of a curve. If there are more, they are thinned out evenly."""

@@ -138,20 +138,9 @@ def show(page: Page, seen: Inspected) -> None:
 
 def _bar(page: Page, seen: Inspected) -> None:
     """Print the bar with 100 cells, or fewer in a narrow terminal."""
-    columns = min(get_terminal_size().columns, WHOLE_BAR)
-    first, *rest = bar(seen.gauge, max(page.width, columns) if page.width == WIDEST else page.width)
-    look = look_of(seen)
-    if columns <= page.width:
-        page.line(first, look)
-        for line in rest:
-            page.line(line)
-    else:
-        # The bar may be wider than text: one cell per percent.
-        for line, style in ((first, STYLES[look]), *((line, "") for line in rest)):
-            if len(line) > page.width and not line.startswith("▐") and "↑" not in line:
-                page.line(line)  # the legend, which may be longer
-                continue
-            page.console.print(line, style=style, no_wrap=True, overflow="ignore", crop=False)
+    columns = get_terminal_size().columns if page.width == WIDEST else page.width
+    for line in bar(seen.gauge, min(max(page.width, columns), WHOLE_BAR), STYLES[look_of(seen)]):
+        page.pieces(line)
     page.line()
 
 
@@ -179,7 +168,9 @@ def figures_of(seen: Inspected) -> list[Figure]:
         Figure("window", seen.known.window_number, window, look),
     ]
     if seen.known.state.token_usage.threshold_tokens is not None:
-        figures.append(Figure("compacts", *_compacts(seen)))
+        figures.append(Figure("compactd", *_compacts(seen)))
+    if (itself := _agents_own_limit(seen)) is not None:
+        figures.append(itself)
     if seen.cost is not None:
         cached = f", {100 * seen.cost.cached_share:.0f} % of input from cache"
         reports = f"by {plural(seen.cost.reports, 'usage report')} in the file"
@@ -190,7 +181,7 @@ def figures_of(seen: Inspected) -> list[Figure]:
 def _figures(page: Page, seen: Inspected) -> None:
     page.row("session", describe(seen.conversation, in_context=True))
     if not page.is_drawn:
-        page.row("where", legend_of(seen.gauge, shades=False))
+        page.row("where", legend_of(seen.gauge))
     for figure in figures_of(seen):
         page.figure(figure.label, figure.number, figure.text, figure.look)
 
@@ -232,35 +223,41 @@ def _window(seen: Inspected) -> tuple[str, Look]:
 
 
 def _compacts(seen: Inspected) -> tuple[str, str, Look]:
+    """Return (number, text, colour) of the threshold at which compactd would compact."""
     known, threshold = seen.known, seen.known.state.token_usage.threshold_tokens or 0
     if not known.state.compaction.enabled:
         source = known.state.compaction.settings["enabled"].source
-        return "never", f"automatic compaction is off ({source})", ""
-    number, rule = f"{threshold:,}", _rule(seen)
+        return "never", f"compactd's automatic compaction is off ({source})", ""
+    number, rule = f"{threshold:,}", f"({known.state.budget['threshold'].source})"
     if known.state.budget["over"].value:
         if known.is_guess:
             text = f"if the window is {known.window:,} (a guess), the next request does not fit"
             return number, text, "due"
         return number, "over: the next request does not fit any more", "bad"
     if known.state.token_usage.decision == "due":
-        return number, f"due: before the next request, {rule}", "due"
+        return number, f"due: before the next request, by compactd's rule {rule}", "due"
     guess = seen.forecast
     if guess is None:
-        return number, rule, ""
+        return number, f"the size at which compactd would compact {rule}", ""
     steps = plural(guess.steps, guess.unit)
-    return number, f"in about {steps} at {guess.tokens_each:,} tokens per {guess.unit}, {rule}", ""
+    return (
+        number,
+        (
+            f"the size at which compactd would compact, in about {steps} at {guess.tokens_each:,} tokens per"
+            f" {guess.unit} {rule}"
+        ),
+        "",
+    )
 
 
-def _rule(seen: Inspected) -> str:
-    """Return a text that names the rule for compactd's threshold. For a session of Claude Code, the text also
-    says when Claude Code itself compacts.
-    """
-    rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
+def _agents_own_limit(seen: Inspected) -> Figure | None:
+    """Return the size at which Claude Code itself compacts; None for sessions of other agents."""
     window = seen.known.window
-    if seen.conversation.format == "claude-code" and window is not None and window > MIN_CLAUDE_CODE_WINDOW:
-        itself = f"Claude Code itself compacts at about {window - CLAUDE_CODE_BUFFER:,}"
-        return f"{rule}; {itself}{' if the window is right' if seen.known.is_guess else ''}"
-    return rule
+    if seen.conversation.format != "claude-code" or window is None or window <= MIN_CLAUDE_CODE_WINDOW:
+        return None
+    doubt = " if the window is right" if seen.known.is_guess else ""
+    number = f"~{window - CLAUDE_CODE_BUFFER:,}"
+    return Figure("agent", number, f"the size at which Claude Code itself compacts{doubt}")
 
 
 def _largest(page: Page, largest: Sequence[ContextBlock]) -> None:

@@ -90,7 +90,7 @@ def _bar(body: list[str], picture: Picture, y: float) -> float:
         share = picture.threshold / whole
         x = EDGE + INNER * share - 0.6
         body.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 29:g}" y2="{y + 5:g}"/>')
-        words = f"compacts at {100 * share:.0f} %"
+        words = f"compactd compacts at {100 * share:.0f} %"
         is_right = x + len(words) * CHAR > WIDTH - EDGE
         body.append(_text(x, y + 17, words, "soft", anchor="end" if is_right else ""))
     y += 40

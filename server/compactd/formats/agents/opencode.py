@@ -70,6 +70,13 @@ def read(data: bytes) -> SessionFile:
     return session.finish()
 
 
+def _has_tokens(tokens: Raw) -> bool:
+    """Return whether the usage report of an answer counts any token. OpenCode requires the field, so a file
+    without a report has zeros.
+    """
+    return first_byte(tokens) == b"{" and any(digit in bytes(tokens) for digit in b"123456789")
+
+
 class _Reader:
     def __init__(self, session: SessionBuilder, *, is_subagents: bool = False) -> None:
         self._session = session
@@ -106,7 +113,7 @@ class _Reader:
             blocks,
             id=id,
             created_at=created_at,
-            usage=tokens if first_byte(tokens) == b"{" and "error" not in info else None,
+            usage=tokens if _has_tokens(tokens) and "error" not in info else None,
             stop_reason=text_field(info, "finish"),
         )
         for part in parts:

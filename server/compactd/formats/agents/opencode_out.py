@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 import msgspec
 
@@ -37,6 +38,7 @@ def write(file: SessionFile) -> bytes:
     times = [message.created_at for message, _ in file.messages if message.created_at]
     info = {
         "id": writing.session_id,
+        "slug": WRITER,
         "version": WRITER,
         "projectID": "global",
         "directory": file.working_dir or "",
@@ -55,7 +57,11 @@ class _Writer:
         self.session_id = session_id_of(file)
         self.messages: list[Json] = []
         self._file = file
-        self._ids = ids_of(file)
+        digest = sha256(self.session_id.encode()).hexdigest()[:16]
+        self._ids = [
+            id if id.startswith(_start(message)) else f"{_start(message)}_{at:08d}m{digest}"
+            for at, (id, (message, _)) in enumerate(zip(ids_of(file), file.messages, strict=True))
+        ]
         self._kept = dict(file.first_kept)
         self._provider, self._model = model_parts(file.model)
         self._asked = ""
@@ -110,11 +116,12 @@ class _Writer:
             "modelID": self._model,
             "providerID": self._provider,
             "mode": "build",
+            "agent": "build",
             "path": {"cwd": where, "root": where},
             "cost": 0,
+            # The field is required. The reader takes zeros for a missing report.
+            "tokens": _tokens(Usage() if usage is None else usage),
         }
-        if usage is not None:
-            info["tokens"] = _tokens(usage)
         if message.stop_reason is not None:
             info["finish"] = message.stop_reason
         self._add({**info, **more}, parts)
@@ -123,13 +130,17 @@ class _Writer:
         marker: Json = {"type": "compaction", "auto": True}
         if at in self._kept:
             marker["tail_start_id"] = self._ids[self._kept[at]]
-        self._user(f"{id}-request", message, [marker])
-        self._answer(id, message, [{"type": "text", "text": join_text_blocks(message.content)}], summary=True)
+        # OpenCode sorts messages of the same time by their ids, and the request comes before the summary.
+        start, is_made, end = id.partition(f"{at:08d}m")
+        self._user(f"{start}{at:08d}a{end}" if is_made else f"{id}-request", message, [marker])
+        text: Json = {"type": "text", "text": join_text_blocks(message.content)}
+        # Without `finish`, OpenCode takes the compaction for one that failed.
+        self._answer(id, message, [text], summary=True, finish="stop")
 
     def _add(self, info: Mapping[str, object], parts: list[Json]) -> None:
         whole = [
             {
-                "id": part.pop("id", f"{info['id']}-{number}"),
+                "id": part.pop("id", f"prt_{info['id']}-{number}"),
                 "sessionID": self.session_id,
                 "messageID": info["id"],
                 **part,
@@ -175,6 +186,13 @@ class _Writer:
             made["attachments"] = [one for block in pictures if (one := self._part(block)) is not None]
         part["state"] = made
         part["id"] = id
+
+
+def _start(message: Message) -> str:
+    """Return how the id of a message begins in OpenCode: a tool result is a part of a message, and `opencode
+    import` refuses other ids (1.18, 2026-11).
+    """
+    return "prt" if message.role == "tool" else "msg"
 
 
 def _tokens(usage: Usage) -> Json:

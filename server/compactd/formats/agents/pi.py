@@ -233,4 +233,7 @@ def _usage(raw: Raw) -> Raw | None:
     if first_byte(raw) != b"{":
         return None
     given = fields(raw, "$.message.usage", "usage")
+    counts = (given.get(name, NULL) for name in ("input", "output", "cacheRead", "cacheWrite"))
+    if all(bytes(count) in (b"0", b"null") for count in counts):
+        return None  # pi requires the field, so an answer without a report has zeros.
     return Raw(msgspec.json.encode({ours: given[name] for name, ours in _USAGE if name in given}))

@@ -105,8 +105,8 @@ def _answer(message: Message, provider: str, model: str) -> Json:
     is_signed = any(isinstance(block, Thinking) and block.signature for block in message.content)
     api = "anthropic-messages" if is_signed else "openai-completions"
     about: Json = {"api": api, "provider": provider, "model": model}
-    if usage is not None:
-        about["usage"] = _usage(usage)
+    # pi reads the report of every answer (0.87.1, 2026-11). The reader takes zeros for a missing report.
+    about["usage"] = _usage(Usage() if usage is None else usage)
     return {**about, "stopReason": message.stop_reason} if message.stop_reason else about
 
 

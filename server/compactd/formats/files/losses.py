@@ -124,6 +124,8 @@ def _changed_fields(was: Message, comes: Message) -> Iterator[str]:
         yield "the stop reason"
     if was.meta is not None:
         yield from _meta_changed(was.meta, comes.meta or Meta())
+        if _loses_files(was.meta, comes):
+            yield "the files that the summary lists"
     is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
     if not is_marked and _becomes_typed(was, comes):
         yield "that no person wrote part of the message"
@@ -152,8 +154,14 @@ def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
         yield f"that the message is of the kind {was.kind}"
     if was.pinned and not comes.pinned:
         yield "that the message is pinned"
-    if (was.read_files, was.modified_files) != (comes.read_files, comes.modified_files):
-        yield "the files that the summary lists"
+
+
+def _loses_files(was: Meta, comes: Message) -> bool:
+    """Return whether a file of a summary is neither in the list of the summary nor in its text."""
+    now, text = comes.meta or Meta(), join_text_blocks(comes.content)
+    if (was.read_files, was.modified_files) == (now.read_files, now.modified_files):
+        return False
+    return any(file not in text for file in (*was.read_files, *was.modified_files))
 
 
 def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.core.history.entries import number_of
@@ -88,6 +88,38 @@ def neutral_document(file: SessionFile) -> bytes:
     head = msgspec.json.encode({name: value for name, value in about.items() if value is not None})
     rows = b",\n".join(bytes(raw).strip() for _, raw in file.messages)
     return head[:-1] + b',"messages":[\n' + rows + b"\n]}\n"
+
+
+_REQUEST_KEYS = {
+    "anthropic": ("system", "messages"),
+    "gemini": ("system", "contents"),
+    "openai_responses": ("instructions", "input"),
+}
+"""By format, (JSON key of the system prompt, JSON key of the messages)."""
+
+
+def request_document(
+    format: str,
+    about: Mapping[str, str | None],
+    system: str | None,
+    messages: Sequence[Raw],
+    tools: Sequence[Raw],
+) -> bytes:
+    """Return messages in a provider's format, or neutral ones, as one JSON object that `detect.read` accepts.
+    Each message has a line of its own. `about`: further fields; those that are None are left out. O(bytes).
+    """
+    system_name, messages_name = _REQUEST_KEYS.get(format, ("system", "messages"))
+    named = {"format": format, **about, system_name: system}
+    pieces = [
+        b"%b:%b" % (msgspec.json.encode(name), msgspec.json.encode(value))
+        for name, value in named.items()
+        if value is not None
+    ]
+    if tools:
+        pieces.append(b'"tools":' + msgspec.json.encode(list(tools)))
+    rows = b",\n".join(bytes(message).strip() for message in messages)
+    pieces.append(b'"%b":[\n%b\n]' % (messages_name.encode(), rows))
+    return b"{" + b",\n".join(pieces) + b"}\n"
 
 
 def describe_losses(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ import pytest
 
 from compactd.cli.chat.conversation import PromptText
 from compactd.cli.chat.folds import CallFold, Rule
-from compactd.cli.chat.picker import ContextScreen, Picker
-from compactd.cli.chat.status_bar import gauge_text
+from compactd.cli.chat.overlays import ContextScreen, HelpScreen
+from compactd.cli.chat.picker import Picker
+from compactd.cli.chat.gauge import gauge_text
 from compactd.cli.chat.styles import LIGHT
 from compactd.client import AsyncClient
 from compactd.protocol.messages import TokenUsage

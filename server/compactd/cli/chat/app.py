@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -17,17 +18,17 @@ from textual.worker import Worker
 from compactd.cli.chat.base_app import ChatApp
 from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.commands import CommandRunner, error_line
-from compactd.cli.chat.conversation import ConversationPane
+from compactd.cli.chat.conversation import ConversationPane, Welcome
 from compactd.cli.chat.folds import Rule
 from compactd.cli.chat.gauge import gauge_look
 from compactd.cli.chat.input import parse_own_command
-from compactd.cli.chat.panel import Panel
 from compactd.cli.chat.overlays import ContextScreen, HelpScreen, Overlay
+from compactd.cli.chat.panel import Panel
 from compactd.cli.chat.pieces import escape_controls, pieces_of
 from compactd.cli.chat.prompt import Hints, PromptInput
 from compactd.cli.chat.status_bar import RunningCompaction, StatusBar
 from compactd.cli.chat.styles import DARK, LIGHT
-from compactd.cli.chat.welcome import Welcome
+from compactd.cli.chat.welcome import welcome_texts
 from compactd.cli.framework.exit_codes import INTERRUPTED
 from compactd.cli.framework.page import Look
 from compactd.client import DaemonGone, Event, RpcError
@@ -127,8 +128,7 @@ class Chat(ChatApp):
         """Show the whole session as it was last read."""
         self._left = self.talk.read_left_behind()
         pieces = tuple(pieces_of(self.talk.entries.values(), self._left))
-        await self.conversation.show(pieces, Welcome(self.talk.state.model, is_echo=self.talk.is_echo))
-        self._fit_welcome()
+        await self.conversation.show(pieces, Welcome(self._welcome_texts()))
         for warning in self.talk.started.warnings:
             await self.conversation.note(warning, "due")
         if self.talk.started.read_only:
@@ -171,10 +171,14 @@ class Chat(ChatApp):
         if not self.conversation.is_attached:
             return
         self._update_status_bar()
+        self.conversation.show_welcome(self._welcome_texts())
         if self.panel.display:
             await self.panel.show_state(self.talk)
         if self.screen_stack and isinstance(self.screen, ContextScreen):
             await self.screen.show_state()
+
+    def _welcome_texts(self) -> Sequence[str]:
+        return welcome_texts(self.talk.state.model, is_echo=self.talk.is_echo)
 
     def _update_status_bar(self) -> None:
         state = self.talk.state
@@ -345,15 +349,9 @@ class Chat(ChatApp):
             # The panel is next to the conversation now.
             self.screen.action_leave()
         self.call_after_refresh(self._update_widgets)
-        self.call_after_refresh(self._fit_welcome)
 
     def _place_panel(self, width: int | None = None) -> None:
         self.panel.display = self._wants_panel and (width or self.size.width) >= ROOM_FOR_PANEL
-
-    def _fit_welcome(self) -> None:
-        size = self.conversation.size
-        for welcome in self.conversation.query(Welcome):
-            welcome.fit(size.width - 3, size.height)
 
     def on_prompt_input_help_wanted(self) -> None:
         """Show the commands and keys after `?` in an empty prompt."""

@@ -136,7 +136,9 @@ class CommandRunner:
             return
         names = titles(entries)
         choices = [(end, f"after: {names[begin]}") for begin, end in reversed(ends)]
-        picked = rest or await app.push_screen_wait(Picker("continue from an earlier point", choices))
+        picked: str | None = rest
+        if not rest:
+            picked = await app.push_screen_wait(Picker("continue from an earlier point", choices))
         if picked is None or picked == ends[-1][1]:
             return
         done = await app.talk.client.session_branch(session_id=app.talk.id, entry_id=picked)
@@ -175,8 +177,9 @@ class CommandRunner:
         if app.is_busy:
             await app.note("wait for the answer, or stop it with Esc", "bad")
             return
-        picked, shows_empty = split_sessions(rest)
-        if not picked:
+        name, shows_empty = split_sessions(rest)
+        picked: str | None = name
+        if not name:
             stored = (await app.talk.client.session_list()).sessions
             shown = shown_sessions(stored, shows_empty=shows_empty, here=app.talk.id)
             now = time()
@@ -184,7 +187,7 @@ class CommandRunner:
             if not choices:
                 await app.note("no other session is stored")
                 return
-            picked = await app.push_screen_wait(Picker("continue another session", choices)) or ""
+            picked = await app.push_screen_wait(Picker("continue another session", choices))
         if picked:
             await app.talk.switch(picked)
             await app.show_session()

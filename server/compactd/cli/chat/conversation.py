@@ -9,6 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Resize
+from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -26,12 +28,17 @@ from compactd.cli.chat.pieces import (
     display_text,
     escape_controls,
 )
+from compactd.cli.chat.welcome import fitting_text
 from compactd.cli.framework.page import Look, one_line
 
 MAX_PIECES = 60
 """How many pieces (prompts, answers, tool calls and so on) are shown when a session is opened. Opening the
 line above them (`EarlierMessages`) adds as many.
 """
+
+
+WELCOME_MARGIN = 3
+"""Columns next to the first screen: its margin, the scroll bar, and the padding of the conversation."""
 
 
 class PromptText(Static, can_focus=True):
@@ -73,6 +80,23 @@ class QuietLine(Static):
         super().__init__(Content(display_text(text)), classes=look)
 
 
+class Welcome(Static):
+    """The first screen of a chat without messages. It shows the longest of its texts that fits."""
+
+    DEFAULT_CSS = """
+    Welcome { color: $text-muted; margin: 1 0 0 1; height: auto; }
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        """The texts to choose from, from the longest to the shortest."""
+        super().__init__(Content(texts[-1]))
+
+    def fit(self, size: Size) -> None:
+        """Choose the text for a place of this size."""
+        self.update(Content(fitting_text(self.texts, size.width - WELCOME_MARGIN, size.height)))
+
+
 class ConversationPane(VerticalScroll, can_focus=False):
     """The widget of the conversation, oldest entry first. It stays scrolled to its end until the user scrolls
     up.
@@ -81,7 +105,8 @@ class ConversationPane(VerticalScroll, can_focus=False):
     DEFAULT_CSS = """
     ConversationPane { padding: 0 1 0 0; scrollbar-size-vertical: 1; }
     ConversationPane > Vertical { height: auto; }
-    ConversationPane FoldWidget { margin-left: 1; }
+    ConversationPane FoldWidget { margin: 0 0 0 1; }
+    ConversationPane FoldWidget.first, ConversationPane Rule { margin: 1 0 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "focus_fold(1)", show=False),
@@ -108,6 +133,20 @@ class ConversationPane(VerticalScroll, can_focus=False):
     def on_mount(self) -> None:
         """Keep the conversation scrolled to its end."""
         self.anchor()
+
+    def on_resize(self, event: Resize) -> None:
+        """Choose the text of the first screen for the new size."""
+        self._fit_welcome(event.size)
+
+    def show_welcome(self, texts: Sequence[str]) -> None:
+        """Change the texts of the first screen, if it is shown."""
+        for welcome in self._settled.query(Welcome):
+            welcome.texts = texts
+        self._fit_welcome(self.size)
+
+    def _fit_welcome(self, size: Size) -> None:
+        for welcome in self._settled.query(Welcome):
+            welcome.fit(size)
 
     # --- navigation -----------------------------------------------------------------------------------
 

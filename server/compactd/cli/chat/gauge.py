@@ -32,11 +32,11 @@ def gauge_look(usage: TokenUsage) -> Look:
 
 
 def window_text(usage: TokenUsage) -> str:
-    """Return the size of the context window in words, such as `window 200,000 tokens`. A guess ends with `?`
-    and says that it is one.
+    """Return the size of the context window in words, such as `window 200,000 tokens`. A guess has a
+    question mark and says that it is one.
     """
     if not usage.context_window:
         return "window unknown"
     if usage.context_window_confidence == "guess":
-        return f"window {usage.context_window:,} tokens? (a guess)"
+        return f"window {usage.context_window:,}? tokens (a guess)"
     return f"window {usage.context_window:,} tokens"

@@ -135,8 +135,8 @@ def complete_line(line: str) -> str:
 
 
 def help_text(columns: int = 100, keys: Sequence[tuple[str, str]] = KEYS) -> str:
-    """Return the list of commands and of `keys`, for a terminal with `columns` columns. What does not fit next
-    to a name is below it.
+    """Return the list of commands and of `keys`, laid out for `columns` columns. What does not fit next to a
+    name is below it.
     """
     commands = [(f"{one.name} {one.takes}".rstrip(), one.told) for one in COMMANDS]
     rows = [*_help_rows(commands, columns), "", *_help_rows(keys, columns)]
@@ -172,10 +172,12 @@ def no_compaction_text(reason: str, smallest: CompactionResult | None) -> str:
     None if the user has already given a number of messages.
     """
     text = f"No compaction needed: {_bare(reason)}"
-    if smallest is None:
+    if smallest is None or not smallest.messages_before:
         return text
     if smallest.compacted:
         return f"{text}. To compact anyway: {FORCED}"
+    if smallest.messages_before <= 2:
+        return f"{text}. There is nothing before the newest prompt to summarise."
     if _bare(smallest.reason) == _bare(reason):
         return text
     return f"{text}. {FORCED} would not compact either: {_bare(smallest.reason)}"

@@ -56,6 +56,12 @@ class StatusBar(Static):
                text-overflow: ellipsis; }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._model = ""
+        self._parts: Sequence[Content] = ()
+        self._keys: Sequence[str] = ()
+
     def show_state(
         self,
         *,
@@ -77,10 +83,18 @@ class StatusBar(Static):
             parts.append(Content.styled("read only", "$warning"))
         if doing:
             parts.append(Content(doing))
+        self._model, self._parts, self._keys = one_line(model), parts, keys
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Lay out the line for the new width."""
+        self._draw()
+
+    def _draw(self) -> None:
         # In a narrow terminal, the model's name is shortened, so that the gauge stays visible.
-        others = sum(part.cell_length + len(SEPARATOR) for part in parts)
+        others = sum(part.cell_length + len(SEPARATOR) for part in self._parts)
         columns = max(MIN_MODEL_COLUMNS, min(MAX_MODEL_COLUMNS, self.content_size.width - others))
-        left = Content(SEPARATOR).join([Content(shorten_to_columns(one_line(model), columns)), *parts])
+        left = Content(SEPARATOR).join([Content(shorten_to_columns(self._model, columns)), *self._parts])
         room = self.content_size.width - left.cell_length
-        right = next((one for one in keys if len(one) + 2 <= room), "")
+        right = next((one for one in self._keys if len(one) + 2 <= room), "")
         self.update(left + Content(right.rjust(room)) if right else left)

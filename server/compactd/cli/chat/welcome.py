@@ -1,11 +1,8 @@
-"""The first screen of a chat without messages: what the chat is, and what to try."""
+"""The text of the first screen of a chat without messages: what the chat is, and what to try."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from textual.content import Content
-from textual.widgets import Static
 
 from compactd.cli.framework.page import one_line
 
@@ -43,23 +40,12 @@ def welcome_texts(model: str | None, *, is_echo: bool) -> Sequence[str]:
     )
 
 
-class Welcome(Static):
-    """The first screen. It shows the longest of its texts that fits."""
+def fitting_text(texts: Sequence[str], columns: int, lines: int) -> str:
+    """Return the first of `texts` that fits into a place of this size; the last one if none does."""
+    from rich.cells import cell_len
 
-    DEFAULT_CSS = """
-    Welcome { color: $text-muted; margin: 1 0 0 1; height: auto; }
-    """
-
-    def __init__(self, model: str | None, *, is_echo: bool) -> None:
-        self._texts = welcome_texts(model, is_echo=is_echo)
-        super().__init__(Content(self._texts[-1]))
-
-    def fit(self, columns: int, lines: int) -> None:
-        """Choose the text for a place of this size."""
-        from rich.cells import cell_len
-
-        for text in self._texts:
-            needed = sum(max(1, -(-cell_len(line) // max(1, columns))) for line in text.split("\n"))
-            if needed < lines or text == self._texts[-1]:
-                self.update(Content(text))
-                return
+    for text in texts:
+        needed = sum(max(1, -(-cell_len(line) // max(1, columns))) for line in text.split("\n"))
+        if needed < lines:
+            return text
+    return texts[-1]

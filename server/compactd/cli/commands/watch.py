@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.cli.agent_files.places import AGENTS, newest
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import recorded_with_lookup
@@ -29,7 +30,6 @@ from compactd.cli.framework.page import (
     shorten_to_columns,
 )
 from compactd.cli.inspect.markup import short
-from compactd.cli.agent_files.places import AGENTS, newest
 from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from compactd.cli.chat.gauge import gauge_look, gauge_text
 from compactd.cli.chat.input import (
     COMMANDS,
     OwnCommand,
@@ -34,7 +35,6 @@ from compactd.cli.chat.pieces import (
 )
 from compactd.cli.chat.prompt import complete_name
 from compactd.cli.chat.start import why_no_app_in
-from compactd.cli.chat.gauge import gauge_look, gauge_text
 from compactd.cli.chat.styles import DARK, LIGHT, theme_name
 from compactd.cli.chat.usage_chart import CELLS, ChartEntry, cells_of, gauge_of, rows_of, threshold_cell
 from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of

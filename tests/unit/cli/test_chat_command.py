@@ -162,14 +162,24 @@ def test_a_guessed_window_is_marked_and_nothing_is_none(tmp_path: Path) -> None:
 
 def test_in_a_terminal_ctrl_d_quits_and_ctrl_c_quits_at_the_second_time(tmp_path: Path) -> None:
     by_end = in_terminal(
-        tmp_path, "chat", "--echo", "--plain", typed=(("> ", "Hello\n"), ("\r\nHello\r\n> ", "\x04")), columns=200
+        tmp_path,
+        "chat",
+        "--echo",
+        "--plain",
+        typed=(("> ", "Hello\n"), ("\r\nHello\r\n> ", "\x04")),
+        columns=200,
     )
     by_interrupt = in_terminal(
         tmp_path,
         "chat",
         "--echo",
         "--plain",
-        typed=(("> ", "\x03"), ("Ctrl-C again quits\r\n> ", "Bye\n"), ("\r\nBye\r\n> ", "\x03"), ("Bye\r\n> ^C\r\nCtrl-C again quits\r\n> ", "\x03")),
+        typed=(
+            ("> ", "\x03"),
+            ("Ctrl-C again quits\r\n> ", "Bye\n"),
+            ("\r\nBye\r\n> ", "\x03"),
+            ("Bye\r\n> ^C\r\nCtrl-C again quits\r\n> ", "\x03"),
+        ),
         columns=200,
     )
 

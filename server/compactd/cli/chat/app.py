@@ -383,7 +383,9 @@ class Chat(ChatApp):
             self._asking.cancel()
 
     async def action_interrupt(self) -> None:
-        """Copy the selected text, close a list, or stop what is running. A second Ctrl-C quits."""
+        """Copy the selected text, close a list, or stop what is running and empty the prompt. A second Ctrl-C
+        quits.
+        """
         marked = self.screen.get_selected_text()
         if marked:
             self.copy_to_clipboard(marked)
@@ -396,6 +398,7 @@ class Chat(ChatApp):
             self.exit(return_code=INTERRUPTED)
         else:
             await self.action_stop()
+            self.prompting.take_text()
             self._is_leaving = True
             self._update_status_bar()
 

@@ -45,7 +45,7 @@ KEYS = (
     ("PgUp PgDn", "scroll the conversation"),
     ("Ctrl-T", "show or hide the context"),
     ("Esc", "stop the running answer or compaction; go back to the prompt"),
-    ("Ctrl-C", "stop like Esc; twice: quit"),
+    ("Ctrl-C", "stop like Esc, and empty the prompt; twice: quit"),
     ("Ctrl-D", "quit, if the prompt is empty"),
     ("?", "in an empty prompt: show this list"),
 )

@@ -88,14 +88,19 @@ class PromptInput(TextArea):
         """Put a text into the field so that it can be edited and sent."""
         self._put_text(escape_controls(text))
 
-    def _send(self) -> None:
+    def take_text(self) -> str:
+        """Empty the field. Return the text that it had; ↑ recalls it."""
         text = self.text.strip()
-        if not text:
-            return
-        self._sent.append(text)
-        self._at = len(self._sent)
         self.text = ""
-        self.post_message(self.Sent(text))
+        if text:
+            self._sent.append(text)
+            self._at = len(self._sent)
+        return text
+
+    def _send(self) -> None:
+        text = self.take_text()
+        if text:
+            self.post_message(self.Sent(text))
 
     def _recall(self, step: int) -> None:
         at = self._at + step

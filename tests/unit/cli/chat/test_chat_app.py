@@ -284,11 +284,15 @@ async def test_ctrl_c_quits_at_the_second_time_and_ctrl_d_at_the_first(client: A
         assert "Ctrl-C again quits" not in stage.seen()
         await stage.presses("ctrl+d")
         assert stage.app.is_running
+        await stage.presses("ctrl+c")
+        assert (stage.app.prompting.text, stage.app.is_running) == ("", True)
+        await stage.presses("up")
+        assert stage.app.prompting.text == "no"
         await stage.pilot.press("ctrl+c", "ctrl+c")
-        assert not stage.app.is_running
+        assert (stage.app.is_running, stage.app.return_code) == (False, 130)
     async with staged(client, session="quit") as stage:
         await stage.pilot.press("ctrl+d")
-        assert not stage.app.is_running
+        assert (stage.app.is_running, stage.app.return_code) == (False, 0)
 
 
 async def test_a_session_that_is_open_elsewhere_is_followed_and_not_written(
